@@ -6,6 +6,21 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 make dist
+.venv/bin/python - <<'PY'
+import subprocess, tarfile, zipfile
+from pathlib import Path, PurePath
+
+folders = ("core", "ext", "service")
+tracked = subprocess.run(["git", "ls-files", *folders], check=True, text=True, capture_output=True).stdout.split()
+with tarfile.open(next(Path("dist").glob("*.tar.gz"))) as archive:
+    packed = {name.partition("/")[2] for name in archive.getnames()}
+absent = [name for name in tracked if name not in packed]
+assert not absent, f"the source archive has no {absent}"
+with zipfile.ZipFile(next(Path("dist").glob("*.whl"))) as wheel:
+    compiled = {name.removeprefix("rowcall/").split(".")[0] for name in wheel.namelist() if name.endswith(".so")}
+sources = {str(PurePath(name).with_suffix("")) for name in tracked if name.endswith(".pyx")}
+assert compiled == sources, f"the wheel has other extensions than the sources: {compiled ^ sources}"
+PY
 room="$(mktemp -d)"
 trap 'rm -rf "$room"' EXIT
 .venv/bin/python -m venv "$room/venv"

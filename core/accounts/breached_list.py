@@ -66,8 +66,8 @@ def mistake(read: Read, size: int) -> str | None:
 
 
 def _lines(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield positions and hashes of lines, in the order of the file: of all lines if it is small, else of samples.
-    Raises `BreachedListError` for a line that is not valid."""
+    """Yield offset and hash of lines, in the order of the file: of all lines if it has at most `WHOLE` bytes, else of
+    `SAMPLES` lines and the last one. Raises `BreachedListError` for a line that is not valid."""
     if size <= WHOLE:
         start = 0
         for line in read(0, size).removesuffix(b"\n").split(b"\n"):

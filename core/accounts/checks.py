@@ -11,7 +11,8 @@ READING = ("GET", "HEAD", "QUERY")
 
 
 def token_parameter(endpoint: Endpoint) -> int | None:
-    """Return the index of the parameter that `consume_token` names; None: no such annotation, or no such parameter."""
+    """Return the index of the parameter that `consume_token` names, in any case and with or without a leading `_`;
+    None: there is no such annotation, or no such parameter."""
     consumed = endpoint.options.consumed_token
     if consumed is None:
         return None
@@ -28,9 +29,10 @@ def token_parameter(endpoint: Endpoint) -> int | None:
 
 
 def account_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report `issue_token`, `consume_token` and `send_mail` that the endpoint cannot have; it is left out then.
+    """Yield a diagnostic for each of `issue_token`, `consume_token` and `send_mail` that the endpoint cannot have. It
+    says that the endpoint is left out.
 
-    used: line of each applied annotation, by its name.
+    used: name of each applied annotation → its comment line.
     """
     for annotation in ("issue_token", "consume_token", "send_mail"):
         line = used.get(annotation)

@@ -34,9 +34,9 @@ _NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, V
 class Limit(Record):
     """The number of failures after which attempts to sign in have to wait, and the delays. Times in seconds.
 
-    failures: from this number on, each further attempt has to wait. delay: after these failures, doubled by each
-    further one up to `longest`. reset: time without an attempt after which the failures no longer count; not less than
-    `longest`.
+    failures: number of failures from which on each further attempt has to wait. delay: time to wait after this number
+    of failures; doubled by each further one, up to `longest`. reset: time without an attempt after which the failures
+    no longer count; not less than `longest`.
     """
 
     failures: int
@@ -126,18 +126,19 @@ class LockoutOptions(Record):
 
 
 class Attempt(NamedTuple):
-    """The decision about an attempt. wait: seconds until one is permitted; 0: this one is. failures: counted, with this
-    attempt."""
+    """The decision about an attempt. wait: seconds until an attempt is permitted; 0: this one is. failures: number of
+    counted failures, including this attempt if it is permitted."""
 
     wait: float
     failures: int
 
 
 def begin(limit: Limit, state: bytes | None, now: float) -> tuple[Attempt, bytes | None]:
-    """Return the decision about an attempt, and the new state; None: the state is unchanged.
+    """Return the decision about an attempt, and the new state to store; None: the attempt is refused, and the state is
+    unchanged.
 
-    A permitted attempt is counted as a failure (`give_back` revokes that). state: of the account or address; None: it
-    has no failures. now: in seconds, on the clock of earlier calls.
+    A permitted attempt is counted as a failure (`give_back` revokes that). state: stored for the account or address;
+    None: it has no failures. now: in seconds, on the clock of earlier calls.
     """
     failures, until, expires = (0, 0.0, 0.0) if state is None else _STATE.unpack(state)
     if now >= expires:
@@ -149,9 +150,9 @@ def begin(limit: Limit, state: bytes | None, now: float) -> tuple[Attempt, bytes
 
 
 def give_back(limit: Limit, state: bytes | None) -> bytes | None:
-    """Return the state after an attempt that has neither failed nor succeeded; None: the state is unchanged.
+    """Return the state to store after an attempt that has neither failed nor succeeded; None: there is no state.
 
-    The attempt, which `begin` has counted as a failure, no longer counts.
+    The attempt, which `begin` has counted as a failure, no longer counts. state: stored; None: it has expired.
     """
     if state is None:
         return None
@@ -174,16 +175,17 @@ def is_expired(state: bytes, now: float) -> bool:
 
 
 def is_delayed(state: bytes, now: float) -> bool:
-    """Return whether attempts for the account or address with this state have to wait."""
+    """Return whether attempts for the account or address with this state have to wait. now: as in `begin`."""
     until: float = _STATE.unpack(state)[1]
     return now < until
 
 
 def normalized(account: str, kind: ValueKind = ValueKind.TEXT) -> str:
-    """Return the form in which names of accounts are compared. Names that a database may regard as equal have the same
-    form.
+    """Return the form in which names of accounts are compared, without regard to case, compatible characters (NFKC) and
+    blanks around them. Names that a database may regard as equal have the same form.
 
-    Otherwise, each of `7`, `07` and `007` would have failures of its own. kind: of the parameter with the account.
+    Otherwise, each of `7`, `07` and `007` would have failures of its own. kind: of the parameter with the account;
+    numbers and UUIDs lose their spelling, too. An invalid number is compared as text.
     """
     text = unicodedata.normalize("NFKC", account).strip().casefold()
     if kind in _NUMBERS:
@@ -195,8 +197,8 @@ def normalized(account: str, kind: ValueKind = ValueKind.TEXT) -> str:
 
 
 def network_of(address: str) -> str:
-    """Return the address that is counted: an IPv6 address is counted by its network of 64 bits, in which a customer
-    can choose any address."""
+    """Return the text under which failures of an address are counted: for IPv6 its network, such as `2001:db8::/64`, in
+    which a customer can choose any address. A text that is no address is returned unchanged."""
     parsed = parse_address(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.IPv6Network((parsed, NETWORK_BITS), strict=False))

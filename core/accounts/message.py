@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime, getaddresses
 from typing import Any
+
+import orjson
 
 from rowcall.core.auth.login import Cell
 from rowcall.core.text.array_literal import elements
@@ -33,7 +34,7 @@ class MailError(ValueError):
 class Template:
     """The texts of a template of mail, with placeholders such as `{column}`.
 
-    subject: None if the first line of the file `.txt` is not `Subject: …`.
+    subject: None: the first line of the file `.txt` is not `Subject: …`. text, html: None: there is no such file.
     """
 
     subject: str | None = None
@@ -42,10 +43,10 @@ class Template:
 
 
 def template_of(text: str | None, rich: str | None) -> Template:
-    """Return the template with the contents of its files `.txt` (`text`) and `.html` (`rich`); None: there is no such
-    file.
+    """Return a template of mail from its files.
 
-    The text may begin with a line `Subject: …`.
+    text: content of the file `.txt`, whose first line may be `Subject: …`. rich: content of the file `.html`. None:
+    there is no such file.
     """
     subject = None
     if text is not None and text.lower().startswith("subject:"):
@@ -59,9 +60,11 @@ def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender
     """Return the mail of a row as the members of a JSON object; None if the column `to` is absent or empty.
 
     In the texts of the row and of the template, `{column}` and `{token}` are replaced by values, which are escaped in
-    HTML. Raises `MailError` for a column that cannot be part of a mail.
+    HTML; NULL is empty, and an unknown name stays. The row's columns `subject`, `text` and `html` win over the
+    template. Raises `MailError` for a column that cannot be part of a mail, for too many recipients, and if there is
+    no text.
 
-    token: None if the endpoint issues no token. sender: if the row has no column `from`.
+    token: one-time token of the row; None: the endpoint issues none. sender: used if the row has no column `from`.
     """
     values = {cell.name.lower(): cell.text for cell in cells}
     by_name = {cell.name.lower(): cell for cell in cells}
@@ -126,8 +129,8 @@ def _written(name: str, display: str, address: str) -> str:
 
 
 def _attachments(text: str | None) -> list[dict[str, str]]:
-    """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64; none for None.
-    Raises `MailError` if the text is no such array."""
+    """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64; empty for None or
+    an empty text. Raises `MailError` if the text is no such array, a type is no media type, or a name has a NUL."""
     if not text:
         return []
     try:
@@ -137,7 +140,7 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
                 "type": str(item.get("type") or "application/octet-stream"),
                 "content": str(item["content"]),
             }
-            for item in json.loads(text)
+            for item in orjson.loads(text)
         ]
         for item in attachments:
             base64.b64decode(item["content"], validate=True)
@@ -145,12 +148,17 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
         raise MailError("attachments is no array of objects with name, type and content in base64") from None
     if not all(_MEDIA_TYPE.fullmatch(item["type"]) for item in attachments):
         raise MailError("attachments has a type that is no media type")
+    if any("\0" in item["name"] for item in attachments):
+        raise MailError("attachments has a name with a NUL character")
     return attachments
 
 
 def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailMessage:
-    """Return the message to send. number: its id, the same for repetitions. Raises `MailError` for an invalid or
-    missing member."""
+    """Return the message to send. Raises `MailError` for an invalid or missing member.
+
+    mail: with members as in the result of `mail_of`. number: becomes part of the Message-ID; the same for each attempt
+    to send this mail. moment: date of the message.
+    """
     message = EmailMessage()
     try:
         message["From"] = mail["from"]
@@ -180,6 +188,7 @@ def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailM
 
 
 def recipients_of(mail: Mapping[str, Any]) -> list[str]:
-    """Return the addresses of all recipients, without names."""
+    """Return the addresses of all recipients, also of blind copies, without names. mail: with members as in the
+    result of `mail_of`."""
     texts = [text for name in ADDRESSES for text in mail.get(name) or ()]
     return [address for _, address in getaddresses(texts)]

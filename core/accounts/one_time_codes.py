@@ -29,14 +29,15 @@ def base32(secret: bytes) -> str:
 
 
 def enrolment_address(secret: bytes, issuer: str, account: str) -> str:
-    """Return the `otpauth` address that an authenticator app reads, as a link or out of a QR code."""
+    """Return the URL `otpauth://…` that an authenticator app reads, as a link or in a QR code. secret: from
+    `new_secret`. issuer: name of the service that the app shows; may be empty. account: name of the user."""
     label = quote(f"{issuer}:{account}" if issuer else account, safe=":@")
     name = f"&issuer={quote(issuer, safe='')}" if issuer else ""
     return f"otpauth://totp/{label}?secret={base32(secret)}{name}&algorithm=SHA1&digits={DIGITS}&period={STEP}"
 
 
 def plain_code(text: object) -> str | None:
-    """Return the code without spaces; None: the text is not a code of an authenticator app."""
+    """Return the six digits of a code, without blanks; None: `text` is not a code of an authenticator app."""
     if not isinstance(text, str):
         return None
     code = "".join(text[:64].split())
@@ -44,9 +45,11 @@ def plain_code(text: object) -> str | None:
 
 
 def matching_step(secret: bytes, code: str, now: float, drift: int) -> int | None:
-    """Return the number of the 30-second step since 1970 that has this code, the latest of several; None: no step.
+    """Return the number of the 30-second step since 1970 that has this code, the latest of several; None: no accepted
+    step has it.
 
-    now: in seconds since 1970. drift: number of steps before and after the current one that are accepted.
+    secret: from `new_secret`. code: ASCII, from `plain_code`. now: in seconds since 1970. drift: number of steps before
+    and after the current one that are accepted.
     """
     generator = HOTP(secret, DIGITS, SHA1(), enforce_key_length=False)  # noqa: S303 (RFC 6238)
     current = int(now // STEP)
@@ -69,7 +72,7 @@ def _grouped(text: str) -> str:
 
 
 def recovery_hash(code: str) -> bytes:
-    """Return SHA-256 of a recovery code, however it is grouped and whatever its case."""
+    """Return the SHA-256 of a recovery code. Case, and all characters except letters and digits, do not matter."""
     plain = "".join(letter for letter in code[:64].lower() if letter.isalnum())
     return hashlib.sha256(plain.encode()).digest()
 

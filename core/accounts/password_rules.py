@@ -23,7 +23,8 @@ BREACHED = "is in a list of passwords that others have used: choose another"
 
 @section("Auth:Passwords", "Rules for new passwords: values of parameters of which a hash is made.")
 class PasswordRules(Record):
-    """Lengths in characters; 0: no bound. Files are paths; None: no such list."""
+    """Rules for new passwords. Lengths in characters; 0: no bound. Files are paths; None: no such list. not_containing:
+    names of parameters in lower case."""
 
     minimum: int = integer(
         "MinimumLength", 0, "Fewest characters. 0: no minimum. NIST recommends 15, or 8 with a second factor."
@@ -62,7 +63,8 @@ class PasswordRules(Record):
 def broken_rule(rules: PasswordRules, password: str, words: Iterable[str]) -> str | None:
     """Return what is wrong with the password, as the end of a sentence without the password; None: nothing.
 
-    words: texts about the user, which the password must not contain. The rules about files are not checked here.
+    words: texts about the user, which the password must not contain in any case, nor the part before `@` of an address;
+    those of less than `LEAST_WORD` characters are ignored. The rules about files are not checked here.
     """
     if len(password) < rules.minimum:
         return f"has fewer than {rules.minimum} characters"
@@ -87,9 +89,10 @@ def new_passwords(endpoint: Endpoint) -> tuple[int, ...]:
 
 
 def password_rule_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report names in `password_rules` that are no parameters of the endpoint, which is left out.
+    """Yield a diagnostic for each name in `password_rules` that is no parameter of the endpoint. It says that the
+    endpoint is left out, as a password could be stored unchecked.
 
-    Otherwise, a password could be stored unchecked. used: line of each applied annotation, by its name.
+    used: name of each applied annotation → its comment line.
     """
     for name, _ in endpoint.options.password_rules:
         if _index_of(endpoint, name) is None:
@@ -110,6 +113,7 @@ def _index_of(endpoint: Endpoint, name: str) -> int | None:
 
 
 def _parts(word: str) -> Iterable[str]:
-    """Yield the word and, for an e-mail address, the part before `@`, if they are long enough."""
+    """Yield the word and, for an e-mail address, the part before `@`, with case folded, if they have at least
+    `LEAST_WORD` characters. The parts may be equal."""
     folded = word.strip().casefold()
     return (part for part in (folded, folded.partition("@")[0]) if len(part) >= LEAST_WORD)

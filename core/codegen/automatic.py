@@ -17,8 +17,8 @@ def automatic_parameters(endpoint: Endpoint, claims: LoginOptions) -> frozenset[
     """Return the indexes of parameters that a request need not send and whose values it cannot choose.
 
     These are filled from claims, the client's address, request headers, SQL of the comment, hashes, metadata of
-    uploads, or responses of other services. A parameter in the path is never one of them: without it there is no
-    address.
+    uploads, or responses of other services. A parameter in the path is never one of them: the URL cannot be built
+    without it. claims: options that name the parameters which are filled from claims and the client's address.
     """
     indexes = {item.index for item in injected_parameters(endpoint, claims)}
     indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}

@@ -46,7 +46,7 @@ class Reading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How the response of a call is read, and the shape of its value."""
+    """How the response of a call is read. shape: of its value; it counts only if `reading` is TEXT or JSON."""
 
     reading: Reading
     shape: Shape = TEXT
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter that the caller of a client function supplies. optional: it may be omitted."""
+    """A parameter that the caller of a client function supplies. shape: of its value. optional: it may be omitted."""
 
     parameter: EndpointParameter
     shape: Shape
@@ -72,11 +72,12 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One endpoint as a function of a client. sending: where its arguments are put. status: the function returns the
-    status.
+    """One endpoint as a function of a client.
 
-    parse_url, parse_request: the function has a parameter of this kind (`IncludeParseUrlParam` and so on). export_url:
-    a function for its URL is exported. url_only: there is only that function.
+    answer: how its response is read. sending: where its arguments are put. status: the function returns the HTTP
+    status with the value. parse_url, parse_request: the function has a parameter with which its caller changes the URL
+    or the request. export_url: a function that returns the URL is exported. url_only: there is only that function.
+    upload: the endpoint accepts files.
     """
 
     endpoint: Endpoint
@@ -96,7 +97,7 @@ class Call:
 
     @property
     def path_values(self) -> dict[str, Argument]:
-        """Arguments in the path, by path segment."""
+        """Arguments in the path, by the name in their placeholder."""
         return {
             item.parameter.segment: item for item in self.arguments if item.parameter.path and item.parameter.segment
         }
@@ -119,7 +120,8 @@ class Call:
 def call_of(
     endpoint: Endpoint, name: str, annotations: ClientCode, reader: ShapeReader, options: ClientOptions
 ) -> Call:
-    """Return the call of an endpoint. annotations: those of its comment for this language."""
+    """Return the call of an endpoint. name: of the function. annotations: what the endpoint's comment sets for the
+    language of the client. reader: derives the shapes of results."""
     value = tuple(
         Argument(item, parameter_shape(item), is_optional(item)) for item in sent_parameters(endpoint, options)
     )
@@ -189,7 +191,8 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
 
 
 def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:
-    """Return the shape of the response of a file with several statements (clients-23). name: of the function."""
+    """Return the shape of the response of a file with several statements (clients-23): a field for each statement that
+    has a key. name: of the function, from which the names of the types are derived."""
     fields = []
     for part in endpoint.shape.parts:
         if part.key is not None:

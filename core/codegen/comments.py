@@ -14,8 +14,8 @@ from rowcall.core.tables.routines import TableOperation
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Source of a routine. defaults: expression of each input parameter's default; None: the parameter has no
-    default."""
+    """Definition of a routine. text: its source; empty: it was not read. defaults: SQL expression of the default of
+    each input parameter; None: the parameter has no default."""
 
     text: str
     defaults: tuple[str | None, ...] = ()
@@ -26,8 +26,8 @@ Definitions = Mapping[int, Definition]
 
 _TEXTS = {
     "request": "request parameters",
-    "onMessage": "is given each message of the event stream",
-    "id": "of the execution; made up when it is missing",
+    "onMessage": "is called with each message of the event stream",
+    "id": "of the execution; generated if it is missing",
     "closeAfterMs": "milliseconds after which the event stream is closed",
     "awaitConnectionMs": "milliseconds to wait for the event stream before the request is sent",
     "parseUrl": "may change the URL",
@@ -44,7 +44,8 @@ def comment(
 ) -> str:
     """Return the comment `/** … */` above a function, with a newline.
 
-    arguments: names in order; names without an entry in `_TEXTS` are skipped. returned: type of the result.
+    arguments: names in order; names without an entry in `_TEXTS` are skipped. returned: type of the result in
+    TypeScript. definitions: of routines, by oid; they need not have the function's routine.
     """
     lines = [*definition_lines(function.endpoint, definitions, options.comment)]
     if options.comment != "None" and options.comments:
@@ -76,7 +77,11 @@ def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> s
 
 
 def definition_lines(endpoint: Endpoint, definitions: Definitions, form: str) -> Iterator[str]:
-    """Yield the lines that describe the endpoint's routine. form: `None`, `Simple` or `Full`."""
+    """Yield the lines that describe the endpoint's routine.
+
+    form: `None` yields nothing; `Simple` the signature, or the path of the SQL file; `Full` the source without empty
+    lines, or as `Simple` if `definitions` has no source of the routine.
+    """
     if form == "None":
         return
     routine = endpoint.routine
@@ -109,7 +114,8 @@ def _head(routine: Routine, defaults: tuple[str | None, ...]) -> Iterator[str]:
 
 
 def _returned(endpoint: Endpoint) -> Iterator[str]:
-    """Yield the `returns` clause. An expanded composite column is shown as its fields, each with the column's name."""
+    """Yield the lines of the `returns` clause, none for a procedure. An expanded composite column is shown as its
+    fields, each with the column's name."""
     routine = endpoint.routine
     if routine.kind is RoutineKind.PROCEDURE:
         return
@@ -126,8 +132,8 @@ def _returned(endpoint: Endpoint) -> Iterator[str]:
 
 
 def _remarks(endpoint: Endpoint, *, separated: bool) -> Iterator[str]:
-    """Yield the prose of the comment behind `@remarks`. Annotations are left out, as they may contain passwords,
-    addresses and SQL. separated: an empty line precedes it."""
+    """Yield `@remarks` and the prose of the routine's comment; nothing if it has no prose. Annotations are left out, as
+    they may contain passwords, addresses and SQL. separated: an empty line comes first."""
     if not endpoint.prose:
         return
     if separated:

@@ -35,9 +35,10 @@ def client_files(
     options: ClientCodeOptions,
     now: str,
 ) -> Iterator[Output]:
-    """Yield the files of a client.
+    """Yield the files of a client. A file whose endpoints are all excluded by annotations has None as text.
 
-    types_of: returns the types of an endpoint's database. now: time that replaces `{0}` in header lines.
+    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, by oid, for comments. now:
+    text of the time, which replaces `{0}` in header lines.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.
@@ -55,8 +56,8 @@ def client_files(
 
 
 def client_names(endpoints: Iterable[Endpoint], options: ClientCodeOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`
-    as `client_files` does."""
+    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError` if
+    there are several files, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, file_name):
         yield from named(members, Names(options), options)
 
@@ -67,7 +68,8 @@ def _path(options: ClientCodeOptions, name: str) -> str:
 
 
 class _Module:
-    """One file of functions with its files of types and hooks."""
+    """One file of functions with its files of types and hooks. taken: names of interfaces that other files use, to
+    which those of this file are added; None: names have to be unique in this file only."""
 
     def __init__(
         self,
@@ -93,7 +95,7 @@ class _Module:
                 item.source_name = names.beside(f"create{within_name(item.name)}EventSource")
 
         self._where = names.beside(WHERE) if filters(self.functions) else ""
-        """Name of the object that writes filters; empty without filters."""
+        """Name of the object whose functions write filters; empty: no function takes filters."""
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
         options = self._options
@@ -141,8 +143,8 @@ class _Module:
         return "".join(f"{text}\n" for text in declared)
 
     def _head(self, types_path: str | None) -> str:
-        """Return the lines before the functions: imports, base URL, helpers and URL builders. types_path: file from
-        which types are imported; None: none are."""
+        """Return the text before the functions: imports, base URL, helpers and URL builders. types_path: path of the
+        file from which types are imported; None: no types are imported."""
         options = self._options
         lines: list[str] = []
         if types_path is not None:

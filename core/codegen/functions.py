@@ -49,7 +49,7 @@ class Reading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A property of the interface of a request."""
+    """A property of the interface of a request. type: in TypeScript. optional: requests may leave it out."""
 
     name: str
     """Name in JSON and in query strings."""
@@ -75,10 +75,12 @@ class Member:
 
 @dataclass(slots=True)
 class ClientFunction:
-    """An endpoint as a function of a TypeScript or JavaScript client. Fields without a line are as in
-    `core.codegen.calls`.
+    """An endpoint as a function of a TypeScript or JavaScript client.
 
-    cast: the parsed JSON has to be cast to `result`. hooked: hooks are generated for it.
+    members: properties of its request. cast: the parsed JSON has to be cast to `result`. status: the function returns
+    the HTTP status with the value. parse_url, parse_request: it has a parameter with which its caller changes the URL
+    or the request. export_url: a function that returns the URL is exported. url_only: there is only that function.
+    hooked: no annotation excludes hooks for it. upload: the endpoint accepts files.
     """
 
     endpoint: Endpoint
@@ -110,7 +112,7 @@ class ClientFunction:
     excluded: list[Member] = field(default_factory=list)
     """Members outside the query string of a request whose other members are in it."""
     body: Member | None = None
-    """The member whose value is the whole body."""
+    """The member whose value is the whole body; None: there is none."""
     json_body: bool = False
     """The members are a JSON body."""
 
@@ -166,7 +168,8 @@ def client_function(
     interfaces: Interfaces,
     options: ClientCodeOptions,
 ) -> ClientFunction:
-    """Return the function for an endpoint. Adds the interfaces of its request and result to `interfaces`."""
+    """Return the function for an endpoint, and add the interfaces of its request and result to `interfaces`. name: of
+    the function. types: those of the endpoint's database, by oid."""
     requested = endpoint.options.client_code or _NO_ANNOTATIONS
     url_only = bool(requested.url_only)
     members = list(_members(endpoint, options))
@@ -227,7 +230,7 @@ def _result(
     endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
 ) -> tuple[str, Reading, bool]:
     """Return the type of the result, how the body is read, and whether the parsed JSON has to be cast to the type.
-    name: for interfaces that are added. upload: the endpoint receives files."""
+    name: of the interface that is added to `interfaces` if the result needs one. upload: the endpoint accepts files."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
     if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):
@@ -279,7 +282,7 @@ def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Readin
 def _row(
     endpoint: Endpoint, shape: ResultShape, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces
 ) -> str:
-    """Return the type of one row."""
+    """Return the type of one row. name: of the interface that is added to `interfaces` if the row has named columns."""
     if shape.named:
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
@@ -291,7 +294,8 @@ def _row(
 
 
 def _several(endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces) -> str:
-    """Return the interface of the result of a file with several statements (clients-23)."""
+    """Add the interface of the result of a file with several statements (clients-23), a member for each statement that
+    has a key, and return the name of the interface. name: the preferred one."""
     members = []
     for part in endpoint.shape.parts:
         if part.key is not None:

@@ -12,7 +12,8 @@ _QUERIES = ("GET", "QUERY")
 
 
 def hooks_text(functions: Sequence[ClientFunction], client: str, options: HookOptions) -> str:
-    """Return the text of a hooks module. client: import path of the module with the functions."""
+    """Return the text of a hooks module, without the configured header. functions: those that get a hook. client:
+    import path of the module with the functions."""
     queries = any(item.endpoint.method in _QUERIES for item in functions)
     mutations = any(item.endpoint.method not in _QUERIES for item in functions)
     imports = [("useQuery", queries), ("useMutation", mutations)]

@@ -26,13 +26,14 @@ class Names:
     """Assigns unique names within one file."""
 
     def __init__(self, options: ClientOptions, taken: Set[str] = _TAKEN) -> None:
-        """Begin a file. taken: names that functions cannot have."""
+        """Begin a file without assigned names. taken: names that functions cannot have."""
         self._options = options
         self._taken = taken
         self._assigned: set[str] = set()
 
     def all_of(self, endpoints: Sequence[Endpoint]) -> list[str]:
-        """Return the names of the functions, in the same order. No name depends on the order of the endpoints."""
+        """Assign a name to the function of each endpoint, and return the names in the order of the endpoints. No name
+        depends on that order."""
         raw = distinct_names(endpoints, self._options)
         # `distinct_names` returns unique names; numbers are needed only if sanitising makes two of them equal.
         result = {
@@ -42,15 +43,14 @@ class Names:
         return [result[index] for index in range(len(raw))]
 
     def beside(self, name: str) -> str:
-        """Return the name, or a variant that is still free, for a further object of the file.
-
-        All functions must have their names before.
-        """
+        """Assign a name to a further object of the file and return it: `name`, or a variant if functions cannot have
+        this name or it is assigned. The names of all functions must have been assigned before."""
         return free(f"{name}_" if name in self._taken or not name else name, self._assigned)
 
 
 def free(name: str, taken: set[str]) -> str:
-    """Return the name, with a number appended if it is in `taken`, and add it to `taken`."""
+    """Return the name, with the first free number from 1 appended if it is in `taken`, and add the result to
+    `taken`."""
     result, number = name, 0
     while result in taken:
         number += 1
@@ -62,8 +62,8 @@ def free(name: str, taken: set[str]) -> str:
 def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
     """Return the name before conversion: the path without its prefix, or with `routine_names` the name of the routine.
 
-    A path of less than three characters is replaced by the name of the routine. Operations on tables get their method
-    as suffix. With `schema_names`, the schema comes first.
+    With `schema_names`, the schema and `/` come first. A name of less than three characters is replaced by that of the
+    routine. Operations on tables and views get their method as suffix.
     """
     routine = endpoint.routine
     raw = routine.name if options.routine_names else _without_prefix(endpoint.path, options.prefix)
@@ -77,7 +77,8 @@ def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
 
 
 def distinct_names(endpoints: Sequence[Endpoint], options: ClientOptions) -> list[str]:
-    """Return a raw name for each endpoint. Equal names get suffixes that distinguish their endpoints.
+    """Return a name before conversion (`raw_name`) for each endpoint, in the same order. Names that are equal after
+    conversion get suffixes that distinguish their endpoints.
 
     All endpoints with the same name get the suffix, not only the later ones: an endpoint that is added later can rename
     functions, but never give an existing name to another endpoint.
@@ -113,7 +114,8 @@ def _routine(endpoint: Endpoint, options: ClientOptions) -> str:
 
 
 def _parameters(endpoint: Endpoint, options: ClientOptions) -> str:
-    """Return `by-id-and-name`, which distinguishes overloads."""
+    """Return the names of the parameters, such as `by-id-and-name` or `without-parameters`, to distinguish
+    overloads."""
     names = [item.api_name.strip("_") for item in endpoint.parameters]
     return f"by-{'-and-'.join(names)}" if names else "without-parameters"
 
@@ -159,7 +161,7 @@ def within_name(name: str) -> str:
 
 
 def file_name(schema: str) -> str:
-    """Return the text that replaces `{0}` in the path of a file for a schema: its name in camelCase."""
+    """Return the text that replaces `{0}` in the path of a file for a schema: the schema's name in camelCase."""
     first, *others = [part for part in _SEPARATORS.split(schema) if part] or [schema]
     return first[:1].lower() + first[1:] + "".join(upper_first(part) for part in others)
 
@@ -170,7 +172,7 @@ def member(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a literal in double quotes."""
+    """Return a text as a literal of TypeScript in double quotes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 

@@ -13,8 +13,8 @@ from rowcall.core.sections.values import as_set, or_empty, stripped
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Options that clients of all languages have. Subclasses declare the keys. A field with a default has no key in
-    some languages."""
+    """Options that clients of all languages have. Subclasses declare the configuration keys of the fields. A field with
+    a default has no key in some languages."""
 
     path: str
     """Path of the files; `{0}` is replaced by the schema or module."""

@@ -17,12 +17,13 @@ WHERE = "where"
 
 
 def is_filter(name: str) -> bool:
-    """Return whether a parameter of the query language with this name is the filter of a column."""
+    """Return whether a parameter of the query language is the filter of a column. name: of the parameter in requests;
+    other parameters, such as `select` and `limit`, have reserved names."""
     return name not in RESERVED
 
 
 def filters(functions: Sequence[ClientFunction]) -> bool:
-    """Return whether one of the functions takes filters."""
+    """Return whether one of the functions takes filters of columns."""
     return any(is_filter(item.name) for each in functions for item in each.members if item.parameter.of_query)
 
 
@@ -43,7 +44,7 @@ def filter_type(export: bool) -> str:
 
 
 def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
-    """Yield the lines of the object `name`, whose functions write filters."""
+    """Yield the source lines of the exported object called `name`, whose functions return filters."""
     typed = options.types
     kind = "string | number | bigint | boolean"
     value, values = (f": {kind}", f": readonly ({kind})[]") if typed else ("", "")
@@ -63,7 +64,8 @@ def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
 
 
 def pages_text(function: ClientFunction, name: str, options: ClientCodeOptions) -> str:
-    """Return the source of the function `name`, which iterates over the pages of a result."""
+    """Return the source of an exported function called `name`, which iterates over the pages of the results of
+    `function`."""
     typed = options.types
     url = function.address()
     if function.export_url:

@@ -30,13 +30,14 @@ class NoPlaceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One file to write. text: None: an existing file has to be deleted."""
+    """One file to write. If `text` is None, an existing file has to be deleted. overwrite: an existing file may be
+    replaced."""
 
     path: str
     text: str | None
     overwrite: bool = True
     header: int = 0
-    """Length of the header, which contains the time and is ignored when contents are compared."""
+    """Length of the header in characters. It contains the time and is ignored when contents are compared."""
     beside: str | None = None
     """Path of the client file to which it belongs: if that file is not overwritten, this one is not written either."""
 
@@ -83,8 +84,8 @@ def module_of(endpoint: Endpoint, annotations_of: AnnotationsOf) -> str | None:
 
 
 def folder_of(endpoint: Endpoint) -> str | None:
-    """Return the module that `module_of` returns for TypeScript, but with the folder's name as it is, not in
-    camelCase. None: neither an annotation nor a folder sets one."""
+    """Return the module that an annotation for TypeScript clients sets, or the name of the folder that sets the module
+    of an SQL file, not converted to camelCase. None: neither sets one."""
     return client_annotations(endpoint).module or _folder(endpoint)
 
 
@@ -105,7 +106,8 @@ def _order(endpoint: Endpoint) -> tuple[object, ...]:
 
 
 def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that no configured list excludes, with the names of their functions."""
+    """Yield the endpoints that no configured list excludes, with the names of their functions, which `names`
+    assigns."""
     selected = [
         item
         for item in endpoints
@@ -120,7 +122,8 @@ def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -
 
 
 def header_text(lines: Sequence[str], now: str) -> str:
-    """Return the header of a file. now: time that replaces `{0}`. Doubled braces stand for single ones."""
+    """Return the header of a file with a newline; empty without lines. now: text of the time, which replaces `{0}`.
+    Doubled braces stand for single ones."""
     if not lines:
         return ""
     meanings = {"{0}": now, "{{": "{", "}}": "}"}

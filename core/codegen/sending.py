@@ -19,8 +19,8 @@ SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
 
 @dataclass(frozen=True, slots=True)
 class ParameterPlacement:
-    """Where a client puts each parameter: into the query string, the path or the body. Numbers are indexes into
-    `sent_parameters`."""
+    """Where a client puts each parameter: into the query string, the path or the body. Numbers are indexes into the
+    list of parameters that the client sends."""
 
     query: tuple[int, ...] = ()
     excluded: tuple[int, ...] = ()
@@ -32,9 +32,8 @@ class ParameterPlacement:
 
 
 def sent_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
-    """Yield the parameters that a client sends, with those of a query over the result. Each name occurs once.
-
-    With `omit_automatic`, parameters that the service fills itself are left out.
+    """Yield the parameters that a client sends, with those of a query over the result (`queryable`). Of several with
+    one name, the first is yielded. With `omit_automatic`, parameters that the service fills itself are left out.
     """
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     seen: set[str] = set()
@@ -70,7 +69,8 @@ def uses_query(endpoint: Endpoint) -> bool:
 
 
 def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:
-    """Return where a client puts these parameters of the endpoint."""
+    """Return where a client puts parameters of the endpoint. parameters: those that it sends, to which the indexes of
+    the result refer."""
     raw = endpoint.raw_body
     body = next((index for index, item in enumerate(parameters) if item is raw), None) if raw is not None else None
     if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:

@@ -127,7 +127,8 @@ def parameter_shape(parameter: EndpointParameter) -> Shape:
 
 
 def exact(shape: Shape, constraints: ValueConstraints) -> Shape:
-    """Return the shape with the possible values from the constraints of a column or parameter."""
+    """Return the shape with the possible values from the constraints of a column or parameter. For an array, they apply
+    to its elements. The shape is unchanged if the constraints list no values, or values of another type."""
     if not constraints.choices:
         return shape
     if isinstance(shape, ListOf):
@@ -145,7 +146,7 @@ _CHOSEN = {Scalar.TEXT: str, Scalar.INTEGER: int, Scalar.BIGINT: int}
 
 @dataclass(frozen=True, slots=True)
 class ShapeReader:
-    """Derives shapes from the types of one database. camel: fields of composites are in camelCase."""
+    """Derives shapes from the types of one database. types: by oid. camel: fields of composites are in camelCase."""
 
     types: Mapping[int, TypeInfo]
     camel: bool = True
@@ -165,7 +166,8 @@ class ShapeReader:
         )
 
     def column(self, column: ResultColumn, shape: ResultShape, name: str = "") -> Shape:
-        """Return the shape of a column. name: used for the type of a composite instead of the column's name."""
+        """Return the shape of a column. shape: of the result to which it belongs. name: after which the type of a
+        composite is named; empty: that of the column."""
         item, taken_out = column.column, column.position is not None
         name = name or item.name
         return self.value(item.type_oid, item.type_name, name, within=taken_out, spread=shape.blank_is_null)
@@ -173,9 +175,9 @@ class ShapeReader:
     def value(self, oid: int, type_name: str, name: str, *, within: bool = False, spread: bool = False) -> Shape:
         """Return the shape of a value.
 
-        name: of the column, after which the type of a composite is named. within: the value is in an array or in the
-        text of a composite, where domains are texts. spread: the attributes of a composite are sent as columns of the
-        row, so that they are not `within`.
+        oid, type_name: of its type in PostgreSQL. name: of the column, after which the type of a composite is named.
+        within: the value is in an array or in the text of a composite, where domains are texts. spread: the attributes
+        of a composite are sent as columns of the row, so that they are not `within`.
         """
         if type_name == "record":
             return ListOf(TEXT)

@@ -38,7 +38,8 @@ UPLOADED = (
 
 @functools.cache
 def plain_type(type_name: str, json_type: str) -> str:
-    """Return the TypeScript type of a scalar or array type by its name: `number`, `string[]`."""
+    """Return the TypeScript type of a scalar or array type by its name in PostgreSQL: `number`, `string[]`. json_type:
+    type of `json` and `jsonb`."""
     name = _MODIFIER.sub("", type_name).replace('"', "").strip().lower()
     if name.endswith("[]"):
         return array_of(plain_type(name.rstrip("[]"), json_type))
@@ -57,7 +58,8 @@ def is_date(type_name: str) -> bool:
 
 
 def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
-    """Return the TypeScript type of a request value. array: the value is an array of this kind."""
+    """Return the TypeScript type of a request value. json_type: type of JSON values. array: the value is an array of
+    this kind."""
     result = "string"
     if kind in _NUMBER_KINDS:
         result = "number"
@@ -73,8 +75,8 @@ def array_of(element: str) -> str:
 
 
 def exact_type(kind: str, constraints: ValueConstraints) -> str:
-    """Return the union of the possible values; `kind` itself if any value is possible. For an array, its elements
-    count."""
+    """Return the union of the possible values, for an array that of its elements; `kind` itself if the constraints list
+    no values of this type. kind: a type in TypeScript."""
     inner = kind.rstrip("[]")
     response = {"string": str, "number": int}.get(inner)
     if (
@@ -88,8 +90,8 @@ def exact_type(kind: str, constraints: ValueConstraints) -> str:
 
 
 def property_text(name: str, kind: str, constraints: ValueConstraints, *, optional: bool = False) -> str:
-    """Return the declaration of an interface property, with its comment if the constraints have a text. optional:
-    requests may leave the property out."""
+    """Return the declaration of an interface property, with its comment if the constraints have a text. kind: type in
+    TypeScript, without null. optional: requests may leave the property out."""
     null = "" if constraints.never_null else " | null"
     words = " ".join((constraints.text or "").replace("*/", "*\\/").split())
     text = f"/** {words} */\n    " if words else ""
@@ -121,8 +123,11 @@ class Interfaces:
     taken: set[str] = field(default_factory=set)
 
     def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
-        """Add the interface of a request or response and return its name. With `UniqueModels`, equal interfaces that
-        are mergeable are one."""
+        """Add the interface of a request or response and return its name: `name`, with a number if that is taken.
+
+        members: declarations; of several for one property, the first counts. With `UniqueModels`, the name of an equal
+        interface is returned instead if both are mergeable.
+        """
         lines = tuple(_unique(members))
         if self.options.unique_models and mergeable and lines in self._merged:
             return self._merged[lines]
@@ -135,8 +140,8 @@ class Interfaces:
     def composite(self, info: TypeInfo, column: str, types: Mapping[int, TypeInfo], *, spread: bool = False) -> str:
         """Return the name of the interface of a composite type, and add the interface at its first use.
 
-        It is named after the first column with this structure. spread: its attributes are sent as columns of the row,
-        not as an object.
+        It is named after the first column with this structure. column: name of the column. types: those of the
+        database, by oid. spread: its attributes are sent as columns of the row, not as an object.
         """
         key = _structure(info, types, spread=spread)
         known = self._structures.get(key)
@@ -168,8 +173,10 @@ class Interfaces:
     ) -> str:
         """Return the TypeScript type of a value.
 
-        within: the value is in an array or in the text of a composite, where domains are texts. spread: the attributes
-        of a composite are sent as columns of the row, so that they are not `within`.
+        oid, type_name: of its type in PostgreSQL. name: of the column, after which the interface of a composite is
+        named. types: those of the database, by oid. within: the value is in an array or in the text of a composite,
+        where domains are texts. spread: the attributes of a composite are sent as columns of the row, so that they are
+        not `within`.
         """
         if type_name == "record":
             return "(string | null)[]"
@@ -187,14 +194,14 @@ class Interfaces:
         return "string" if within else plain_type(info.display, self.options.json_type)
 
     def column(self, column: ResultColumn, shape: ResultShape, types: Mapping[int, TypeInfo], name: str = "") -> str:
-        """Return the TypeScript type of a column. name: used for the interface of a composite instead of the column's
-        name."""
+        """Return the TypeScript type of a column. shape: of the result to which it belongs. types: those of the
+        database, by oid. name: after which the interface of a composite is named; empty: that of the column."""
         item, taken_out = column.column, column.position is not None
         name = name or item.name
         return self.value(item.type_oid, item.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
-        """Return the declarations of the members of a row's interface."""
+        """Return the declarations of the members of a row's interface. types: those of the database, by oid."""
         return [
             property_text(item.key.decode(), self.column(item, shape, types), item.column.constraints)
             for item in shape.columns
@@ -204,8 +211,9 @@ class Interfaces:
 def _structure(
     info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3, *, spread: bool = False
 ) -> tuple[object, ...]:
-    """Return a key that is equal for composites with the same interface. Nesting deeper than `depth` is ignored.
-    spread: as in `Interfaces.composite`."""
+    """Return a key that is equal for composites with the same interface. types: those of the database, by oid. depth:
+    number of levels of nested composites that count. spread: attributes are sent as columns of the row, where the base
+    type of a domain counts."""
     parts: list[object] = []
     for attribute in info.attributes:
         inner = base_of(attribute.type_oid, types)

@@ -21,7 +21,8 @@ _FAILED = '!response.ok && response.headers.get("content-length") !== "0"'
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a generated function. default: expression; None: the argument has none."""
+    """An argument of a generated function. type: in TypeScript; empty: it follows from the default. default:
+    expression; None: the argument has none."""
 
     name: str
     type: str
@@ -65,7 +66,8 @@ def arguments(function: ClientFunction, options: ClientCodeOptions) -> list[Argu
 
 
 def function_text(function: ClientFunction, definitions: Definitions, options: ClientCodeOptions) -> str:
-    """Return the text of a function with its comment, after a blank line."""
+    """Return the text of a function with its comment, after a blank line. definitions: of routines, by oid, for the
+    comment."""
     taken = arguments(function, options)
     returned = function.returned
     shown = returned
@@ -86,7 +88,8 @@ def function_text(function: ClientFunction, definitions: Definitions, options: C
 
 
 def url_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
-    """Return `export const xUrl = (request: IXRequest) => …;`"""
+    """Return the source of the function that returns the URL of a call:
+    `export const xUrl = (request: IXRequest) => …;`"""
     if not function.address_needs_request:
         taken = "()"
     else:

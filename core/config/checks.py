@@ -22,7 +22,8 @@ from rowcall.core.text.interval import parse_interval
 
 @dataclass(frozen=True, slots=True)
 class InvalidSetting:
-    """A value or key of the user's configuration that is not valid. origin: None: unknown place."""
+    """A value or key of the user's configuration that is not valid. path: in the user's spelling. origin: its place;
+    None: unknown. message: what is wrong with it."""
 
     path: str
     origin: Origin | None
@@ -38,7 +39,8 @@ class InvalidSetting:
 class DeclaredSetting:
     """A node of the user's configuration that the table declares.
 
-    node_of_key: the key tree node that declares it. in_use: as in `InvalidSetting`.
+    path: in the user's spelling. node_of_key: the key tree node that declares it. in_use: False: the `Enabled` of a
+    section that contains it is off.
     """
 
     path: str
@@ -186,7 +188,8 @@ _OF_TEXTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.TEXT_MAP}
 
 
 def _wrong_element(node: Node, kind: KeyType, variables: Mapping[str, str]) -> str | None:
-    """Return what is wrong with an element of a list or map, or None. Null and empty text are never wrong."""
+    """Return what is wrong with an element of a list or map, or None. Null and empty text are never wrong. kind: type
+    of the list or map. variables: for placeholders."""
     if isinstance(node, Scalar):
         text = _text(node, variables)
         if kind is KeyType.NUMBERS and text and not has_placeholder(text) and not is_amount(text):

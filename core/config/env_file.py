@@ -6,7 +6,8 @@ from __future__ import annotations
 def parse_env_file(text: str) -> dict[str, str]:
     """Return the variables of `text`, without escapes or interpolation.
 
-    `#` starts a comment line; if a name is repeated, its last value counts. Quotes around a value are removed.
+    `#` starts a comment line; lines without a name or without `=` are ignored. If a name is repeated, its last value
+    counts. Quotes around a value are removed.
     """
     variables = {}
     for line in text.removeprefix("\ufeff").splitlines():

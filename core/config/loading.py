@@ -42,14 +42,16 @@ class Loaded:
 
 
 def load_files(sources: Iterable[SourceText]) -> Section:
-    """Merge files in order; later ones override earlier ones. Raises ConfigError with file, line and column."""
+    """Return the merged keys of files; later files override earlier ones. Sections and keys have their present names.
+    Raises ConfigError with file, line and column for an invalid file."""
     return merge_all(_canonical(relaxed_json.parse(source.name, source.text)) for source in sources)
 
 
 def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Loaded:
     """Merge keys of the environment (if enabled) and the command-line `overrides` over `files`.
 
-    `environment` includes the variables of the `.env` file. `Config:AddEnvironmentVariables` and
+    files: as `load_files` returns them. overrides: pairs (path of a key, text of its value), the last one of a path
+    counts. `environment` includes the variables of the `.env` file. `Config:AddEnvironmentVariables` and
     `Config:ParseEnvironmentVariables` are read from the files only (configuration-2). Raises ConfigError for a path in
     `overrides` that is too deep, or a value of these keys that is no boolean.
     """
@@ -68,7 +70,8 @@ _LISTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyTyp
 
 
 def with_lists(section: Section, node_of_key: KeyNode) -> Section:
-    """Return `section` with its lists marked as arrays, also if their elements were set singly (`Section:Key:0=…`)."""
+    """Return `section` with its lists marked as arrays, also if their elements were set singly (`Section:Key:0=…`).
+    node_of_key: the key tree node that declares the section."""
     children = {
         name: replace(child, node=with_lists(child.node, below)) if isinstance(child.node, Section) and below else child
         for name, child in section.children.items()
@@ -98,7 +101,8 @@ def environment_keys(environment: Mapping[str, str]) -> Section:
 
 
 def _canonical(root: Section) -> Section:
-    """Rename top-level sections to their canonical names; a section that is present under both names is merged."""
+    """Return the tree of one source with present names: top-level sections have their canonical names, and a section
+    that is present under both names is merged; former names of keys are replaced."""
     merged = Section()
     for child in root.children.values():
         name = ALIASES.get(child.name.casefold(), child.name)
@@ -110,7 +114,8 @@ _FORMER = {former.casefold(): present for former, present in {**FORMER_KEYS, **S
 
 
 def _with_present_names(root: Section) -> Section:
-    """Rename former keys. If a source contains both names of a key, the value under the present name is used."""
+    """Return the tree of one source with former names of keys replaced by the present ones. If it contains both names
+    of a key, the value under the present name is used."""
     for former, present in _FORMER.items():
         root = _with_key_renamed(root, former.split(":"), present.rpartition(":")[2])
     return root
@@ -131,7 +136,7 @@ def _with_key_renamed(section: Section, former: Sequence[str], present: str) -> 
 
 
 def former_keys(root: Section) -> Iterator[str]:
-    """Yield a warning for each setting with a former name."""
+    """Yield a warning for each setting in the merged tree `root` that was written with a former name of its key."""
     for former, present in FORMER_KEYS.items():
         section = find(root, present.rpartition(":")[0])
         child = section.children.get(present.rpartition(":")[2].casefold()) if isinstance(section, Section) else None

@@ -25,22 +25,24 @@ class MissingVariable(Exception):
 
 
 def resolve(text: str, variables: Mapping[str, str]) -> str:
-    """Replace the placeholders of `text` in one pass; substituted text is not scanned again.
+    """Return `text` with its placeholders replaced in one pass; substituted text is not scanned again.
 
-    Names are case-sensitive. An unknown `{NAME}` stays unchanged, and `{NAME:text}` is not a placeholder.
-    Raises MissingVariable.
+    Names are case-sensitive. A `{NAME}` that is not set stays unchanged, and `{NAME:text}` is not a placeholder.
+    variables: values by name. Raises MissingVariable for a `{!NAME}` that is not set.
     """
 
     return _replaced(text, variables, _refuse)
 
 
 def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
-    """Replace placeholders without failing, for output and checks: an unset `{!NAME}` stays unchanged."""
+    """Return `text` with its placeholders replaced as far as their variables are set, for output and checks: a `{NAME}`
+    or `{!NAME}` that is not set stays unchanged. variables: values by name."""
     return _replaced(text, variables, lambda name: f"{{!{name}}}")
 
 
 def _replaced(text: str, variables: Mapping[str, str], missing: Callable[[str], str]) -> str:
-    """Replace placeholders. missing: returns the replacement of a `{!NAME}` whose variable is not set."""
+    """Return `text` with its placeholders replaced. variables: values by name. missing: returns the replacement of a
+    `{!NAME}` whose variable is not set, from its name."""
 
     def replacement(match: re.Match[str]) -> str:
         required, name, fallback = match.groups()
@@ -67,5 +69,6 @@ def sole_placeholder(text: str) -> tuple[str, str | None] | None:
 
 
 def has_placeholder(text: str) -> bool:
-    """Return whether `text` still contains a `{NAME}`; a typed read then uses the default of the key."""
+    """Return whether `text`, after resolution, still contains a `{NAME}` or `{!NAME}`; a typed read then uses the
+    default of the key."""
     return any(match[3] is None for match in _PLACEHOLDER.finditer(text))

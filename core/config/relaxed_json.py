@@ -26,7 +26,8 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 def parse(source: str, text: str) -> Section:
-    """Parse `text` of the file `source`, whose root must be an object. Raises ConfigError with line and column."""
+    """Parse the `text` of a file, whose root must be an object. source: name of the file. Raises ConfigError with the
+    name, line and column."""
     parser = _Parser(source, text.removeprefix("\ufeff"))
     return parser.document()
 
@@ -36,7 +37,8 @@ def _given_twice(path: str, origin: Origin, earlier: Child) -> ConfigError:
 
 
 def _joined(earlier: Child, later: Child, path: str) -> Child:
-    """Merge two parts of a section. Raises ConfigError for a value that both parts contain."""
+    """Merge two parts of a section. path: of the section, for messages. Raises ConfigError for a value that both parts
+    contain."""
     before, after = earlier.node, later.node
     if not isinstance(before, Section) or not isinstance(after, Section) or before.is_array or after.is_array:
         raise _given_twice(path, later.origin, earlier)
@@ -119,7 +121,8 @@ class _Parser:
         return Section(children, is_array=True)
 
     def _items(self, closing: str, read: Callable[[], None], path: str) -> None:
-        """Read items separated by commas up to `closing`; a comma before `closing` is allowed."""
+        """Read from the opening bracket to `closing`, which is `}` or `]`; a comma before it is allowed. read: reads
+        one item. path: of the object or array, for messages. Raises ConfigError for invalid syntax."""
         self._at += 1
         self._skip()
         while self._peek() != closing:

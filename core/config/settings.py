@@ -31,7 +31,7 @@ def whole_number(text: str) -> int | None:
 
 
 def outside(number: int, key: Key) -> str | None:
-    """Return the message for a number outside the bounds of the key, or None."""
+    """Return the message for a number outside the bounds of the key; None: it is within them."""
     if number < key.minimum:
         return f"{number} is too small; the least allowed is {key.minimum}"
     return f"{number} is too large; the most allowed is {key.maximum}" if number > key.maximum else None
@@ -57,8 +57,8 @@ class Settings:
     def read(self, kind: type[T], *names: str, **others: Any) -> T:
         """Return the object of a section, which has a value for each of its fields.
 
-        names: of the user, for each `<name>` in the path of the section, and indexes, for each `[]`. others: values of
-        fields that are not read.
+        kind: class with the decorator `section`. names: of the user, for each `<name>` in the path of the section, and
+        indexes, for each `[]`. others: values of fields that are not read.
         """
         declared = declared_section(kind)
         values = {
@@ -71,20 +71,23 @@ class Settings:
         return kind(**values, **parts, **others)
 
     def read_enabled(self, kind: type[T], *names: str, **others: Any) -> T | None:
-        """Return the object of a section, or None if its switch is off; then no other value is read."""
+        """Return the object of a section, or None if its switch is off; then no other value is read. Parameters are
+        those of `read`."""
         return self.read(kind, *names, **others) if self.enabled(kind, *names) else None
 
     def enabled(self, kind: type[Any], *names: str) -> bool:
-        """Return the switch of a section, which is its key `Enabled` unless it declares another one."""
+        """Return the switch of a section, which is its key `Enabled` unless it declares another one. names: for
+        `<name>` and `[]` in the path of the section."""
         declared = declared_section(kind)
         return self.flag(f"{_named(declared.path, names)}:{declared.switch}")
 
     def contains(self, kind: type[Any], *names: str) -> bool:
-        """Return whether the user has written a section."""
+        """Return whether the user has written a section. names: for `<name>` and `[]` in its path."""
         return find(self.root, _named(declared_section(kind).path, names)) is not None
 
     def is_set(self, kind: type[Any], field: str, *names: str) -> bool:
-        """Return whether the user has written the key of a field."""
+        """Return whether the user has written the key of a field, also with null. kind: class of the section. field:
+        name of the attribute. names: for `<name>` and `[]` in the path."""
         return find(self.root, _named(declared_section(kind).fields[field].key.path, names)) is not None
 
     def names_of(self, kind: type[Any], *names: str) -> tuple[str, ...]:
@@ -98,7 +101,8 @@ class Settings:
         return tuple(child.name for child in children if is_named_by_user(f"{above}:{child.name}"))
 
     def at(self, path: str) -> Any:
-        """Return the value of a key by its path: for tables of keys whose paths are in messages."""
+        """Return the value of a key whose path is not known in the code. Its type is that of the key: a boolean, number
+        or text, None if there is neither a value nor a default; plain data for other types."""
         match key_at(path).type:
             case KeyType.BOOL:
                 return self.flag_or_none(path)
@@ -145,13 +149,14 @@ class Settings:
         return next((choice for choice in key.choices if choice.casefold() == text.casefold()), text)
 
     def flag(self, path: str) -> bool:
-        """Return a boolean (true/yes/1, false/no/0 in any case); empty text, null or an unset `{NAME}` give the
-        default.
+        """Return a boolean (true/yes/1, false/no/0 in any case). Empty text, null or an unset `{NAME}` give the
+        default, which is False if the key has none.
         """
         return bool(self.flag_or_none(path))
 
     def flag_or_none(self, path: str) -> bool | None:
-        """Return a boolean, or None if neither the user nor the table sets a value."""
+        """Return a boolean, or None if neither a value nor a default is set. Empty text, null and an unset `{NAME}`
+        count as no value."""
         key = _declared(path, KeyType.BOOL)
         value = self._text_at(path)
         if value is None:
@@ -169,9 +174,9 @@ class Settings:
         return value
 
     def integer_or_none(self, path: str) -> int | None:
-        """Return a whole number within the bounds of the key; an unset `{NAME}` gives the default.
+        """Return a whole number within the bounds of the key. An absent key and an unset `{NAME}` give the default.
 
-        Null and empty text give None if the key is nullable, else the default.
+        Null and empty text give None if the key is nullable, else the default. None: there is no default either.
         """
         key = _declared(path, KeyType.INT)
         value = self._text_at(path)
@@ -189,11 +194,12 @@ class Settings:
         return None if find(self.root, path) is None else self.text_or_none(path) or None
 
     def integer_if_set(self, path: str) -> int | None:
-        """Return a whole number, or None if the user has written none."""
+        """Return a whole number, or None if the user has written none: the key is absent, null, empty or an unset
+        `{NAME}`."""
         return self.integer(path) if self._text_at(path) else None
 
     def flag_if_set(self, path: str) -> bool | None:
-        """Return a boolean, or None if the user has not written the key."""
+        """Return a boolean, or None if the user has not written the key. Null and empty text give the default."""
         return None if find(self.root, path) is None else self.flag(path)
 
     def seconds(self, path: str) -> float:
@@ -204,8 +210,8 @@ class Settings:
         return value
 
     def seconds_or_none(self, path: str) -> float | None:
-        """Return a duration in seconds (comments-29); null and empty text give None if the key is nullable, else the
-        default.
+        """Return a duration in seconds (comments-29). Null and empty text give None if the key is nullable, else the
+        default. None: there is no default either.
         """
         key = _declared(path, KeyType.INTERVAL)
         value = self._text_at(path)
@@ -303,8 +309,8 @@ class Settings:
         return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
-        """Return names with their default texts. The names of a list have no default text (None) (configuration-10,
-        configuration-11)."""
+        """Return names with their default texts, sorted; empty if the key is not configured. The names of a list have
+        no default text (None) (configuration-10, configuration-11)."""
         _declared(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):
@@ -315,7 +321,8 @@ class Settings:
         return {name: self._scalar(f"{path}:{name}", scalar) for name, scalar in texts}
 
     def value(self, path: str) -> JsonValue:
-        """Return a section or list as plain data with all scalars as text; the default if it is not configured."""
+        """Return a section as a dict and a list as a tuple, with all scalars as text or None (null); the default of the
+        key if it is not configured or empty."""
         node = find(self.root, path)
         if node is None or (isinstance(node, Section) and not node.children):
             return key_at(path).default
@@ -371,13 +378,14 @@ class Settings:
 
 
 def _named(path: str, names: tuple[str, ...]) -> str:
-    """Return the path with the names of the user instead of `<name>` and `[]`."""
+    """Return the path with the names of the user, in order, instead of `<name>` and `[]`, of which surplus ones
+    stay."""
     remaining = iter(names)
     return ":".join(next(remaining, part) if part == "[]" or part.startswith("<") else part for part in path.split(":"))
 
 
 def is_amount(text: str) -> bool:
-    """Return whether `text` is a number of at least 0."""
+    """Return whether `text` is a number of at least 0, which may have a fraction and an exponent."""
     return _AMOUNT.fullmatch(text) is not None
 
 

@@ -152,7 +152,8 @@ _OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType
 
 @dataclass(slots=True)
 class KeyNode:
-    """A key tree node: a declared name, its key, and the declared names below it."""
+    """A key tree node: a declared name, its key, and the declared names below it. key: None: no key has this path.
+    key_nodes: nodes by case-folded name; that of `<name>` or `[]` by `<>`."""
 
     name: str
     key: Key | None = None
@@ -182,7 +183,7 @@ def _folded(name: str) -> str:
 
 
 def build_key_tree(keys: Iterable[Key]) -> KeyNode:
-    """Build the tree of keys by the names in their paths."""
+    """Return the root of a tree of the keys by the names in their paths."""
     root = KeyNode("")
     for key in keys:
         node_of_key = root
@@ -209,7 +210,8 @@ def key_at(path: str) -> Key:
 
 
 def is_named_by_user(path: str) -> bool:
-    """Return whether the last name is user-defined: `Auth:External:github`, but not `Auth:External:RedirectUrl`."""
+    """Return whether the last name is user-defined: `Auth:External:github`, but not `Auth:External:RedirectUrl`. An
+    undeclared path is not."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
         node_of_key = None if node_of_key is None else node_of_key.below(name)
@@ -223,7 +225,7 @@ def canonical(path: str) -> str:
 
 
 def is_secret(path: str) -> bool:
-    """Return whether a value at `path` must not be shown."""
+    """Return whether a value at `path` must not be shown, because its key or one above it is secret."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in canonical(path).split(":"):
         node_of_key = None if node_of_key is None else node_of_key.below(name)

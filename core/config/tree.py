@@ -22,6 +22,7 @@ class Origin:
     line: int = 0
     """Line number from 1; 0 for sources without lines."""
     column: int = 0
+    """Column from 1, in characters; 0 for sources without lines."""
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
@@ -76,12 +77,14 @@ def is_index(name: str) -> bool:
 
 def _sort_key(name: str) -> tuple[int, int, str]:
     if is_index(name):
-        return (0, int(name), "")
+        # `int` refuses thousands of digits. Of two numbers without leading zeros, the longer one is greater.
+        digits = name.lstrip("0")
+        return (0, len(digits), digits)
     return (1, 0, name.casefold())
 
 
 def find(root: Section, path: str) -> Node | None:
-    """Return the node at the colon-separated `path`; None: the configuration has no such node."""
+    """Return the node at `path`, names in any case separated by colons; None: the configuration has no such node."""
     node: Node | None = root
     for name in path.split(":"):
         if not isinstance(node, Section):
@@ -104,7 +107,8 @@ def place(root: Section, path: str) -> Origin | None:
 
 
 def merge(base: Section, over: Section) -> Section:
-    """Merge `over` into `base`: sections and arrays deeply; any other value (also an explicit null) replaces.
+    """Return a new tree of `over` merged over `base`: sections and arrays deeply; any other value of `over`, also an
+    explicit null, replaces that of `base`.
 
     The spelling of `over` is used, so that messages show what the user wrote last.
     """
@@ -125,14 +129,15 @@ def merge_all(sections: Iterable[Section]) -> Section:
 
 
 def single(path: str, text: str | None, origin: Origin) -> Section:
-    """Return a tree with one value: `Cors:AllowedOrigins:0` gives two sections and a text."""
+    """Return a tree with one value: `Cors:AllowedOrigins:0` gives two sections and a text. text: None: null."""
     name, colon, below = path.partition(":")
     node = single(below, text, origin) if colon else Scalar(text, origin)
     return Section({name.casefold(): Child(name, node, origin)})
 
 
 def leaves(node: Node, path: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Yield every text with its full path, in sorted order."""
+    """Yield the path and value of each single value in a node, in sorted order. path: of the node; empty: it is the
+    root."""
     if isinstance(node, Scalar):
         yield path, node
         return

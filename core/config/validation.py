@@ -20,15 +20,15 @@ RENAMED = {
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key of the configuration that the table does not contain. suggestion: None: no known key is similar."""
+    """A key of the configuration that the table does not contain."""
 
     path: str
     """Path in the user's spelling; an unknown section is reported once, without the keys below it."""
     origin: Origin
     suggestion: str | None
-    """Full path of the nearest known key."""
+    """Full path of the nearest known key; None: no known key is similar, or none was searched."""
     reason: str = ""
-    """Why a key that exists elsewhere is unknown here."""
+    """Why a key that exists elsewhere is unknown here; empty: it exists nowhere, or only in other sections."""
 
     def __str__(self) -> str:
         meant = f" (did you mean {self.suggestion}?)" if self.suggestion else ""
@@ -40,7 +40,8 @@ _SUGGESTIONS = 50
 
 
 def unknown_keys(root: Section) -> tuple[UnknownKey, ...]:
-    """Return the keys in `root` that the table does not contain. Open maps and array elements are not inspected."""
+    """Return the keys in `root` that the table does not contain, in sorted order. Open maps and array elements are not
+    inspected."""
     result = []
     for number, (key, node_of_key, known_path) in enumerate(_unknown(root, KEY_TREE, "", "")):
         is_near = number < _SUGGESTIONS and not key.reason
@@ -75,7 +76,8 @@ def _unknown(section: Section, node_of_key: KeyNode, path: str, known_path: str)
 
 
 def kind_of(section: Section, node_of_key: KeyNode) -> str | None:
-    """Return the `Type` of an entry, which decides which keys are valid; None if it is missing or decides nothing."""
+    """Return the `Type` of a user-defined entry in canonical spelling, which decides which keys are valid; None if it
+    is missing, unknown or decides nothing. node_of_key: the key tree node that declares the entry."""
     declared = node_of_key.key_nodes.get("type")
     node = section.get("Type")
     if not node_of_key.is_wild or declared is None or declared.key is None or not isinstance(node, Scalar):
@@ -95,8 +97,12 @@ def _may_be(declared: KeyNode, node: Node, node_of_key: KeyNode) -> bool:
 
 
 def _suggestion(name: str, path: str, node_of_key: KeyNode, known_path: str) -> str | None:
-    """Return the present name of a renamed key, else a similar name in the same section, else the highest key with
-    the same name in another section; None: there is none, or several are equally high."""
+    """Return the path that was probably meant by an unknown key.
+
+    This is the present name of a renamed key, else a similar name in the same section, else the highest key with the
+    same name in another section; None: there is none, or several are equally high. name, path: of the unknown key.
+    node_of_key, known_path: the key tree node in which it is missing, and the path of that node.
+    """
     if path.casefold() in RENAMED:
         return RENAMED[path.casefold()][0]
     similar = difflib.get_close_matches(name.casefold(), node_of_key.key_nodes, n=1, cutoff=0.7)

@@ -35,7 +35,8 @@ def clear_all() -> None:
 
 
 class Same(Generic[T]):
-    """A key for `functools.lru_cache` that equals only keys of the same object, without comparing contents."""
+    """A hashable wrapper, for arguments of memoized functions, that equals only wrappers of the same object. Contents
+    are not compared, so that `value` need not be hashable."""
 
     __slots__ = ("value",)
 

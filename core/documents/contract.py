@@ -40,11 +40,12 @@ def contract_of(
     exact: bool = False,
     functions: Functions,
 ) -> Contract:
-    """Return the contract: a list of endpoints for each method and path, sorted by their parameters. Internal endpoints
-    are left out.
+    """Return the contract: for each method and path, its endpoints, sorted by parameter names and routine. Internal
+    endpoints are left out.
 
-    types_of: returns the types of an endpoint's database. camel: fields of composites are in camelCase. level: notice
-    level of event streams that declare none. exact: schemas say which values may be NULL. functions: names in clients.
+    types_of: returns the types of an endpoint's database by oid. camel: fields of composites are in camelCase. level:
+    notice level of event streams whose endpoints set none. exact: schemas say which values may be NULL. functions:
+    names in generated clients; endpoints may be missing.
     """
     rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
@@ -65,7 +66,7 @@ def contract_text(contract: Contract) -> str:
 
 
 def contract_from(text: str) -> Contract:
-    """Parse the text of a contract. Raises `ContractError` if it is none, or has another version."""
+    """Parse the text of a contract. Raises `ContractError` if the text is not a contract, or one of another version."""
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -127,8 +128,10 @@ def _response(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> di
 
 
 def _without_texts(schema: Any) -> Any:
-    """Return the schema without `description`, which clients do not depend on, and without `required`, as all members
-    of a response are always sent."""
+    """Return a copy of the schema without `description` and `required` at any depth; None stays None.
+
+    Clients do not depend on descriptions, and all members of a response are always sent.
+    """
     if not isinstance(schema, dict):
         return schema
     result = {key: value for key, value in schema.items() if key not in ("description", "required")}

@@ -31,7 +31,7 @@ class Severity(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of an endpoint."""
+    """One change of an endpoint. endpoint: its method and path, such as `GET /api/films`. text: what has changed."""
 
     severity: Severity
     endpoint: str
@@ -60,8 +60,8 @@ Findings = Iterator[tuple[Severity, str]]
 
 
 def _variants(old: list[Any], new: list[Any]) -> Findings:
-    """Compare the endpoints of one method and path. Overloads with equal parameter names are compared with each
-    other."""
+    """Compare the endpoints of one method and path. Of several, those with equal parameter names are compared with each
+    other; a single old endpoint is compared with a single new one, whatever their parameters are."""
     if len(old) == len(new) == 1:
         yield from _endpoint(old[0], new[0])
         return
@@ -93,7 +93,8 @@ def _endpoint(old: Value, new: Value) -> Findings:
 
 
 def _status(old: Value, new: Value) -> Findings:
-    """Compare the statuses of a successful response that two contracts declare for an endpoint."""
+    """Compare the statuses of a successful response that two contracts declare for an endpoint. A contract without one
+    stands for the usual status: 200, or 204 without a body."""
     before, after = (str(item.get("status", "the usual one")) for item in (old, new))
     if before != after:
         yield Severity.BREAKING, f"the status of a successful response is {after}, no longer {before}"

@@ -24,7 +24,7 @@ def _is_schema(word: str) -> bool:
 
 @section("Service:HttpFileOptions", "Files of example requests, for editors that can send them.")
 class HttpFileOptions:
-    """Options of `.http` files. write, serve: what is done with them."""
+    """Options of `.http` files. write, serve: whether the files are written, and whether they are served."""
 
     host: str
     """Base URL without a trailing slash."""
@@ -62,7 +62,8 @@ class HttpFileOptions:
 def http_files(
     endpoints: Iterable[Endpoint], definitions: Definitions, options: HttpFileOptions
 ) -> Iterator[tuple[str, str]]:
-    """Yield file name and text of each file. Internal endpoints are left out."""
+    """Yield file name and text of each file. Internal endpoints are left out. definitions: of the routines, for the
+    comments above requests."""
     files: dict[str, list[str]] = {}
     for endpoint in endpoints:
         if endpoint.options.internal:
@@ -89,7 +90,8 @@ def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions
 
 
 def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:
-    """Return an example request with `{{host}}` in place of the base URL."""
+    """Return an example request in the format of `.http` files, with `{{host}}` in place of the base URL, and without a
+    newline at its end."""
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     raw = endpoint.raw_body
     shown = [

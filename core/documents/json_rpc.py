@@ -32,7 +32,7 @@ class RpcError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
-    """A request of JSON-RPC."""
+    """A request of JSON-RPC. id: any JSON value; None: the request has none."""
 
     method: str
     id: Any
@@ -40,7 +40,11 @@ class RpcRequest:
 
 
 def rpc_request(body: bytes) -> RpcRequest:
-    """Parse a request. A blank body counts as an empty object. Raises `RpcError`."""
+    """Parse a request. A blank body counts as an empty object. A method that is no string counts as empty, and `params`
+    that are no object count as an empty one.
+
+    Raises `RpcError` with `PARSE_ERROR` if the body is not JSON, and `INVALID_REQUEST` if it is not an object.
+    """
     try:
         message = exact_json.parse(body) if body.strip() else {}
     except ValueError:
@@ -54,10 +58,10 @@ def rpc_request(body: bytes) -> RpcRequest:
 
 
 def rpc_result(id_: Any, result: Mapping[str, Any]) -> bytes:
-    """Return the response to a request with this id."""
+    """Return the response to a request. id_: of the request."""
     return orjson.dumps({"jsonrpc": "2.0", "id": id_, "result": result})
 
 
 def rpc_error(id_: Any, error: RpcError) -> bytes:
-    """Return the error response to a request with this id; None: the id is unknown."""
+    """Return the error response to a request. id_: of the request; None: it is unknown."""
     return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": {"code": error.code, "message": error.message}})

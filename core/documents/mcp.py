@@ -90,7 +90,8 @@ def introduction(options: McpOptions) -> dict[str, Any]:
 
 
 def challenge(options: McpOptions, status: int, base: str) -> str:
-    """Return the value of `WWW-Authenticate` for status 401 or 403. base: `https://host` as the caller addressed it."""
+    """Return the value of the header `WWW-Authenticate`. status: 401 or 403. base: scheme and host that the caller
+    used, such as `https://api.example.com`."""
     parts = ['error="insufficient_scope"'] if status == 403 else []
     if options.scopes:
         parts.append(f'scope="{" ".join(options.scopes)}"')
@@ -109,10 +110,11 @@ REFUSALS = {
         "error_description": "This tool requires a role your token does not have.",
     },
 }
+"""401 or 403 → the JSON object in the body of the response."""
 
 
 def resource_metadata(options: McpOptions, base: str) -> dict[str, Any]:
-    """Return the protected resource metadata (RFC 9728)."""
+    """Return the protected resource metadata (RFC 9728), as members of a JSON object. base: as in `challenge`."""
     result: dict[str, Any] = {
         "resource": options.audience or f"{base}{options.path}",
         "authorization_servers": list(options.servers),

@@ -84,7 +84,7 @@ class SecuritySchemeKeys:
 
 @section("Service:OpenApiOptions")
 class OpenApiTargets:
-    """Destinations of the document. file: None, it is not written. path: None, it is not served."""
+    """Destinations of the document. file: None: it is not written. path: None: it is not served."""
 
     file: str | None = text("FileName", "rowcall_openapi.json", "File of the document. null: none.", nullable=True)
     path: str | None = text("UrlPath", "/openapi.json", "Path of the document. null: not served.", nullable=True)
@@ -93,7 +93,7 @@ class OpenApiTargets:
 
 @section("Service:OpenApiOptions", "The OpenAPI document.")
 class OpenApiOptions:
-    """Options of the OpenAPI document. similar, not_similar: regular expressions for the names of routines."""
+    """Options of the OpenAPI document."""
 
     enabled: bool = flag("Enabled", False, "Create the document.")
     targets = part(OpenApiTargets)
@@ -118,9 +118,9 @@ class OpenApiOptions:
         "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
     )
     camel: bool = True
+    """Fields of composites are in camelCase."""
     claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
-    prefix: str = ""
     tables: TableFormats = field(default_factory=TableFormats)
     """Formats that `table_format` may name."""
     level: NoticeLevel = NoticeLevel.INFO
@@ -134,7 +134,8 @@ class OpenApiOptions:
 
 @dataclass(frozen=True, slots=True)
 class OpenApi:
-    """Destinations of the document. file: None: it is not written. path: None: it is not served."""
+    """The document and its destinations. file: its path on disk; None: it is not written. path: its URL path; None: it
+    is not served. overwrite: replace an existing file."""
 
     options: OpenApiOptions
     file: str | None
@@ -143,6 +144,7 @@ class OpenApi:
 
 
 TypesOf = Callable[[Endpoint], Types]
+"""Function that returns the types of an endpoint's database, by oid."""
 
 
 def document(
@@ -151,9 +153,11 @@ def document(
     options: OpenApiOptions,
     catalogue: PostgRestCatalogue | None = None,
 ) -> dict[str, Any]:
-    """Return the OpenAPI document of the endpoints for which `is_shown` is true; overloads are merged.
+    """Return the OpenAPI document of the endpoints for which `is_shown` is true, as a JSON object. Endpoints with equal
+    method and path become one operation.
 
-    catalogue: of PostgREST's interface, whose paths the document has too if the options say so.
+    catalogue: of PostgREST's interface, whose paths the document has too if `options.interface` is set; None: there is
+    no such interface.
     """
     paths: dict[str, dict[str, Any]] = {}
     taken: set[str] = set()
@@ -187,7 +191,11 @@ def _add_interface(
     catalogue: PostgRestCatalogue,
     options: OpenApiOptions,
 ) -> None:
-    """Add the paths of PostgREST's interface. Endpoints win at the same method and path, as they do in routing."""
+    """Add the paths of PostgREST's interface to `paths`, and their schemas and security scheme to `components`.
+
+    Endpoints win at the same method and path, as they do in routing. Nothing is added if the interface's own document
+    is disabled, or if `closed_only` is set and anonymous callers may use the interface.
+    """
     if catalogue.options.openapi_mode == "disabled":
         return
     if options.closed_only and catalogue.options.anonymous_role is not None:
@@ -215,13 +223,14 @@ PROBLEM: Schema = {
 def similar_to(pattern: str) -> re.Pattern[str]:
     """Return the regular expression, for `fullmatch`, of a `SIMILAR TO` pattern.
 
-    `_` and `%` are wildcards; all other text is taken as a regular expression.
+    `_` and `%` are wildcards; all other text is taken as a regular expression. Raises `re.error` if it is none.
     """
     return re.compile("".join({"_": ".", "%": ".*"}.get(sign, sign) for sign in pattern))
 
 
 def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
-    """Return whether the document contains the endpoint. OpenAPI has no method QUERY."""
+    """Return whether the document contains the endpoint: it is neither internal nor hidden, and the filters of the
+    options allow it. OpenAPI has no method QUERY, so that such endpoints are left out."""
     routine, requested = endpoint.routine, endpoint.options
     if requested.internal or (requested.document or _DEFAULTS).hidden or endpoint.method == "QUERY":
         return False
@@ -231,7 +240,7 @@ def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
 
 
 def _is_selected(schema: str, name: str, options: OpenApiOptions) -> bool:
-    """Whether the filters of schemas and names allow a routine or relation."""
+    """Return whether the filters of schemas and names allow a routine or relation."""
     if (options.include and schema not in options.include) or schema in options.exclude:
         return False
     if options.similar is not None and not similar_to(options.similar).fullmatch(name):
@@ -279,7 +288,8 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
 def _either(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Merge the operations of two overloads, as OpenAPI has one operation for a method and path.
 
-    The result has the parameters, members and responses of both; a parameter is required if both require it.
+    The result has the parameters, members of the body, and responses of both, and the texts of the first. A parameter
+    or member is required if both operations require it.
     """
     result = {**{name: other[name] for name in ("x-event-stream",) if name in other}, **first}
     listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (first, other)]
@@ -376,7 +386,7 @@ def _path(endpoint: Endpoint) -> str:
 
 
 def _path_names(endpoint: Endpoint) -> dict[str, str]:
-    """Return segment of the path → name of its parameter in requests."""
+    """Return name of a placeholder in the path → name of its parameter in requests."""
     return {item.segment: item.api_name for item in endpoint.parameters if item.path and item.segment is not None}
 
 
@@ -451,9 +461,9 @@ def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
 
 
 def _in_query(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]:
-    """Return how the value of a query parameter is written.
+    """Return the members of a query parameter that describe its value: `schema` or `content`, and `example`.
 
-    An empty value is no JSON text, so it is not offered for parameters with `content` (OpenAPI 3.1: `allowEmptyValue`
+    An empty value is no JSON text, so that parameters with `content` do not have `allowEmptyValue` (in OpenAPI 3.1 it
     depends on `style`, which such parameters do not have).
     """
     shown = _example(endpoint, parameter)
@@ -500,8 +510,11 @@ def _request_body(
 def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED
 ) -> tuple[str, Schema | None] | None:
-    """Return content type and schema of an endpoint's successful response; None: it has no body. Schema None: any
-    body. camel: keys in camel case. nulls: how null is described."""
+    """Return content type and schema of an endpoint's successful response; None: it has no body.
+
+    If the schema is None, the body may be any JSON. camel: keys of composites are in camel case. nulls: how null is
+    described.
+    """
     requested = endpoint.options
     if requested.invalidates:
         return "application/json", INVALIDATED

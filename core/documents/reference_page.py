@@ -18,9 +18,9 @@ def _page_path(text: str) -> str | None:
 
 @section("Docs", "A page with the API reference of the endpoints, from their OpenAPI document, with try-it.")
 class ReferencePage(Record):
-    """The API reference as a page.
+    """Options of the page with the API reference.
 
-    path: of the page. document: path of the OpenAPI document. folder: in which the files of the viewer are.
+    document: URL path of the OpenAPI document. folder: directory of `FILES` on this host. path: URL path of the page.
     """
 
     document: str
@@ -39,7 +39,8 @@ class ReferencePage(Record):
 def page_html(page: ReferencePage, token_path: str | None) -> str:
     """Return the HTML of the page. It loads files of this service only, and contains no script of its own.
 
-    token_path: where the page gets an antiforgery token for each request that changes something; None: nowhere.
+    token_path: URL path at which the page fetches an antiforgery token before each request that changes something;
+    None: requests have no token.
     """
     title, path = html.escape(page.title), html.escape(page.path)
     tokens = f' data-antiforgery="{html.escape(token_path)}"' if token_path else ""

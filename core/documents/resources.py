@@ -42,7 +42,11 @@ def resource_contents(
     options: OpenApiOptions,
     catalogue: PostgRestCatalogue | None = None,
 ) -> dict[str, Any] | None:
-    """Return the `result` of `resources/read`; None: no resource has this URI."""
+    """Return the `result` of `resources/read`; None: no resource has this URI.
+
+    endpoints: those that the caller may see; of these, the result has those for which `is_shown` is true. catalogue: of
+    PostgREST's interface, for the OpenAPI document; None: there is no such interface.
+    """
     shown = [item for item in endpoints if is_shown(item, options)]
     if uri == ENDPOINTS:
         value: Any = [_line(item) for item in shown]

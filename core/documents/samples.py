@@ -14,8 +14,10 @@ _WHOLE = (ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUM
 
 
 def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None:
-    """Return the example that the comment gives for a parameter, under its name in requests or in the database.
-    None: no example."""
+    """Return the example that the comment gives for a parameter, as text; None: it gives none.
+
+    The comment may use the name in requests or in the database, in any case. The last of several examples counts.
+    """
     requested = endpoint.options.document
     examples = requested.examples if requested is not None else ()
     names = (parameter.api_name.lower(), parameter.db_name.lower())
@@ -23,7 +25,8 @@ def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None
 
 
 def value_of(parameter: EndpointParameter, text: str) -> Any:
-    """Return `text` as a JSON value of the parameter's type. If it is not valid for that type, return `text` itself."""
+    """Return the text, converted to the JSON value of the parameter's type; the text itself if it is invalid for that
+    type."""
     try:
         return read_value(parameter, text)
     except ValueError:
@@ -31,22 +34,23 @@ def value_of(parameter: EndpointParameter, text: str) -> Any:
 
 
 def with_default(schema: Schema, parameter: EndpointParameter) -> Schema:
-    """Return the schema with the default that the comment declares. Defaults of the routine are not shown."""
+    """Return the schema with the default that the comment declares; unchanged if it declares none, or NULL. Defaults of
+    the routine are not shown."""
     if not parameter.defaulted or parameter.default is None:
         return schema
     return {**schema, "default": value_of(parameter, parameter.default)}
 
 
 def texts(parameter: EndpointParameter, index: int) -> list[str]:
-    """Return generated values of a parameter as texts: three for an array, else one. index: of the parameter; varies
-    them."""
+    """Return generated values of a parameter as texts: three for an array, else one. index: position of the parameter,
+    from 0; the values of most types depend on it."""
     if parameter.array:
         return [_text(parameter, index + step) for step in range(3)]
     return [_text(parameter, index)]
 
 
 def json_text(parameter: EndpointParameter, index: int) -> str:
-    """Return a generated value of a parameter as JSON text. index: as in `texts`."""
+    """Return a generated value of a parameter as JSON text; an array has three elements. index: as in `texts`."""
     quoted = [text if parameter.kind in BARE else f'"{text}"' for text in texts(parameter, index)]
     return f"[{', '.join(quoted)}]" if parameter.array else quoted[0]
 

@@ -25,7 +25,9 @@ from rowcall.core.endpoint.endpoint import (
 from rowcall.core.text.naming import nested_name
 
 Schema = dict[str, Any]
+"""A JSON Schema."""
 Types = Mapping[int, TypeInfo]
+"""Types of a database, by oid."""
 
 _MODIFIER = re.compile(r"\(.*?\)")
 _NAMED: dict[str, Schema] = {
@@ -72,7 +74,11 @@ def _plain_name(type_name: str) -> str:
 
 
 def named_schema(type_name: str) -> Schema:
-    """Return the schema of a type by its name; unknown types are strings."""
+    """Return a new schema for a type of PostgreSQL, without null; types that are not in `_NAMED` are strings.
+
+    type_name: in any case, also with a modifier, such as `numeric(10,2)`. With `[]` at its end it is an array, of one
+    dimension.
+    """
     name = _plain_name(type_name)
     if name.endswith("[]"):
         return {"type": "array", "items": named_schema(name.rstrip("[]"))}
@@ -80,15 +86,15 @@ def named_schema(type_name: str) -> Schema:
 
 
 def parameter_schema(parameter: EndpointParameter) -> Schema:
-    """Return the schema of a parameter's value in a JSON body."""
+    """Return the schema of a parameter's value in a JSON body, without null."""
     item = _kind_schema(parameter.kind, parameter.cast, parameter.fields)
     return with_constraints({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
 
 
 def query_schema(parameter: EndpointParameter) -> Schema:
-    """Return the schema of a parameter's value in a query string or a path, where JSON is a text.
+    """Return the schema of a parameter's value in a path or a query string, where a value of type json is a string.
 
-    Not for parameters with `travels_as_json`: in a query string their schema is that of a JSON body.
+    If `travels_as_json` is true for the parameter, its schema in a query string is `parameter_schema` instead.
     """
     if parameter.kind is not ValueKind.JSON:
         return parameter_schema(parameter)
@@ -97,7 +103,8 @@ def query_schema(parameter: EndpointParameter) -> Schema:
 
 
 def travels_as_json(parameter: EndpointParameter) -> bool:
-    """Return whether the whole value is one JSON text in a query string."""
+    """Return whether a query string contains the value as one JSON text: composites with known fields, arrays of these,
+    and single values of type json."""
     if parameter.kind is ValueKind.COMPOSITE and parameter.fields:
         return True
     return parameter.kind is ValueKind.JSON and not parameter.array
@@ -132,7 +139,11 @@ class Nulls(enum.Enum):
 
 
 def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
-    """Return the schema with `enum` and `description` from the constraints of its column or parameter."""
+    """Set `enum` and `description` from the constraints of a column or parameter in the schema, and return it.
+
+    The allowed values become `enum` if all of them have the type of the schema. In an array, they are those of the
+    innermost items.
+    """
     if constraints is NO_CONSTRAINTS:
         return schema
     inner = schema
@@ -149,9 +160,9 @@ def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
-    """Return the schema with null as a further value, expressed as `nulls` says; with `OMITTED`, the schema unchanged.
+    """Return a copy of the schema that allows null too, in the form that `nulls` selects.
 
-    A schema without `type`, which allows any value, is unchanged, too.
+    With `OMITTED`, the schema itself is returned; likewise one without `type`, which allows any value already.
     """
     if nulls is Nulls.OMITTED or "type" not in schema:
         return schema
@@ -180,11 +191,12 @@ def column_schema(
     within: bool = False,
     spread: bool = False,
 ) -> Schema:
-    """Return the schema of a value in a response, without null. Composites are objects at every depth.
+    """Return the schema of a value in a response, without null at the top.
 
-    within: the value is an element of an array or an attribute of a composite, where domains are described as texts.
-    spread: the attributes of a composite are sent as columns of the row, so that they are not `within`. depth: limit
-    for nested composites. camel: keys in camel case. nulls: how null is described in the attributes of a composite.
+    oid, type_name: of the value's type. camel: keys of composites are in camel case. depth: maximum number of nested
+    composites; a deeper one is a string. nulls: how null is described in elements and attributes. within: the value is
+    an element of an array or an attribute of a composite, where domains are described as texts. spread: the value is a
+    composite whose attributes are sent as columns of the row, so that `within` is not true of them.
     """
     if type_name == "record":
         return {"type": "array", "items": nullable({"type": "string"}, nulls)}
@@ -216,7 +228,8 @@ def _with_null_items(schema: Schema, nulls: Nulls) -> Schema:
 
 
 def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED) -> Schema:
-    """Return the schema of a row that is sent as an object. camel, nulls: as in `column_schema`."""
+    """Return the schema of a row that is sent as an object. All columns are `required`, unless `nulls` is `OMITTED`.
+    camel, nulls: as in `column_schema`."""
     properties = {item.key.decode(): _column(item, shape, types, camel, nulls) for item in shape.columns}
     if nulls is Nulls.OMITTED:
         return {"type": "object", "properties": properties}
@@ -233,7 +246,8 @@ def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool,
 
 
 def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED) -> Schema | None:
-    """Return the schema of an endpoint's JSON response; None: it has no body. camel, nulls: as in `column_schema`."""
+    """Return the schema of an endpoint's JSON response, which allows null if the endpoint may send it; None: the
+    response has no body. camel, nulls: as in `column_schema`."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return None
@@ -252,7 +266,7 @@ def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls
 
 
 def _part(endpoint: Endpoint, part: ResultPart, types: Types, camel: bool, nulls: Nulls) -> Schema:
-    """Return the schema of one result of several; a `single` result without a row is null."""
+    """Return the schema of one of several results of an endpoint; a `single` result without a row is null."""
     schema = _rows(endpoint, part.shape, types, single=part.single, camel=camel, nulls=nulls)
     return nullable(schema, nulls) if part.single else schema
 
@@ -266,14 +280,15 @@ def _rows(endpoint: Endpoint, shape: ResultShape, types: Types, *, single: bool,
 
 
 def _scalar(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> Schema:
-    """Return the schema of a scalar that is sent as JSON: an array, or a value of type json."""
+    """Return the schema of a scalar that is sent as JSON: an array, or a value of type json. It allows null only if the
+    endpoint sends NULL as JSON."""
     schema = _bare(endpoint, endpoint.shape, types, camel, nulls)
     sent = endpoint.options.null_text is NullText.EMPTY_STRING and endpoint.null_is_json
     return schema if sent else _without_null(schema)
 
 
 def _without_null(schema: Schema) -> Schema:
-    """Return the schema without null, for a value whose NULL is never sent as JSON."""
+    """Return a copy of the schema whose value, at the top, cannot be null: its NULL is never sent as JSON."""
     kind = schema.get("type")
     if isinstance(kind, list):
         kinds = [each for each in kind if each != "null"]
@@ -282,7 +297,10 @@ def _without_null(schema: Schema) -> Schema:
 
 
 def cast_schema(shape: ResultShape, nulls: Nulls) -> Schema:
-    """Return the schema of the type to which the whole result is cast, such as text[] for arrays of composites."""
+    """Return the schema of the type to which the whole result is cast, such as text[] for arrays of composites.
+
+    shape: its `cast` is not empty. nulls: how null is described in the elements of an array.
+    """
     return _with_null_items(named_schema(shape.cast.removeprefix("::")), nulls)
 
 

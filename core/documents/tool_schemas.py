@@ -27,7 +27,8 @@ class ToolNameError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Destinations of one document. file: None: it is not written. path: None: it is not served."""
+    """Destinations of one document. file: its path on disk; None: it is not written. path: its URL path; None: it is
+    not served."""
 
     file: str | None
     path: str | None
@@ -58,7 +59,8 @@ class ToolSchemaKeys:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchemaOptions:
-    """Options of the tool definitions and of llms.txt."""
+    """Options of the tool definitions and of llms.txt. instructions: introduction of llms.txt; None: a general one.
+    overwrite: replace existing files."""
 
     openai: Place
     anthropic: Place
@@ -84,7 +86,8 @@ class ToolDocument:
 
 
 def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions) -> Iterator[ToolDocument]:
-    """Yield the documents for OpenAI and Anthropic, and llms.txt. Raises `ToolNameError` as `plain_names` does."""
+    """Yield the documents for OpenAI and Anthropic, and llms.txt. entries: the tools by name. Raises `ToolNameError` as
+    `plain_names` does."""
     tools = [entries[name] for name in sorted(entries)]
     names = plain_names([item.name for item in tools])
     yield ToolDocument(options.openai, _JSON, _json([_openai(names[item.name], item) for item in tools]))
@@ -93,7 +96,8 @@ def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions)
 
 
 def plain_names(names: Sequence[str]) -> dict[str, str]:
-    """Return name of a tool → its name with only letters, digits, `_` and `-`, cut to 64 characters.
+    """Return name of a tool → its name for function-calling interfaces: other characters than ASCII letters, digits,
+    `_` and `-` become `_`, and it is cut to 64 characters.
 
     Raises `ToolNameError` if two of the resulting names are equal.
     """
@@ -123,7 +127,8 @@ def _json(value: object) -> str:
 
 
 def llms_txt(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> str:
-    """Return the text of llms.txt: the tools in Markdown, and links to the served descriptions."""
+    """Return the text of llms.txt: the tools in Markdown, in the given order, and the paths of the served
+    descriptions."""
     blocks = [f"# {options.title}", "\n".join(_introduction(tools, options)), "## Endpoints"]
     blocks += ("\n".join(_lines(item)) for item in tools)
     if served := [*_served(options)]:

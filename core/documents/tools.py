@@ -49,7 +49,7 @@ _BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """Options of tools. claims: names the parameters that the service injects."""
+    """Options of tools. claims: names the parameters that the service injects, which are no arguments of tools."""
 
     suffix: str | None = None
     """Text that is appended to each description."""
@@ -77,7 +77,7 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """The HTTP request of a tool call. target: path and query string."""
+    """The HTTP request of a tool call. target: encoded path and query string. body: None: there is none."""
 
     method: str
     target: str
@@ -86,9 +86,9 @@ class ToolRequest:
 
 
 def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[str]]:
-    """Return tool name → endpoint for the endpoints that are tools, and warnings about these.
+    """Return tool name → endpoint for the endpoints that are tools, and warnings for the log.
 
-    If several endpoints have the same tool name, the first one is the tool.
+    If several endpoints have the same tool name, the first one is the tool, and each other one gets a warning.
     """
     tools: dict[str, Endpoint] = {}
     warnings: list[str] = []
@@ -165,7 +165,8 @@ def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
 def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
     """Return the schema of an argument.
 
-    A JSON parameter takes any value, in a body or as one JSON text in the query; elsewhere it is a string.
+    An argument for a parameter of type json may have any value if it is sent in a body or as one JSON text in the query
+    string; otherwise it is a string.
     """
     if parameter.of_query:
         return {**query_schema(parameter), "description": parameter.constraints.text}
@@ -176,8 +177,8 @@ def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
 
 
 def _caller_parameters(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
-    """Yield the parameters that the caller of the tool supplies: not those that the service injects, and not virtual
-    ones."""
+    """Yield the parameters that the caller of the tool supplies, including those that query a result. Parameters that
+    the service injects and virtual ones are left out."""
     automatic = automatic_parameters(endpoint, options.claims)
     for index, item in enumerate(endpoint.parameters):
         if index not in automatic and not item.virtual:
@@ -230,14 +231,14 @@ def _row(shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
 
 
 def _leaf(schema: Schema, constraints: ValueConstraints = NO_CONSTRAINTS) -> Schema:
-    """Return the schema of a value in structured content. Every value that PostgreSQL may return validates against
-    it."""
+    """Return the schema of a value in structured content, widened so that each value that PostgreSQL may return is
+    valid. It allows null unless the constraints exclude it."""
     result = with_constraints(_every_value(schema), constraints)
     return result if constraints.never_null else nullable(result, Nulls.TYPE)
 
 
 def _every_value(schema: Schema) -> Schema:
-    """Widen the schema to all values of the type.
+    """Return a copy of the schema that allows all values of the type, at any depth.
 
     NaN and infinities are strings among numbers, `infinity` and years BC are not dates of RFC 3339, and the type of an
     array does not fix its number of dimensions.
@@ -308,8 +309,9 @@ def _has_empty_text(endpoint: Endpoint, types: Types) -> bool:
 def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolRequest:
     """Return the HTTP request of a tool call (mcp-7).
 
-    Arguments of path parameters are put into the path, the others into a JSON body or into the query string. Raises
-    `Problem` for a value that a URL cannot express.
+    arguments: values by name of the parameter in requests, as `exact_json` parses them. Those of path parameters are
+    put into the path, the others into a JSON body or into the query string. Raises `Problem` 404 if a required path
+    parameter is missing or empty, and 400 for an empty array in a query string.
     """
     left = dict(arguments)
     path = endpoint.path
@@ -352,8 +354,8 @@ def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
 
 
 def _alone(kind: ValueKind | None, value: object) -> object:
-    """Return a value for the query string. A string for a json parameter becomes a JSON string, as it is in a body.
-    kind: of the routine's parameter; None: the value is for another parameter."""
+    """Return a value for the query string. A string for a parameter of type json becomes a JSON string, as it is in a
+    body; other values are unchanged. kind: of the routine's parameter; None: the routine has no such parameter."""
     return orjson.dumps(value).decode() if kind is ValueKind.JSON and isinstance(value, str) else value
 
 
@@ -380,13 +382,16 @@ def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -
 
 
 def content(text: str, *, failed: bool) -> dict[str, Any]:
-    """Return a `result` of `tools/call` with a text."""
+    """Return a `result` of `tools/call` with a text. failed: the text is an error."""
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 
 def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
-    """Return the structured content of a response, an empty object for a result that is null; None: the tool has
-    none, the response is an error, or the body does not have the form that `_envelope` requires."""
+    """Return the structured content of a response with a body. A single row that is null becomes an empty object.
+
+    None: the tool has no structured content, the response is a problem (RFC 9457), or the body does not have the form
+    that `_envelope` requires.
+    """
     member = _envelope(entry.endpoint)
     if member is None or content_type.startswith(CONTENT_TYPE):
         return None
@@ -408,7 +413,7 @@ def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
     """Return the structured content of a response without a body; None: the tool has no output schema.
 
     It is an empty text for text types, null for other values, no items for a set, and an object without members for a
-    missing row.
+    missing row. status: of the response; 204 gives null for text types, too.
     """
     if "outputSchema" not in entry.described:
         return None

@@ -29,11 +29,11 @@ _WIDE_KINDS = (ValueKind.BIGINT, ValueKind.NUMERIC)
 def as_wire_types(
     endpoints: Sequence[Endpoint], types_of: TypesOf, *, safe_numbers: bool, resolve_nested: bool
 ) -> tuple[Sequence[Endpoint], TypesOf]:
-    """Return the endpoints with the types as which their values are sent, and a function that returns such types for
-    the database of an endpoint.
+    """Return copies of the endpoints whose parameters and results have the types as which values are sent, and a
+    function that returns the types of an endpoint's database in the same form.
 
-    safe_numbers: `bigint` and `numeric` are sent as strings. resolve_nested: if False, composites within composites are
-    sent as strings.
+    types_of: returns the types of an endpoint's database. safe_numbers: `bigint` and `numeric` are sent as strings.
+    resolve_nested: False: composites within composites are sent as strings.
     """
     if not resolve_nested:
         endpoints = [replace(item, shape=_unresolved(item.shape, types_of(item))) for item in endpoints]
@@ -64,10 +64,8 @@ _TEXT_NAMES = {_TEXT: "text", _TEXTS: "text[]"}
 
 
 def _as_text(oid: int, types: Types) -> int:
-    """Return the oid of the text type as which a composite, or an array of composites, is sent within a composite.
-
-    0: the type is another one, and sent as such.
-    """
+    """Return the oid of the type as which a value is sent within a composite: `text` for a composite, `text[]` for an
+    array of composites. 0: the type is another one, and is sent as such."""
     info = base_of(oid, types)
     if info is None:
         return 0

@@ -14,7 +14,7 @@ MOST_FAULTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault of a request."""
+    """One fault of a request. message: for the caller; it may contain the value."""
 
     parameter: str
     """Name of the parameter in requests, or the key that is no parameter."""
@@ -26,7 +26,7 @@ class Fault:
 
     @property
     def redacted(self) -> Fault:
-        """The fault without the value, for `sensitive` endpoints."""
+        """The fault with a message without the value, for `sensitive` endpoints."""
         if not self.invalid_value:
             return self
         return Fault(self.parameter, self.path, f"parameter '{self.path}': the value cannot be used")
@@ -38,7 +38,11 @@ class Fault:
 
 
 class BindingError(Exception):
-    """The values of a request cannot be bound. Becomes the response to the caller (binding-25, binding-26)."""
+    """The values of a request cannot be bound. Becomes the response to the caller (binding-25, binding-26).
+
+    status: of the response. detail: message for the caller. parameter: name of the parameter with the only fault, if
+    `faults` is None; None: the error lists no faults.
+    """
 
     def __init__(
         self, status: int, detail: str, parameter: str | None = None, faults: Sequence[Fault] | None = None
@@ -53,27 +57,28 @@ class BindingError(Exception):
 
     @classmethod
     def of(cls, status: int, faults: Sequence[Fault], first: Fault) -> BindingError:
-        """Return one error for all faults, of which it lists at most `MOST_FAULTS`. Its detail is the message of
-        `first`, which comes first in the list."""
+        """Return one error for all faults, of which it lists at most `MOST_FAULTS`. first: the one of them that comes
+        first in the list, and whose message is the detail."""
         others = len(faults) - 1
         more = f" (and {others} more, see errors)" if others else ""
         listed = sorted(faults, key=lambda fault: fault is not first)[:MOST_FAULTS]
         return cls(status, f"{first.message}{more}", faults=listed)
 
     def redacted(self) -> BindingError:
-        """The same error without values of the request."""
+        """Return a new error of the same faults whose messages do not contain values of the request."""
         faults = [fault.redacted for fault in self.faults]
         same = len(faults) == 0 or faults[0].message == self.faults[0].message
         return BindingError(self.status, self.detail if same else faults[0].message, faults=faults)
 
 
 def type_word(cast: str) -> str:
-    """Return a type in its usual spelling: `mood` for `"public"."mood"`."""
+    """Return a type in its usual spelling: `mood` for `"public"."mood"`. cast: the name of the type as SQL text."""
     return re.sub(r'"([a-z_][a-z0-9_]*)"', r"\1", cast).removeprefix("public.")
 
 
 def shown(value: str | bytes) -> str:
-    """Return a value for a message: quoted, cut to 60 characters, without unprintable characters."""
+    """Return a value for a message: in single quotes, cut to 60 characters, and with U+FFFD for each unprintable
+    character and for bytes that are not UTF-8."""
     text = value[: 4 * _SHOWN].decode(errors="replace") if isinstance(value, bytes) else value
     cut = text[:_SHOWN] + "…" if len(text) > _SHOWN else text
     printable = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)

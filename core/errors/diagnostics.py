@@ -40,10 +40,10 @@ MOST_NAMED = 20
 
 
 def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield the diagnostics, each only once. Those with one configuration key as cause are merged if they are more than
-    `FEW`.
+    """Yield the diagnostics, each only once. Those that are `switched` and have equal messages are merged if they
+    concern more than `FEW` objects.
 
-    A merged diagnostic names the objects and has the position of the first one. Mistakes in comments stay separate.
+    A merged diagnostic names at most `MOST_NAMED` of the objects and has the position of the first one.
     """
     alike: dict[Hashable, list[Diagnostic]] = {}
     for diagnostic in dict.fromkeys(diagnostics):

@@ -57,8 +57,8 @@ class Disclosure:
     """Include names of constraints, tables and columns."""
 
     def title(self, error: DatabaseError) -> str:
-        """Return the title of the problem document: the message of the error, or a general text about a violated
-        constraint."""
+        """Return the title of the problem document: the message of the error, or a general text if a constraint was
+        violated and the client may not see names."""
         if error.raised or self.names or not error.sqlstate.startswith(_INTEGRITY):
             return error.message
         if error.sqlstate == _NOT_NULL and error.column:
@@ -71,8 +71,8 @@ class Disclosure:
         return error.detail if error.detail and error.raised and self.raised_details else error.sqlstate
 
     def others(self, error: DatabaseError) -> dict[str, object]:
-        """Return further members of the problem document, as far as the client may see them: `hint`, `sqlstate`,
-        names."""
+        """Return further members of the problem document, as far as the error has them and the client may see them:
+        `hint`, `sqlstate` if `detail` is another text, and `constraint`, `table` and `column`."""
         members: dict[str, object] = {}
         if error.raised and self.raised_details:
             members |= {"hint": error.hint} if error.hint else {}
@@ -82,8 +82,8 @@ class Disclosure:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMapping:
-    """The response to one SQLSTATE. title, detail: None: from the error (`Disclosure`). type_url: None: that of the
-    status."""
+    """The response to one SQLSTATE. If `title` or `detail` is None, it is that of the error, as far as the client may
+    see it. If `type_url` is None, it is that of the status."""
 
     status: int
     title: str | None = None
@@ -142,7 +142,8 @@ A value that cannot be converted or that violates a constraint is an error of th
 class ErrorPolicy:
     """Mapping from SQLSTATE to HTTP (errors-6 to errors-8).
 
-    timeout: response to a command that exceeded its timeout, independent of the mapping of 57014.
+    codes: by SQLSTATE. timeout: response to a command that exceeded its timeout, and to a cancelled command (57014) if
+    `codes` does not have it. disclosure: what the client sees of an error.
     """
 
     codes: Mapping[str, ErrorMapping] = field(default_factory=lambda: BUILT_IN_CODES)
@@ -154,7 +155,8 @@ class ErrorPolicy:
         return sqlstate in self.codes or sqlstate == QUERY_CANCELED or _STATUS_IN_CODE.fullmatch(sqlstate) is not None
 
     def problem(self, error: DatabaseError) -> Problem:
-        """Return the problem of a database error. Unmapped errors are 500 with the SQLSTATE in the title."""
+        """Return the problem of a database error. For SQLSTATEs PT400 to PT599 that are not in `codes`, the status is
+        their number. Unmapped errors are 500 with the SQLSTATE in the title."""
         mapping = self.codes.get(error.sqlstate)
         if mapping is not None:
             return mapping.problem(error, self.disclosure)
@@ -172,8 +174,8 @@ class ErrorPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicies:
-    """The configured policies by name. A policy with an unknown name maps nothing, since no policy inherits from
-    another one."""
+    """The configured policies by name. default: name of the policy of endpoints that name none. timeout, disclosure:
+    those of a policy with an unknown name, which has no codes, since no policy inherits from another one."""
 
     named: Mapping[str, ErrorPolicy] = field(default_factory=lambda: {"Default": ErrorPolicy()})
     default: str = "Default"
@@ -181,5 +183,5 @@ class ErrorPolicies:
     disclosure: Disclosure = Disclosure()
 
     def of(self, name: str | None) -> ErrorPolicy:
-        """Return the policy of this name; None: the default policy."""
+        """Return the policy of this name, or one without codes if the name is unknown. None: the default policy."""
         return self.named.get(name or self.default) or ErrorPolicy({}, self.timeout, self.disclosure)

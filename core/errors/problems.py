@@ -74,7 +74,9 @@ TITLES: Mapping[int, str] = {
 class Problem(Exception):
     """An error response, or another response that is not the result of the routine. Raised by steps.
 
-    headers: further response headers, as (name, value). others: further members of the body (RFC 9457, 3.2).
+    status: of the response. detail: what happened, for the client; None: the body has no such member. title: None: the
+    reason phrase of the status. type_url: URL for the member `type`; None: that of the status. headers: further
+    response headers, as (name, value). others: further members of the body (RFC 9457, 3.2).
     """
 
     def __init__(
@@ -101,8 +103,8 @@ class Problem(Exception):
         """Whether the error is logged already, with more details than the response contains."""
 
     def members(self, *, with_type: bool = True) -> dict[str, object]:
-        """Return the members of the body in their order, without absent ones (errors-1). with_type: `type` may be
-        the URL of the status; otherwise it is only the code of the problem."""
+        """Return the members of the body in their order, without absent ones (errors-1). with_type: `type` may be a
+        URL; otherwise there is a `type` only if the problem has a code."""
         members: dict[str, object] = {}
         type_url = self.type_url or TYPES.get(self.status)
         if self.code is not None:
@@ -124,7 +126,8 @@ def unbound(error: BindingError) -> Problem:
 
 
 def unauthorized(challenge: str, detail: str) -> Problem:
-    """Return the problem of a 401 with the challenge that RFC 9110 section 11.6.1 requires."""
+    """Return the problem of a 401. challenge: value of the header `WWW-Authenticate`, which RFC 9110 section 11.6.1
+    requires."""
     return Problem(401, detail, headers=(("www-authenticate", challenge),))
 
 
@@ -133,5 +136,5 @@ class UnavailableError(Problem):
 
 
 def unavailable(detail: str, retry_after: int = 1) -> UnavailableError:
-    """Return the problem of a 503 with `Retry-After` in seconds."""
+    """Return the problem of a 503. retry_after: seconds for the header `Retry-After`."""
     return UnavailableError(503, detail, headers=(("retry-after", str(retry_after)),))

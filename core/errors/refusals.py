@@ -25,8 +25,8 @@ class Refusals:
     def error(self, faults: Sequence[Fault], *, in_json: bool) -> BindingError:
         """Return the error for faults of a request.
 
-        Faults of names precede those of values, because a value may be wrong as it was meant for another name. in_json:
-        the values are from a JSON body, where they give 500 instead of 404 if `lenient`.
+        Faults of names precede those of values, because a value may be wrong as it was meant for another name. faults:
+        at least one. in_json: the values are from a JSON body, where they give 500 instead of 404 if `lenient`.
         """
         first = next((fault for fault in faults if not fault.invalid_value), None)
         if first is not None:

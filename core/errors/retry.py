@@ -25,7 +25,8 @@ RETRYABLE = (
 
 @dataclass(frozen=True, slots=True)
 class RetryStrategy(Record):
-    """A retry strategy. delays: seconds before each retry; their number is the number of retries."""
+    """A retry strategy. delays: seconds before each retry; their number is the number of retries. codes: SQLSTATEs of
+    the errors after which a command is retried."""
 
     delays: tuple[float, ...] = DELAYS
     codes: frozenset[str] = frozenset(RETRYABLE)
@@ -38,11 +39,12 @@ class RetryStrategy(Record):
 
 @dataclass(frozen=True, slots=True)
 class RetryStrategies(Record):
-    """The configured strategies by name. default: for endpoints without a strategy or with an unknown one."""
+    """The configured strategies by name. default: for endpoints without a strategy or with an unknown one; None: they
+    are not retried."""
 
     named: Mapping[str, RetryStrategy] = field(default_factory=dict)
     default: RetryStrategy | None = None
 
     def of(self, name: str | None) -> RetryStrategy | None:
-        """Return the strategy of this name, or the default. None: no command is retried."""
+        """Return the strategy of this name; the default if `name` is None or unknown. None: nothing is retried."""
         return self.default if name is None else self.named.get(name, self.default)

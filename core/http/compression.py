@@ -13,7 +13,7 @@ IDENTITY = "identity"
 
 @section("ResponseCompression", "Compression of responses.")
 class ResponseCompression:
-    """The keys of response compression."""
+    """Options of response compression, as they are configured. include, exclude: media types in lower case."""
 
     enabled: bool = flag("Enabled", False, "Compress responses for clients that accept it.")
     https: bool = flag("EnableForHttps", False, "Compress over https too.")
@@ -50,9 +50,9 @@ class ResponseCompression:
 class Compression:
     """Options of compression.
 
-    codings: enabled codings, `br` and `gzip`, the preferred one first. effort: for each coding, the level of its
-    library. include, exclude: patterns of media types in lower case: exact ones, `text/*` and `*/*`. https: compress
-    over https too.
+    codings: enabled codings, `br` and `gzip`, the preferred one first. effort: for each of them, in the same order, the
+    level of its library. include, exclude: patterns of media types in lower case: exact ones, `text/*` and `*/*`.
+    https: compress over https too.
     """
 
     codings: tuple[str, ...]
@@ -62,7 +62,7 @@ class Compression:
     https: bool = False
 
     def fits(self, content_type: str) -> bool:
-        """Return whether responses of the media type are compressed.
+        """Return whether responses with this `Content-Type`, whose parameters do not count, are compressed.
 
         An exact entry has precedence over `text/*`, and that over `*/*`. Of equal entries, the excluding one applies.
         """
@@ -75,7 +75,8 @@ class Compression:
         return False
 
     def choose(self, accept_encoding: str) -> str | None:
-        """Return the coding for a client with this `Accept-Encoding`, or None for an uncompressed response."""
+        """Return the coding for a client with this `Accept-Encoding`, or None for an uncompressed response. If the
+        client accepts several equally, it is the first of `codings`."""
         qualities = dict(_qualities(accept_encoding))
         best, quality = None, 0.0
         for coding in (*self.codings, IDENTITY):
@@ -91,7 +92,7 @@ class Compression:
 
 
 def _qualities(accept_encoding: str) -> Iterator[tuple[str, float]]:
-    """Yield each coding with its `q` (RFC 9110, 12.5.3), without malformed entries."""
+    """Yield each coding, in lower case, with its `q` from 0 to 1 (RFC 9110, 12.5.3). Malformed entries are skipped."""
     for part in accept_encoding.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         quality = _quality(parameters)
@@ -100,7 +101,8 @@ def _qualities(accept_encoding: str) -> Iterator[tuple[str, float]]:
 
 
 def _quality(parameters: Iterable[str]) -> float | None:
-    """Return the `q` in the parameters of an entry, in lower case; 1.0 without one; None: it is malformed."""
+    """Return the `q` in the parameters of an entry; 1.0 if there is none; None: it is malformed. parameters: texts such
+    as `q=0.5`, in lower case."""
     for parameter in parameters:
         key, _, text = parameter.partition("=")
         if key.strip() != "q":

@@ -20,8 +20,8 @@ def _words(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _tokens(texts: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the HTTP tokens in a list of the configuration; None: any token is allowed (`*`). Raises ValueError for a
-    text that is no token."""
+    """Return the HTTP tokens in a list of the configuration; None: the list contains `*`, so any token is allowed.
+    Raises ValueError for a text that is no token."""
     words = _words(texts)
     for word in words:
         if not HEADER_NAME.fullmatch(word):
@@ -35,7 +35,8 @@ def _exposed(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @section("Cors", "Calls from pages of other origins.")
 class Cors:
-    """The policy of the service for pages of other origins. If a list is None, all values are allowed."""
+    """The policy of the service for pages of other origins. If a list is None, all values are allowed. Construction
+    raises ConfigError for an invalid origin, and for credentials with all origins."""
 
     enabled: bool = flag("Enabled", False, "Allow calls from other origins, and answer their preflights.")
     allowed: tuple[str, ...] = texts("AllowedOrigins", (), "Origins that may call; `*` is any.", convert=_words)
@@ -57,7 +58,7 @@ class Cors:
     )
 
     origins: frozenset[str] | None = field(init=False, default=None)
-    """The allowed origins as browsers write them."""
+    """The allowed origins as browsers write them; None: all."""
 
     def __post_init__(self) -> None:
         try:

@@ -36,7 +36,8 @@ def _known_header(text: str) -> str:
     "running work is cancelled.",
 )
 class DeadlineOptions(Record):
-    """Options of client deadlines. Times are in seconds."""
+    """Options of client deadlines. Times are in seconds. otherwise: deadline of endpoints without their own; None:
+    none. headers: names in lower case, keys of `FORMS`. shortest: shorter deadlines of clients are raised to it."""
 
     otherwise: float | None = interval(
         "Default", None, "Deadline of endpoints without the annotation `deadline`. null: none."
@@ -64,8 +65,8 @@ def seconds_left(name: str, value: str, now: float) -> float | None:
 
 
 def time_left(name: str, value: str, seconds: float) -> str:
-    """Return the value of the header `name` for another service, which has `seconds` left. name: in lower
-    case. value: as the client has sent it.
+    """Return the value of a header with a deadline for another service. name: of the header, a key of `FORMS`. value:
+    as the client has sent it. seconds: time that is left.
 
     A whole number stays a whole number, as some services understand nothing else. A point in time is passed on
     unchanged.
@@ -95,7 +96,8 @@ def _milliseconds(value: str, _now: float) -> float | None:
 
 
 def _moment(value: str, now: float) -> float | None:
-    """Return the seconds until a moment; None: the text is malformed, or a moment without an offset."""
+    """Return the seconds until a moment, negative if it has passed; None: the text is malformed, or a moment without an
+    offset. now: seconds since 1970."""
     if _NUMBER.fullmatch(value):
         return float(value) - now
     for read in (datetime.fromisoformat, parsedate_to_datetime):

@@ -13,8 +13,8 @@ ALGORITHMS = {"sha-256": "sha256", "sha-512": "sha512"}
 
 
 def announced_digest(header: str) -> tuple[str, bytes] | None:
-    """Return the name in hashlib and the value of the best hash; None: the header has no known algorithm and is
-    ignored.
+    """Return the best hash that a `Content-Digest` announces, as its name in hashlib and its bytes; None: the header
+    has no known algorithm and is ignored.
 
     If the header has a member twice, the last one counts. Raises `ValueError` if the header is malformed.
     """

@@ -37,13 +37,14 @@ _RANGE = re.compile(r"bytes=(\d{0,100})-(\d{0,100})", re.ASCII)
 
 
 def content_type(name: str) -> str:
-    """Return the media type by the suffix of the name, without a charset; `UNKNOWN` for other suffixes."""
+    """Return the media type of a file by the suffix of its name, without a charset; `UNKNOWN` for unknown suffixes."""
     _, dot, suffix = name.rpartition(".")
     return _TYPES.types_map[True].get(f".{suffix.lower()}", UNKNOWN) if dot else UNKNOWN
 
 
 def relative_path(path: str) -> str | None:
-    """Return the path of a file relative to the root, or None if the request path is refused.
+    """Return the path of a file relative to the root, or None if the request path is refused. path: of the request,
+    decoded.
 
     Refused are `..`, hidden names, and names with characters that have a meaning for a file system. A slash at the end
     is preserved.
@@ -58,7 +59,7 @@ def relative_path(path: str) -> str | None:
 
 
 def entity_tag(modified: int, size: int) -> str:
-    """Return the entity tag of a file, a quoted hexadecimal number. modified: nanoseconds since 1970."""
+    """Return the entity tag of a file, a quoted hexadecimal number. modified: nanoseconds since 1970. size: bytes."""
     return f'"{modified ^ size:x}"'
 
 
@@ -70,7 +71,8 @@ def last_modified(seconds: float) -> str:
 def is_unchanged(tag: str, modified: float, if_none_match: str | None, if_modified_since: str | None) -> bool:
     """Return whether the response is 304. If there is If-None-Match, the date is not compared (RFC 9110, 13.2.2).
 
-    tag, modified: of the file; modified in seconds since 1970. The others are the headers of the request, or None.
+    tag: entity tag of the file, in quotes. modified: time of its change in seconds since 1970. if_none_match,
+    if_modified_since: the headers of the request; None: it has none.
     """
     if if_none_match is not None:
         tags = (each.strip().removeprefix("W/") for each in if_none_match.split(","))
@@ -87,7 +89,7 @@ def _is_since(modified: float, date: str) -> bool:
 
 
 class UnsatisfiableError(ValueError):
-    """A range begins behind the end of the file. The response is 416."""
+    """A range contains no byte of the file. The response is 416."""
 
 
 def byte_range(header: str | None, if_range: str | None, tag: str, date: str, size: int) -> tuple[int, int] | None:
@@ -98,7 +100,7 @@ def byte_range(header: str | None, if_range: str | None, tag: str, date: str, si
     the file in bytes.
 
     Raises:
-        UnsatisfiableError: the range begins behind the end of the file.
+        UnsatisfiableError: the range begins behind the end of the file, or is a suffix of 0 bytes.
     """
     if header is None or (if_range is not None and if_range not in (tag, date)):
         return None
@@ -120,7 +122,8 @@ def byte_range(header: str | None, if_range: str | None, tag: str, date: str, si
 
 
 def accepts(header: str | None, coding: str) -> bool:
-    """Return whether a client accepts a coding (RFC 9110, 12.5.3). header: its `Accept-Encoding`."""
+    """Return whether a client accepts a coding (RFC 9110, 12.5.3). header: its `Accept-Encoding`; None: it sent none,
+    and accepts no coding. coding: in lower case."""
     quality: dict[str, float] = {}
     for part in (header or "").lower().split(","):
         name, _, rest = part.partition(";")

@@ -53,7 +53,8 @@ def _known_network(text: str) -> Network:
 
 @section("ForwardedHeaders", "Headers with which a reverse proxy describes the client.")
 class Forwarding:
-    """The options that decide which forwarded headers are used (server-6 to server-8, server-10)."""
+    """The options that decide which forwarded headers are used (server-6 to server-8, server-10). limit: maximum number
+    of entries that are used; None: all of trusted proxies. hosts: patterns; empty: any host."""
 
     enabled: bool = flag("Enabled", False, "Trust X-Forwarded-For, -Proto and -Host.")
     limit: int | None = integer(
@@ -125,7 +126,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def is_address(authority: str) -> bool:
-    """Return whether the host of `authority` is `localhost` or an address.
+    """Return whether the host of `authority`, with or without a port, is `localhost` or an address.
 
     Pages of other sites cannot reach this service by such a host. They have a domain name, whose owner can point it at
     any address (DNS rebinding).
@@ -199,8 +200,11 @@ class _WalkResult:
 
 
 def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> _WalkResult:
-    """Return the client that the entries of trusted proxies describe, read from the nearest proxy outwards. Parameters
-    are those of `client_of`."""
+    """Return the client that the entries of trusted proxies describe, read from the nearest proxy outwards.
+
+    values: returns the lines of a header by its lower-cased name. peer, scheme: of the connection; peer may have a
+    port, and is empty on a Unix socket.
+    """
     current = parse_address(peer)
     address, host = None if current is None else str(current), None
     if not options.enabled:
@@ -232,15 +236,15 @@ def _entries(lines: Sequence[str]) -> list[str]:
 
 
 def _allowed(hosts: Sequence[str], host: str) -> bool:
-    """Return whether the text is a host, which may have a port, and the list allows it."""
+    """Return whether the text is a host, which may have a port, and the list of patterns allows it (`is_allowed`)."""
     return is_allowed(hosts, host) if _HOST.fullmatch(host) else False
 
 
 def is_allowed(hosts: Sequence[str], host: str) -> bool:
-    """Return whether the list allows the host.
+    """Return whether a list of patterns allows the host.
 
-    `*` matches any host, `*.zone.example` the hosts below `zone.example`; an empty list allows all hosts. host: its
-    port and its case do not matter.
+    `*` matches any host, `*.zone.example` the hosts below `zone.example`; an empty list allows all hosts. Case does not
+    matter. hosts: patterns without ports. host: may have a port, which does not matter.
     """
     bare = (host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]).lower()
     return not hosts or any(_fits(pattern.lower(), bare) for pattern in hosts)

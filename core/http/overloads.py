@@ -24,7 +24,7 @@ class Candidate:
 
     @classmethod
     def of(cls, parameters: Sequence[EndpointParameter]) -> Candidate:
-        """Return the candidate of an endpoint with these parameters."""
+        """Return the candidate of an endpoint. parameters: all those of the endpoint."""
         return cls(
             frozenset(parameter.api_name for parameter in parameters),
             frozenset(parameter.api_name for parameter in parameters if _is_required(parameter)),
@@ -48,7 +48,8 @@ class Candidate:
         return keys <= self.names
 
     def fits(self, keys: frozenset[str]) -> bool:
-        """Return whether the endpoint can be called with these keys."""
+        """Return whether the endpoint can be called with these keys: it knows each of them, and each required one is
+        among them."""
         return self.required <= keys <= self.names
 
 
@@ -80,7 +81,8 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
 def hidden(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:
     """Yield index and diagnostic of each endpoint of a route that no request reaches (routing-19).
 
-    The reason is that a later endpoint of the route has the same parameters.
+    The reason is that a later endpoint of the route has the same parameters. endpoints: all of the route, in the order
+    of discovery.
     """
     candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
     for index, endpoint in enumerate(endpoints):

@@ -30,7 +30,7 @@ def json_text(value: object) -> bytes:
 
 
 class PageTemplate:
-    """A page that was split at its placeholders once, and is filled for each request."""
+    """A page that is split at its placeholders once, and filled for each request. text: the page as it is stored."""
 
     def __init__(self, text: bytes) -> None:
         self._pieces: list[tuple[bytes, bytes, bytes | None, bytes]] = []

@@ -108,8 +108,8 @@ class Router:
         """Return a router without the routes `gone` and with the routes `come`. It shares unchanged nodes with this
         router.
 
-        gone: routes of this router; each must be its only route that matches the same paths. come: are added behind the
-        others.
+        gone: routes of this router. No other route of it may match a path of one of them. come: routes that are added
+        behind the others.
         """
         new = Router()
         new._exact = {method: result.copy() for method, result in self._exact.items()}
@@ -124,7 +124,7 @@ class Router:
         return new
 
     def find(self, method: str, path: str) -> Match | None:
-        """Return the match of a decoded path; None: no route of the method has this path.
+        """Return the match of a decoded path; None: no route of the method has this path. method: in upper case.
 
         Raises:
             MalformedPathError: a parameter segment is not valid text.
@@ -135,10 +135,11 @@ class Router:
         return exact.get(path) or self._search(method, path)
 
     def allowed(self, path: str) -> tuple[str, ...]:
-        """Return the sorted methods that have a route for the path, as `Allow` of a 405 has them. Empty: the path is
-        unknown. Raises `MalformedPathError` as `find` does.
+        """Return the sorted methods that have a route for a decoded path, as `Allow` of a 405 has them. Empty: the path
+        is unknown. Routes that are `refused` do not count.
 
-        Routes that are `refused` do not count.
+        Raises:
+            MalformedPathError: a parameter segment is not valid text.
         """
         result = ((method, self.find(method, path)) for method in self._exact)
         return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
@@ -237,7 +238,7 @@ def shape_of(template: str) -> str:
 
 
 def bare(path: str) -> str:
-    """Return the path without its first slash and without one trailing slash, which is not significant."""
+    """Return the path without one slash at its start and without one at its end, which is not significant."""
     return path.removeprefix("/").removesuffix("/")
 
 
@@ -252,7 +253,8 @@ def _is_optional(segment: str) -> bool:
 
 
 def parameters_of(template: str) -> Iterator[tuple[int, str]]:
-    """Yield index and name of the segments of a template that are parameters."""
+    """Yield index (from 0) and name of the segments of a template that are parameters, without the `?` of an optional
+    one."""
     if "{" not in template:
         return
     for index, segment in enumerate(_segments(template)):

@@ -115,7 +115,8 @@ def _places(endpoints: Iterable[Endpoint], *, internal: bool) -> list[_Place]:
 
 
 def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic]]:
-    """Return the routes and the diagnostics of `build_router`. places: in the order of discovery."""
+    """Return the routes of endpoints, and diagnostics about those that are left out or probably a mistake. places: in
+    the order of discovery."""
     if len(shared := Counter(item.key for item in places)) == len(places):
         # The usual case: each endpoint has a route of its own.
         return [_route(item.method, item.template, [item.endpoint]) for item in places], []
@@ -225,7 +226,8 @@ def _taken_invalidation(endpoint: Endpoint, origin: tuple[int, str]) -> Diagnost
 
 
 def _standing(routine: Routine) -> tuple[bool, int]:
-    """Return the sort key by which the holder of a route is found, the lowest first."""
+    """Return the sort key by which the holder of a route is found, the lowest first: routines of powerful owners, then
+    older ones."""
     return routine.owner is not None and not routine.owner.powerful, routine.oid
 
 
@@ -252,7 +254,8 @@ def _foreign(endpoint: Endpoint, holder: Endpoint) -> Diagnostic:
 
 
 def _warn_of_connections(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-    """Yield warnings about endpoints of different connections on one route: they are hardly overloads (routing-10)."""
+    """Yield warnings about endpoints of different connections on one route: they are hardly overloads (routing-10).
+    candidates: all of the route, in the order of discovery."""
     for earlier, later in pairwise(candidates):
         here, there = later.options.connection, earlier.options.connection
         if (here or "").casefold() != (there or "").casefold():

@@ -30,7 +30,8 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of the audit. code: kind of the finding. about: name of the object."""
+    """A finding of the audit. code: kind of the finding, such as `anonymous-write`. about: name of the object. remedy:
+    what to do, as words or SQL."""
 
     severity: Severity
     code: str
@@ -56,7 +57,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Definer:
-    """A SECURITY DEFINER routine that the service may call."""
+    """A SECURITY DEFINER routine that the service may call. by_superuser: its owner is a superuser."""
 
     oid: int
     """Oid of the routine."""
@@ -71,7 +72,7 @@ class Definer:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Row level security and privileges of a served table or view."""
+    """Row level security and privileges of a served table or view. owned: by the role of the service."""
 
     oid: int
     name: str
@@ -87,7 +88,10 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class OpenWrites:
-    """What the anonymous role of PostgREST's interface may write of a table or view: privileges in lower case."""
+    """What the anonymous role of PostgREST's interface may write of a table or view.
+
+    privileges: in lower case, such as `insert`. has_policies: row level security is enabled.
+    """
 
     name: str
     privileges: tuple[str, ...]
@@ -111,7 +115,7 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Openness:
-    """The endpoints that anonymous callers may call. writing: those of them that may change data."""
+    """Names of the endpoints that anonymous callers may call. writing: those of them that may change data."""
 
     endpoints: tuple[str, ...] = ()
     writing: tuple[str, ...] = ()
@@ -148,7 +152,8 @@ def is_open(endpoint: Endpoint) -> bool:
 
 
 def may_write(endpoint: Endpoint) -> bool:
-    """Return whether a call may change data. An invalidation endpoint does not run its routine."""
+    """Return whether a call may change data: the method is none of `READS`, and the routine is volatile and runs. An
+    endpoint that invalidates cached responses does not run its routine."""
     runs = endpoint.options.invalidates is None
     return runs and endpoint.method not in READS and endpoint.routine.volatility is Volatility.VOLATILE
 
@@ -157,7 +162,8 @@ def may_write(endpoint: Endpoint) -> bool:
 
 
 def endpoint_findings(endpoints: Sequence[Endpoint], *, login: LoginOptions = DEFAULT_LOGIN) -> Iterator[Finding]:
-    """Yield findings about open endpoints that write, impersonation, and logins. login: names of special columns."""
+    """Yield findings about open endpoints that write, impersonation, logins, and tenants that callers choose. login:
+    names of the columns and parameters of logins."""
     for name in openness(endpoints).writing:
         yield Finding(
             Severity.MEDIUM,
@@ -195,7 +201,8 @@ def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
 
 
 def login_findings(endpoints: Sequence[Endpoint], login: LoginOptions) -> Iterator[Finding]:
-    """Yield findings about logins that take a password but return no hash, so that the service cannot verify it."""
+    """Yield findings about logins that take a password but return no hash, so that the service cannot verify it. login:
+    names of the column with the hash and of the parameter with the password, compared without case."""
     for endpoint in endpoints:
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
         takes_password = any(login.password.lower() in parameter.db_name.lower() for parameter in endpoint.parameters)
@@ -210,7 +217,8 @@ def login_findings(endpoints: Sequence[Endpoint], login: LoginOptions) -> Iterat
 
 
 def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
-    """Yield findings about the role of the service, open schemas, SECURITY DEFINER routines and tables."""
+    """Yield findings about the role of the service, open schemas, the schema `rowcall`, SECURITY DEFINER routines,
+    served tables, and writes of anonymous callers by PostgREST's interface."""
     yield from _role_findings(facts.role)
     for schema in facts.public_schemas:
         yield Finding(
@@ -363,8 +371,8 @@ def _table_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iter
 class _Operations:
     """The operations that endpoints offer on one table.
 
-    open_to_all: names of endpoints for anonymous callers. open_writes: one of these writes. roles_everywhere: every
-    endpoint requires a role.
+    commands: in lower case, such as `insert`. open_to_all: names of endpoints for anonymous callers. open_writes: one
+    of these writes. roles_everywhere: every endpoint requires a role or user.
     """
 
     commands: set[str] = field(default_factory=set)
@@ -374,7 +382,7 @@ class _Operations:
 
 
 def _served(endpoints: Sequence[Endpoint]) -> Mapping[int, _Operations]:
-    """Return the operations of endpoints on tables and views, by oid."""
+    """Return oid of a table or view → the operations that endpoints offer on it."""
     operations: dict[int, _Operations] = {}
     for endpoint in endpoints:
         source = endpoint.routine.source

@@ -13,7 +13,8 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A histogram. counts: number of values in each bucket, not cumulative; the last bucket has no bound."""
+    """A histogram. bounds: ascending upper bounds of buckets. counts: number of values in each bucket, not cumulative,
+    and last those above all bounds. total: sum of the values."""
 
     bounds: tuple[float, ...]
     counts: tuple[float, ...]
@@ -22,7 +23,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class Family:
-    """One metric. name: name without `_total`. kind: counter, gauge or histogram."""
+    """One metric. name: without `_total`. kind: counter, gauge or histogram. values: each with its labels."""
 
     name: str
     kind: str
@@ -34,7 +35,7 @@ class Family:
 
 
 def single(name: str, kind: str, text: str, value: float) -> Family:
-    """Return a metric with one value, without labels. text: explains the metric."""
+    """Return a metric with one value, without labels. name, kind: as in `Family`. text: explains the metric."""
     return Family(name, kind, text, [((), value)])
 
 
@@ -48,9 +49,10 @@ def exposition(families: Iterable[Family], *, open_metrics: bool) -> bytes:
 
 
 def wants_open_metrics(accept: str) -> bool:
-    """Return whether `Accept` prefers OpenMetrics (RFC 9110, 12.5.1): its quality is at least that of text/plain.
+    """Return whether `Accept` names OpenMetrics with at least the quality of text/plain (RFC 9110, 12.5.1).
 
-    A client that names neither format gets format 0.0.4, which all clients read.
+    accept: value of the header; may be empty. A client that does not name OpenMetrics gets format 0.0.4, which all
+    clients read.
     """
     qualities: dict[str, float] = {}
     for name, quality in _ranges(accept):

@@ -23,7 +23,7 @@ _FROM_BAD = (Status.UNHEALTHY, Status.DEGRADED)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check. seconds: its duration."""
+    """Result of one check. check: its name. seconds: its duration."""
 
     check: str
     status: Status
@@ -37,7 +37,7 @@ def together(findings: Sequence[Finding]) -> Status:
 
 
 def status_code(status: Status) -> int:
-    """Return the HTTP status with which a health check reports a state."""
+    """Return the HTTP status with which a health check reports the state: 503 for UNHEALTHY, else 200."""
     return 503 if status is Status.UNHEALTHY else 200
 
 
@@ -47,7 +47,8 @@ def as_text(status: Status) -> bytes:
 
 
 def as_json(findings: Sequence[Finding]) -> bytes:
-    """Return `{"status":"Healthy","checks":[{"name":"postgresql","status":"Healthy","milliseconds":0.8}]}`.
+    """Return the findings and the worst status as JSON:
+    `{"status":"Healthy","checks":[{"name":"postgresql","status":"Healthy","milliseconds":0.8}]}`.
 
     The reasons of failures are only logged, because the response may be public.
     """

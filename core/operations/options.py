@@ -29,7 +29,8 @@ def _positive(seconds: float) -> float:
 class Guarded:
     """Access to and caching of the paths of health checks or statistics.
 
-    keep: seconds for which a response is reused; None: it is not reused.
+    keep: seconds for which a response is reused; None: it is not reused. rate_limiter: name of a policy; None: there is
+    no limit.
     """
 
     keep: float | None

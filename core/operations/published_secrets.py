@@ -21,9 +21,10 @@ _SERVICE_ONLY = ("path", "command")
 
 
 def comment_secrets(endpoint: Endpoint, names_a_secret: Callable[[str], bool]) -> Iterator[Secret]:
-    """Yield the parts of annotations that only the service may see: passwords, SQL, passwords in addresses, folders.
+    """Yield the parts of an endpoint's annotations that only the service may see: passwords, SQL, passwords in URLs,
+    folders.
 
-    names_a_secret: returns whether values under a name have to be hidden.
+    names_a_secret: returns whether a header or setting with this name has a value that must not be published.
     """
     options = endpoint.options
     about = f"the comment of {endpoint.name}"
@@ -51,8 +52,8 @@ def _credentials(url: str) -> Iterator[str]:
 
 
 def published_secrets(documents: Iterable[tuple[str, str]], secrets: Iterable[Secret]) -> Iterator[Finding]:
-    """Yield one finding for each secret in each document. Secrets of less than `SHORTEST` characters are not searched
-    for.
+    """Yield one finding for each document and each secret that it contains, as it is or as in a JSON string. Secrets of
+    less than `SHORTEST` characters are ignored.
 
     documents: names and texts.
     """

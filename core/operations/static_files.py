@@ -34,7 +34,12 @@ class AntiforgeryTags:
 
 @section("StaticFiles:ParseContentOptions", "Placeholders in files, which are replaced for each request.")
 class PageOptions:
-    """Options of pages with placeholders. claims: claim type → default text of a missing claim, or None."""
+    """Options of pages with placeholders.
+
+    claims: claim type → text that replaces its placeholder if the caller lacks the claim; None: `null`. variables: name
+    of an environment variable → in the configuration, its text if it is not set; afterwards, its value. None: an empty
+    text. keep: cache the content of files. patterns: of URL paths.
+    """
 
     enabled: bool = flag("Enabled", False, "Replace `{name}` in files.")
     claims: Mapping[str, str | None] = names(
@@ -58,7 +63,8 @@ class PageOptions:
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Names in lower case and values of the headers; lines of another form are left out."""
+        """Names in lower case and values of the headers. Lines without a name, or with another number of colons than
+        one, are left out."""
         parts = (line.split(":") for line in self.header_lines)
         return tuple((part[0].strip().lower(), part[1].strip()) for part in parts if len(part) == 2 and part[0].strip())
 
@@ -67,8 +73,8 @@ class PageOptions:
 class StaticFileOptions:
     """Options of static files.
 
-    root: absolute path without symbolic links. closed: patterns of paths that only signed-in users may read. redirect:
-    None: anonymous callers get 401.
+    root: folder of the files; resolved to an absolute path without symbolic links before files are served. closed:
+    patterns of URL paths that only signed-in users may read. pages: None: placeholders are not replaced.
     """
 
     enabled: bool = flag("Enabled", False, "Serve files.")

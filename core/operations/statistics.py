@@ -32,14 +32,15 @@ class Report:
     """Whether the report can be filtered by schema."""
 
     def statement(self, version: int, *, filtered: bool) -> str:
-        """Return the SQL. version: server version as a number of libpq. filtered: include the filter on schemas."""
+        """Return the SQL. version: server version as libpq counts it, such as 170004. filtered: include the filter on
+        schemas, with a parameter `%s` for the pattern; ignored by a report that cannot be filtered."""
         last_scan = "s.last_idx_scan" if version >= LAST_INDEX_SCAN else "null::timestamptz"
         schemas = "s.schemaname similar to %s" if filtered and self.filtered else "true"
         return self.sql.replace("{schemas}", schemas).replace("{last_scan}", last_scan)
 
 
 def _verbose(interval: str) -> str:
-    """Return SQL that formats an interval without the leading `@` of verbose intervals."""
+    """Return SQL that formats an interval without the leading `@` of verbose intervals. interval: an SQL expression."""
     return rf"regexp_replace(({interval})::text, '^@ ', '')"
 
 
@@ -102,8 +103,10 @@ from pg_stat_activity s where s.pid <> pg_backend_pid() order by state_duration 
 
 
 def as_json(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """Return rows as a JSON array of objects, with the columns in camel case as keys; numbers have the precision of
-    PostgreSQL."""
+    """Return rows as a JSON array of objects. columns: names in snake case, which become keys in camel case.
+
+    Numbers have the precision of PostgreSQL; timestamps are in UTC, as `_timestamp` writes them.
+    """
     names = [orjson.dumps(_camel_case(column)) for column in columns]
     objects = (
         b"{" + b",".join(name + b":" + _json(value) for name, value in zip(names, row, strict=True)) + b"}"
@@ -113,7 +116,8 @@ def as_json(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
 
 
 def as_html(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """Return rows as an HTML table, not a complete document; it can be pasted into a spreadsheet."""
+    """Return rows as an HTML table with style, not a complete document; it can be pasted into a spreadsheet. A cell of
+    None is empty. columns: headings."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     lines = [STYLE, "<table>", f"<tr>{head}</tr>"]
     lines += (f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows)
@@ -146,5 +150,5 @@ def _cell(value: object) -> str:
 
 
 def _timestamp(value: datetime.datetime) -> str:
-    """Return a timestamp in UTC with seven decimals: `2025-03-01T10:20:30.1234560Z`."""
+    """Return a timestamp in UTC with seven decimals: `2025-03-01T10:20:30.1234560Z`. value: with a time zone."""
     return value.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")

@@ -18,7 +18,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?", re.DOTALL)
 _AUTHORITY = re.compile(
-    r"(?:(?P<userinfo>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]+)(?::(?P<port>\d{0,5}))?", re.DOTALL
+    r"(?:(?P<userinfo>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]+)(?::(?P<port>[0-9]{0,5}))?", re.DOTALL
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?")
@@ -69,10 +69,10 @@ class Address(Record):
 
 
 def read_address(text: str) -> Address:
-    """Parse an absolute http or https URL.
+    """Parse an absolute http or https URL. Blanks around it and its fragment are ignored.
 
     Raises:
-        BadUrlError: the URL is invalid.
+        BadUrlError: the URL is invalid or has another scheme.
     """
     text = text.strip(" ")
     if _CONTROL.search(text):
@@ -97,15 +97,15 @@ def read_address(text: str) -> Address:
 
 
 def request_target(text: str) -> str:
-    """Return path and query, percent-encoded where necessary, with a slash at the beginning; existing
-    percent-encoding stays."""
+    """Return path and query as they are sent: percent-encoded where necessary, with a slash at the beginning. Existing
+    percent-encoding stays; a `%` that begins none is encoded."""
     if not text.startswith("/"):
         text = f"/{text}"
     return quote(_LONE_PERCENT.sub("%25", text), safe=_SAFE)
 
 
 def has_dot_segment(path: str) -> bool:
-    """Return whether a server may read a segment of the path as `.` or `..` (RFC 3986, section 5.2.4).
+    """Return whether a server may read a segment of an encoded path as `.` or `..` (RFC 3986, section 5.2.4).
 
     Such a segment may be percent-encoded, stand between backslashes, or have parameters behind a semicolon: servers
     differ in which of these they resolve.
@@ -133,8 +133,8 @@ def shown_url(text: str) -> str:
 
 
 def joined(base: Address, location: str) -> Address:
-    """Return the target of a redirect (RFC 3986, section 5.2). base: the URL that has redirected. location: its
-    `Location`.
+    """Return the target of a redirect (RFC 3986, section 5.2). base: the URL whose response is the redirect. location:
+    value of its header Location, which may be relative.
 
     Raises:
         BadUrlError: the target is invalid.
@@ -151,12 +151,13 @@ def joined(base: Address, location: str) -> Address:
 
 
 def names_its_host(template: str) -> bool:
-    """Return whether scheme, host and port are literal in the template, so that placeholders cannot change them."""
+    """Return whether scheme, host and port of a URL template are literal, so that placeholders such as `{name}` cannot
+    change them."""
     return "{" not in template or _NAMED.match(template) is not None
 
 
 def literal_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address if the host is an IP address, else None."""
+    """Return the address if the host is an IP address without brackets, else None."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:

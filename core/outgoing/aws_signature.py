@@ -21,7 +21,7 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 
 @dataclass(frozen=True, slots=True)
 class Credentials(Record):
-    """Credentials of an account of S3."""
+    """Credentials of an account of S3. session_token: of temporary credentials; None: they are permanent."""
 
     key_id: str
     secret: str = field(repr=False)
@@ -29,12 +29,12 @@ class Credentials(Record):
 
 
 def encoded_path(path: str) -> str:
-    """Return the path percent-encoded as S3 expects it in signatures."""
+    """Return the decoded path, percent-encoded as S3 expects it in signatures; slashes stay."""
     return quote(path, safe="/-_.~")
 
 
 def encoded_query(query: Mapping[str, str]) -> str:
-    """Return the query percent-encoded and sorted, as it is signed."""
+    """Return the query percent-encoded and sorted, as it is signed. query: decoded names and values."""
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query.items())
     return "&".join(f"{name}={value}" for name, value in pairs)
 
@@ -48,10 +48,11 @@ def presigned_query(
     seconds: int,
     query: Mapping[str, str],
 ) -> str:
-    """Return the query of a URL with which any client may GET an object for a time.
+    """Return the query, with a signature, of a URL with which any client may GET an object for a time.
 
-    https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html. now: in UTC. seconds: for which the
-    URL is valid. query: further parameters.
+    https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html. now: in UTC. host: as in the header
+    Host. path: decoded, with a slash at the beginning. seconds: time for which the URL is valid. query: further
+    parameters, decoded.
     """
     moment = now.strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/s3/aws4_request"
@@ -92,8 +93,9 @@ def signed(
 ) -> list[tuple[str, str]]:
     """Return the headers to send, including those of the signature.
 
-    Host is signed, but not returned, because the client adds it. now: in UTC. path: decoded. payload_hash: SHA-256 of
-    the body, in hexadecimal digits.
+    Host is signed, but not returned, because the client adds it. now: in UTC. path: decoded. query: decoded names and
+    values. headers: to send besides those of the signature; all are signed. payload_hash: SHA-256 of the body, in
+    hexadecimal digits. service: of AWS, for which the signature is valid.
     """
     moment = now.strftime("%Y%m%dT%H%M%SZ")
     signed_headers = [*headers, ("x-amz-content-sha256", payload_hash), ("x-amz-date", moment)]

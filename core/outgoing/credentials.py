@@ -25,7 +25,8 @@ class OwnCredentials(Record):
     cookies: tuple[str, ...] = ()
 
     def removed_from(self, headers: Headers) -> Headers:
-        """Return the headers without these credentials. Other cookies and other schemes stay."""
+        """Return the headers in their order without these credentials. Other cookies and other schemes of Authorization
+        stay; a header Cookie without other cookies is left out."""
         other_headers: Headers = []
         for pair in headers:
             name = pair[0].lower()

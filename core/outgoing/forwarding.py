@@ -62,8 +62,10 @@ AutomaticValue = tuple[Automatic, str | None]
 
 
 def variable_name(name: str) -> str:
-    """Return a text that is equal for all header names that a server may take for the same one: many servers make
-    variables of headers (RFC 3875, 4.1.18), so that `X_Forwarded_For` is read as `X-Forwarded-For`.
+    """Return the name of a header in lower case with `-` for other punctuation.
+
+    The result is equal for all names that a server may take for the same one: many servers make variables of headers
+    (RFC 3875, 4.1.18), so that they read `X_Forwarded_For` as `X-Forwarded-For`.
     """
     return name.lower().translate(_SEPARATORS)
 
@@ -91,7 +93,8 @@ def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str],
 def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
     """Return the headers that describe the client to the next server: `X-Forwarded-*`, and `Forwarded` (RFC 7239).
 
-    address: of the client; None: unknown. host: the authority that the client has requested; may be empty.
+    address: of the client; None: unknown. scheme: `http` or `https`, as the client has used it. host: the authority
+    that the client has requested; empty or not valid: it is left out.
     """
     headers = [("x-forwarded-proto", scheme)]
     parts = []
@@ -108,7 +111,8 @@ def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
 def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], taken: Collection[str]) -> Headers:
     """Return the headers of a response that are forwarded, in lower case, without its content type.
 
-    excluded: names that are not forwarded. taken: names of headers that the response to the client already has.
+    Headers of the connection, and those that its header Connection names, are not forwarded either. excluded: names
+    that are not forwarded. taken: names of headers that the response to the client already has. Both in lower case.
     """
     forwarded: Headers = []
     named: set[str] = set()
@@ -126,21 +130,22 @@ def _words(value: str) -> set[str]:
 
 
 def encoded_path(path: str) -> str:
-    """Percent-encode a decoded path, as the target of a request has to be."""
+    """Return a decoded path percent-encoded, as the target of a request has to be. A `%` is encoded too."""
     return path if _PLAIN_PATH.fullmatch(path) else quote(path, safe=_UNRESERVED_PATH)
 
 
 def mended_path(path: str) -> str:
-    """Percent-encode the characters of an encoded path that no request may contain; existing percent-encoding stays."""
+    """Return an encoded path in which characters that no request may contain are percent-encoded too; existing
+    percent-encoding stays."""
     return quote(path, safe=f"{_UNRESERVED_PATH}%")
 
 
 def query_with(query: str, additions: Sequence[AutomaticValue], longest: int) -> tuple[str, list[str]]:
     """Return the query with the values of the service appended, and the names of values that are too long for it.
 
-    NULL is not appended. Values that the client has sent under the names in `additions` are removed: a server that
-    reads the first of two values would take it for that of the service. longest: maximum length of a value in
-    characters; 0: no limit.
+    query: encoded, without `?`. NULL is not appended. Values that the client has sent under the names in `additions`
+    are removed: a server that reads the first of two values would take it for that of the service. longest: maximum
+    length of a value in characters; 0 or less: no limit.
     """
     if not additions:
         return query, []
@@ -162,8 +167,8 @@ def _encoded(text: str) -> str:
 
 
 def body_with(body: bytes, values: Sequence[AutomaticValue]) -> bytes:
-    """Return a JSON object with the values of the service added. If the body is not an object, a new object replaces
-    it."""
+    """Return a JSON object with the values of the service added, which replace members of the same name. NULL becomes
+    null. If the body is not a JSON object, a new object replaces it."""
     try:
         members = dict(json_text.body_members(body)) if body.strip() else {}
     except json_text.JsonTextError:

@@ -74,7 +74,7 @@ _ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 
 
 class RefusedError(Exception):
-    """The request must not be sent."""
+    """The request must not be sent. The message has the host and the reason."""
 
 
 def _allowed_network(text: str) -> str:
@@ -95,8 +95,8 @@ def _allowed_scheme(text: str) -> str:
 class Guard(Record):
     """Allowed hosts and addresses.
 
-    hosts: allowed names, also `*.example.com` and `host:port`; empty: any. networks: addresses that are allowed
-    although they are not public, such as `10.1.0.0/16`.
+    hosts: allowed names, also `*.example.com` and `host:port`; empty: any public host. networks: addresses that are
+    allowed although they are not public, such as `10.1.0.0/16`. schemes: in lower case.
     """
 
     hosts: tuple[str, ...] = texts(
@@ -125,7 +125,8 @@ class Guard(Record):
     )
 
     def check_origin(self, origin: Origin) -> None:
-        """Check scheme and host before the host is resolved. Raises `RefusedError`."""
+        """Check scheme and host before the host is resolved. A host that is an IP address is checked as in
+        `check_address`, too. Raises `RefusedError` if the scheme or the host is not allowed."""
         if origin.scheme not in self.schemes:
             raise RefusedError(f"the scheme {origin.scheme} is not among the allowed schemes")
         address = literal_ip(origin.host)
@@ -139,7 +140,7 @@ class Guard(Record):
             raise RefusedError(f"{origin.host} is not among the allowed hosts")
 
     def check_address(self, origin: Origin, address: IpAddress) -> None:
-        """Check an address to which the host was resolved.
+        """Check an address to which the host of `origin` was resolved.
 
         Raises `RefusedError` if the address is not public, and neither the address nor its host is listed.
         """
@@ -149,7 +150,8 @@ class Guard(Record):
         raise RefusedError(f"{origin.host} leads to an address that is not public; its network is not allowed")
 
     def _names(self, origin: Origin) -> bool:
-        """Return whether the host is listed literally. A pattern with `*` does not allow private networks."""
+        """Return whether `hosts` has the host or `host:port` literally. A pattern with `*` does not count, because it
+        must not allow private networks."""
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         return origin.host in _lowered(self.hosts) or f"{host}:{origin.port}" in _lowered(self.hosts)
 
@@ -188,7 +190,7 @@ def is_public(address: IpAddress) -> bool:
 
 @lru_cache(maxsize=16)
 def _lowered(hosts: tuple[str, ...]) -> frozenset[str]:
-    """Return hosts in lower case, IPv6 addresses without brackets unless a port follows."""
+    """Return hosts in lower case. IPv6 addresses lose their brackets unless a port follows."""
     return frozenset(
         host.lower().removeprefix("[").removesuffix("]") if host.endswith("]") else host.lower() for host in hosts
     )

@@ -10,7 +10,8 @@ from rowcall.core.outgoing.request_definition import RequestDefinition
 
 @dataclass(frozen=True, slots=True)
 class TypeCall(Record):
-    """One request of a composite type, which all parameters of that type share (outbound-9)."""
+    """One request that the comment of a composite type describes, and the parameters that receive its response. All
+    parameters of the type share the request (outbound-9)."""
 
     name: str
     """Name of the type, for messages."""
@@ -52,3 +53,4 @@ class Outgoing(Record):
 
 
 NOTHING_SENT = Outgoing()
+"""The value of endpoints without outgoing requests."""

@@ -17,7 +17,9 @@ _CONTENT = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
 
 TIMED_OUT = 408
+"""Status of a reply if the other service has not responded in time."""
 FAILED = 0
+"""Status of a reply if there is no response for another reason."""
 
 _KNOWN = (
     "Accept-Ranges Access-Control-Allow-Credentials Access-Control-Allow-Headers Access-Control-Allow-Methods "
@@ -31,9 +33,10 @@ _SPELLING = {name.lower(): name for name in _KNOWN.split()}
 
 
 def retry_after(value: str | None, now: float) -> float | None:
-    """Return the seconds of a `Retry-After`: a number, or a date (RFC 9110, 10.2.3); None: it is absent or malformed.
+    """Return the seconds that a header Retry-After asks to wait, which has a number or a date (RFC 9110, 10.2.3); None:
+    it is absent or malformed. A date in the past gives 0.
 
-    now: seconds since 1970.
+    value: of the header; None: it is absent. now: seconds since 1970.
     """
     text = (value or "").strip()
     if text.isascii() and text.isdigit():
@@ -48,7 +51,8 @@ def retry_after(value: str | None, now: float) -> float | None:
 class Reply(Record):
     """The result of one outgoing request. Without a response, there is an error and no body.
 
-    status: `TIMED_OUT` or `FAILED` without a response. headers: as JSON.
+    status: `TIMED_OUT` or `FAILED` without a response. headers: as `headers_json` returns them. error: reason of a
+    failure, as text. None: there is no such part.
     """
 
     status: int
@@ -75,8 +79,8 @@ class Reply(Record):
         return None if text is None else text.encode()
 
     def row(self, parts: Sequence[str | None]) -> bytes:
-        """Return the reply as the literal of a composite, such as `("{}","200",t,)`. parts: of its attributes; None:
-        NULL."""
+        """Return the reply as the literal of a composite, such as `("200","{}",)`. parts: for each attribute, the part
+        that it receives, as in `value`; None: NULL."""
         return literal(self._in_row(part) for part in parts).encode()
 
     def _in_row(self, part: str | None) -> str | None:
@@ -100,8 +104,11 @@ class Reply(Record):
 
 
 def decoded(body: bytes, content_type: str | None) -> str:
-    """Return the text of a body. Bytes that are invalid in its character set, and NUL, are replaced. It is UTF-8 if
-    `content_type` names none that is known."""
+    """Return the text of a body. Bytes that are invalid in its character set, and NUL, become U+FFFD.
+
+    content_type: with the character set, such as `text/plain; charset=latin1`. UTF-8 is used if it names none that is
+    known.
+    """
     name = _CHARSET.search(content_type or "")
     try:
         charset = codecs.lookup(name[1]).name if name else "utf-8"
@@ -115,8 +122,8 @@ def decoded(body: bytes, content_type: str | None) -> str:
 
 
 def _as_written(value: str) -> str:
-    """Return the value of a header, without NUL. value: its bytes decoded as Latin-1; most bytes beyond ASCII are
-    UTF-8."""
+    """Return the value of a header as text, without NUL. value: its bytes decoded as Latin-1. If they are valid UTF-8,
+    they are decoded as such, which is what most senders use."""
     value = value.replace("\0", "")
     if value.isascii():
         return value
@@ -127,9 +134,11 @@ def _as_written(value: str) -> str:
 
 
 def headers_json(headers: Iterable[tuple[str, str]]) -> str:
-    """Return headers as JSON, such as `{"Name":"v1, v2"}`. The values of a repeated header are joined.
+    """Return headers as JSON, such as `{"Name":"v1, v2"}`. The values of a repeated header are joined, in any case of
+    its name; the names of common headers get their usual spelling.
 
-    Headers of the response come first, then those of its content.
+    Headers of the response come first, then those of its content, such as `Content-Type`. headers: values are bytes
+    decoded as Latin-1.
     """
     joined: dict[str, str] = {}
     names: dict[str, str] = {}

@@ -39,7 +39,8 @@ _BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 @dataclass(frozen=True, slots=True)
 class RequestDefinition(Record):
-    """A request as the comment of a type describes it, with its placeholders."""
+    """A request as the comment of a type describes it, with its placeholders. body: None: there is none. cached:
+    responses are cached."""
 
     method: str
     url: str
@@ -63,7 +64,7 @@ class RequestDefinition(Record):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading a comment. problems: mistakes in it."""
+    """The result of reading a comment. problems: mistakes in it, each a text for the log."""
 
     definition: RequestDefinition | None
     """None: the comment describes no request."""
@@ -72,7 +73,8 @@ class Reading:
 
 @dataclass(slots=True)
 class _Draft:
-    """What directives and headers have set so far."""
+    """What directives and headers have set so far, as in `RequestDefinition`. headers: name in lower case → name as
+    written, and value. problems: as in `Reading`."""
 
     timeout: float | None = None
     retry_delays: tuple[float, ...] = ()
@@ -85,7 +87,7 @@ class _Draft:
 
 
 def read_definition(comment: str) -> Reading:
-    """Return the request that a comment describes. Raises no errors: mistakes are `problems`."""
+    """Return the request that a comment describes. Raises no errors: mistakes are `problems` of the result."""
     lines = _BEHIND_LINE.split(comment)
     draft = _Draft()
     start = _request_line(lines, draft)
@@ -107,7 +109,8 @@ def read_definition(comment: str) -> Reading:
 
 
 def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
-    """Yield the mistakes in comments of composite types that describe requests."""
+    """Yield the mistakes in comments of composite types that describe requests. types: other kinds of types, and those
+    without a comment, are ignored."""
     for info in types:
         if info.kind is TypeKind.COMPOSITE and info.comment:
             reading = read_definition(info.comment)
@@ -116,7 +119,7 @@ def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
 
 def _request_line(lines: list[str], draft: _Draft) -> int | None:
     """Return the index of the request line, which may follow directives, remarks and empty lines; None: there is
-    none."""
+    none. Directives before it are applied to the draft."""
     for index, line in enumerate(lines):
         text = line.strip()
         if not text or _is_directive(text, draft) or text.startswith("#"):
@@ -126,7 +129,11 @@ def _request_line(lines: list[str], draft: _Draft) -> int | None:
 
 
 def _read_head(lines: list[str], start: int, draft: _Draft) -> str | None:
-    """Read headers and directives up to an empty line. Return the body after it, verbatim, or None."""
+    """Read headers and directives up to an empty line into the draft. Return the text after that line, verbatim, as
+    body; None: there is no such text, or it is blank.
+
+    lines: of the comment, with their line ends. start: index of the first line to read.
+    """
     for index in range(start, len(lines)):
         text = lines[index].strip()
         if not text:
@@ -173,7 +180,7 @@ def _definition(method: str, url: str, body: str | None, draft: _Draft) -> Reque
 
 
 def _is_directive(line: str, draft: _Draft) -> bool:
-    """Return whether the line is a directive, and apply it to the draft."""
+    """Return whether the line is a directive; if it is, apply it to the draft. line: trimmed."""
     match = _DIRECTIVE.fullmatch(line)
     if match is None:
         return False

@@ -42,12 +42,13 @@ time."""
 
 
 class KeyElementError(ValueError):
-    """A stored element is no valid key of this service; the text gives the reason and contains nothing secret."""
+    """A stored element is no valid key of this service. The message gives the reason and contains nothing secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of the ring. Times in seconds since 1970."""
+    """A key of the ring. Times in seconds since 1970. secret: `SECRET` bytes; empty before it is decrypted. algorithm:
+    one of `ALGORITHMS`. validation: `HMACSHA256` or `HMACSHA512`."""
 
     id: bytes
     """16 bytes; part of every sealed text."""
@@ -79,12 +80,13 @@ class KeyRing:
     """
 
     def protecting(self, now: float) -> Key | None:
-        """Return the newest active key; None: no key is active."""
+        """Return the active key that was activated last; None: no key is active."""
         active = [key for key in self.keys if key.is_active(now)]
         return max(active, key=lambda key: (key.activated, key.id), default=None)
 
     def settled(self, now: float) -> tuple[float, float]:
-        """Return the interval around now (begin, end) in which no key becomes active or inactive."""
+        """Return begin and end of the interval around `now` in which no key becomes active or inactive. The end is not
+        part of it; without a key that changes before or after, begin or end is infinite."""
         moments = [moment for key in self.keys for moment in (key.activated, key.expires)]
         since = max((moment for moment in moments if moment <= now), default=-math.inf)
         return since, min((moment for moment in moments if moment > now), default=math.inf)
@@ -107,8 +109,8 @@ class KeyRing:
         return next((key for key in self.keys if key.id == identity), None)
 
     def successor_start(self, now: float) -> float | None:
-        """Return the time from which the next key has to protect; None: the next key exists already, or need not be
-        created yet."""
+        """Return the time from which the next key has to protect: the expiry of the protecting key, or `now` if no key
+        is active. None: the next key exists already, or need not be created yet."""
         protecting = self.protecting(now)
         if protecting is None:
             return now
@@ -118,8 +120,8 @@ class KeyRing:
         return None if followed else protecting.expires
 
     def next_look(self, now: float) -> float:
-        """Return the time at which to read the ring again: after a day, or when the next key is due or starts to
-        protect."""
+        """Return the time at which to read the ring again: after a day, or earlier if the next key is to be created or
+        the protecting key expires before; `now` if no key is active."""
         protecting = self.protecting(now)
         if protecting is None:
             return now
@@ -127,10 +129,10 @@ class KeyRing:
         return min(now + 86_400.0, due if due > now else protecting.expires)
 
     def joined(self, others: Iterable[Key], read_at: float | None = None) -> KeyRing:
-        """Return the ring with further keys. read_at: of the reading in which they were found; None: they were not
-        read.
+        """Return a ring with further keys. A key of `others` replaces one with the same id; no key is ever removed,
+        because texts that it has protected must stay readable.
 
-        No key is ever removed, because texts that it has protected must stay readable.
+        read_at: of the new ring; None: that of this ring, as the keys do not come from a reading.
         """
         by_id = {key.id: key for key in self.keys} | {key.id: key for key in others}
         return KeyRing(tuple(by_id.values()), self.read_at if read_at is None else read_at)
@@ -161,7 +163,8 @@ def plain_secret(secret: bytes) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """A key as stored, with its secret in the protected form."""
+    """A key as stored. key: its secret is empty. secret: members of the storage form of the secret, encrypted or
+    plain."""
 
     key: Key
     secret: Mapping[str, str] = field(repr=False)
@@ -175,7 +178,8 @@ class StoredKey:
 
 
 def read_element(text: str) -> StoredKey:
-    """Parse a stored key; the secret of its `key` is empty until it is `opened`. Raises `KeyElementError`."""
+    """Parse a stored key, as `element_text` writes it. Its secret is not decrypted here. Raises `KeyElementError` if
+    the text is not such a key."""
     try:
         members = orjson.loads(text)
     except orjson.JSONDecodeError:

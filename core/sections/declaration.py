@@ -38,14 +38,15 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A section within another one."""
+    """A section within another one. kind: its class."""
 
     kind: type[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSection:
-    """The declaration of a class. keys: its keys, with those of its parts and elements, in order."""
+    """The declaration of a class. path: of the section; empty: the root. keys: its keys, with those of its parts and
+    elements, in order."""
 
     path: str
     keys: tuple[Key, ...]
@@ -61,12 +62,13 @@ _SECTIONS: dict[type[Any], DeclaredSection] = {}
 
 
 def declared_section(kind: type[Any]) -> DeclaredSection:
-    """Return the declaration of a class with the decorator `section`, or that of its base class."""
+    """Return the declaration of a class with the decorator `section`, or that of its nearest base class. Raises
+    StopIteration if there is none, which is a programming error."""
     return next(_SECTIONS[base] for base in kind.__mro__ if base in _SECTIONS)
 
 
 def keys_of(kind: type[Any]) -> tuple[Key, ...]:
-    """Return the keys of a section, with those of its parts and elements."""
+    """Return the keys of a section, with those of its parts and elements. kind: class with the decorator `section`."""
     return declared_section(kind).keys
 
 
@@ -159,8 +161,8 @@ def _default(key: Key, reader: str) -> Any:
 
 
 def converted(declaration: Declaration, path: str, value: Any) -> Any:
-    """Return the value of the field from that of the key. Raises `ConfigError`. path: of the key, with the names of the
-    user."""
+    """Return the value of the field from that of the key. path: of the key, with the names of the user, for messages.
+    Raises `ConfigError` if the value is not valid."""
     if declaration.each is not None:
         value = _each_converted(declaration.each, path, value)
     return value if declaration.convert is None else _convert(declaration.convert, path, value)
@@ -182,7 +184,8 @@ def _convert(convert: Convert, path: str, value: Any) -> Any:
 
 
 def subsection(name: str, meaning: str, *, nullable: bool = False) -> Any:
-    """Declare the name of a section whose keys are declared in this class or in a part. nullable: it may be null."""
+    """Declare a section below that of the class, whose keys are declared in this class or in a part. nullable: it may
+    be null."""
     return Declaration(_section_key(name, meaning, nullable), "value")
 
 
@@ -203,7 +206,8 @@ def lenient(declaration: Any, convert: Convert | None = None) -> Any:
 
 
 def if_set(declaration: Any) -> Any:
-    """Make the field None unless the user has set the key, because its default depends on other keys."""
+    """Make the field None unless the user has set the key, because its default depends on other keys. declaration: the
+    key, with the default for the manual."""
     return replace(declaration, reader=f"{declaration.reader}_if_set")
 
 
@@ -217,8 +221,8 @@ def text(
     empty: bool = False,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a text. If it is nullable or has no default, null and an empty text give None; with `empty`, an empty
-    text stays a text."""
+    """Declare a text. If it is nullable or has no default, null and an empty text give None; otherwise they give the
+    default. With `empty`, an empty text stays a text, and null gives None. secret: output and logs do not show it."""
     nullable = nullable or default is None
     key = Key(name, KeyType.TEXT, default, meaning, nullable=nullable, secret=secret)
     if nullable and not empty:
@@ -290,13 +294,14 @@ def texts(
     each: Convert | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a list of texts. each: converts each text."""
+    """Declare a list of texts; the field has a tuple, or None if there are neither texts nor a default. each: converts
+    each text; then None becomes an empty tuple."""
     key = Key(name, KeyType.TEXTS, default, meaning, nullable=default is None)
     return Declaration(key, "texts", convert, each)
 
 
 def lines(name: str, default: Sequence[str], meaning: str) -> Any:
-    """Declare a list of texts in which empty texts count too."""
+    """Declare a list of texts in which empty texts count too; the field has a tuple."""
     return Declaration(Key(name, KeyType.TEXTS, default, meaning), "lines")
 
 
@@ -315,18 +320,21 @@ def text_map(
     each: Convert | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a map of texts. choices: the allowed texts, separated by spaces; empty: any. each: converts each text."""
+    """Declare a map of texts; the field has a dict, whose values may be None. choices: the texts with an effect,
+    separated by spaces; empty: any. secret: output and logs do not show the texts. each: converts each text."""
     key = Key(name, KeyType.TEXT_MAP, default, meaning, choices=tuple(choices.split()), secret=secret, open=True)
     return Declaration(key, "text_map", convert, each)
 
 
 def names(name: str, meaning: str) -> Any:
-    """Declare a list of names, or a map of names to default texts."""
+    """Declare a list of names, or a map of names to default texts. The field has a dict by name, whose values are None
+    for names without a default text."""
     return Declaration(Key(name, KeyType.NAMES, (), meaning), "name_defaults")
 
 
 def steps(name: str, meaning: str, *, elements: type[Any] | None = None, convert: Convert | None = None) -> Any:
-    """Declare a list of texts and sections. elements: the class of the sections."""
+    """Declare a list of texts and sections; before `convert`, sections are dicts. elements: the class that declares the
+    keys of the sections; None: they are not declared."""
     return Declaration(Key(name, KeyType.STEPS, (), meaning), "value", convert, elements=elements)
 
 
@@ -338,7 +346,8 @@ def objects(
     elements: type[Any] | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a list of sections. elements: their class."""
+    """Declare a list of sections; before `convert`, these are dicts. elements: the class that declares their keys;
+    None: they are not declared."""
     key = Key(name, KeyType.OBJECTS, default, meaning, nullable=default is None)
     return Declaration(key, "value", convert, elements=elements)
 
@@ -353,7 +362,9 @@ def object_map(
     elements: type[Any] | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a map of sections. elements: their class. open: keys below are not checked."""
+    """Declare a map of sections; before `convert`, it is a dict of dicts. open: keys below are not checked. secret:
+    output and logs show no values below whose names are those of secrets. elements: the class that declares the keys of
+    the sections; None: they are not declared."""
     key = Key(name, KeyType.OBJECT_MAP, default, meaning, nullable=default is None, open=open, secret=secret)
     return Declaration(key, "value", convert, elements=elements)
 

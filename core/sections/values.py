@@ -47,17 +47,17 @@ def bytes_of_megabytes(number: int) -> int:
 
 
 def at_least(least: float) -> Callable[[float], float]:
-    """Return a conversion that raises smaller values to `least`."""
+    """Return a conversion of a number that returns `least` for smaller ones."""
     return lambda seconds: max(least, seconds)
 
 
-def none_for_zero(seconds: float | None) -> float | None:
-    """Return None for 0 and None, else the seconds."""
-    return seconds or None
+def none_for_zero(number: float | None) -> float | None:
+    """Return None for 0 and None, else the number."""
+    return number or None
 
 
 def path_like(example: str) -> Callable[[str | None], str | None]:
-    """Return a conversion that accepts None and paths of routes, and raises ValueError for other texts.
+    """Return a conversion that returns None and paths of routes unchanged, and raises ValueError for other texts.
 
     example: a path for the message.
     """
@@ -78,5 +78,5 @@ def header_name(text: str | None) -> str | None:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, separated by blanks or commas."""
+    """Return the words of a text, which are separated by white space or commas."""
     return [word for word in _BETWEEN.split(text) if word]

@@ -58,7 +58,8 @@ class Suspects:
 
 
 def effect(statement: RawStatement, suspects: Suspects) -> Effect:
-    """Return the effect of a statement on its transaction; ALONE if it is unknown."""
+    """Return the effect of a statement on its transaction; ALONE if it is unknown. A SELECT that uses one of the
+    suspects counts as WRITE."""
     words = statement.words
     first = words[0] if words else ""
     if first == "begin" or words[:2] == ("start", "transaction"):
@@ -92,7 +93,8 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
 
 
 def leaves_open(effects: Sequence[Effect]) -> bool:
-    """Return whether the file begins a transaction that writes and does not end it, so that its changes are lost."""
+    """Return whether a file writes and ends within a transaction that it has begun, so that its changes are lost.
+    effects: of its statements, in order."""
     about = [what for what in effects if what in (Effect.BEGIN, Effect.END, Effect.CHAIN)]
     return bool(about) and about[-1] is not Effect.END and Effect.WRITE in effects
 
@@ -103,8 +105,8 @@ def execution_plans(
     """Return the execution plan of each statement. Statements are sent together with the following ones up to a `last`
     one.
 
-    wrapped: run all statements in one transaction, unless the file begins or ends one itself, or a statement has to be
-    the only one of its transaction.
+    effects: of each statement. wrapped: run all statements in one transaction, unless the file begins or ends one
+    itself, or a statement has to be the only one of its transaction.
     """
     if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END, Effect.CHAIN}.intersection(effects):
         return tuple(_one_transaction(statements, effects))
@@ -140,7 +142,7 @@ def execution_plans(
 
 
 def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[ExecutionPlan]:
-    """Yield plans that send all statements as one transaction."""
+    """Yield the plan of each statement, so that all are sent as one transaction. effects: of each statement."""
     settings_due = True
     for index, (statement, what) in enumerate(zip(statements, effects, strict=True), 1):
         fresh = settings_due and not _comes_first(statement, what)
@@ -166,8 +168,8 @@ def is_hidden(statement: RawStatement) -> bool:
 
 
 def automatic_method(statements: Sequence[RawStatement]) -> str:
-    """Return the HTTP method for the strongest change that a file mentions anywhere (sql-files-7); POST for a file
-    with a DO block."""
+    """Return the HTTP method for the strongest change that a file mentions outside of strings and comments: DELETE for
+    `delete`, POST for `update`, PUT for `insert`, else GET (sql-files-7). A file with a DO block gets POST."""
     if any(statement.do_block for statement in statements):
         return "POST"
     words = {word for statement in statements for word in (*statement.words, *statement.quoted_words)}

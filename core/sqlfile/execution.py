@@ -23,7 +23,7 @@ class ExecutionPlan(Record):
 
 
 def one_plan(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:
-    """Return plans that send all statements together, as one transaction.
+    """Return the plans of a file, changed so that all statements are sent together, as one transaction.
 
     `fresh` does not change: the settings of the request are still set behind a statement that has to be the first of
     its transaction, such as the choice of an isolation level.

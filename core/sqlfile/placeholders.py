@@ -16,7 +16,7 @@ MAX_PARAMETERS = 65_535
 
 
 class PlaceholderError(Exception):
-    """The placeholders of a file are invalid. `start`: offset in the file."""
+    """The placeholders of a file are invalid. start: offset of the wrong one in the file."""
 
     def __init__(self, message: str, start: int) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class NumberedStatement:
     """Behind each placeholder: an offset in `text`, and the equivalent offset in the file."""
 
     def in_file(self, position: int) -> int:
-        """Return the offset in the file for an offset in `text`."""
+        """Return the offset in the file for an offset in `text`. A negative offset counts as 0."""
         before, there = max(shift for shift in self.shifts if shift[0] <= max(position, 0))
         return there + max(position, 0) - before
 

@@ -16,7 +16,7 @@ _MAY_BE_ROUTE = re.compile(rf"\b(?:{'|'.join(METHODS)})[ ,]+/", re.IGNORECASE)
 
 
 class SqlFileError(Exception):
-    """A file cannot become an endpoint. `line` and `column` count from 1; None: the error concerns the whole file."""
+    """A file cannot become an endpoint. line, column: from 1; None: the error concerns the whole file."""
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(message)
@@ -39,8 +39,10 @@ class SqlFile:
 
 
 def read_file(text: str, *, whole: bool = True) -> SqlFile:
-    """Parse a file. whole: read annotations in all comments; otherwise only those before the end of the first
-    statement.
+    """Parse a file.
+
+    whole: `comment` of the result has the lines of all comments; otherwise of those before the end of the first
+    statement. Annotations of statements and parameters (`notes`) are read in all comments in either case.
 
     Raises:
         SqlFileError: the placeholders are invalid, or a statement cannot run for a request.
@@ -74,8 +76,11 @@ def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
 
 
 def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True) -> bool:
-    """Return whether a comment line begins with `http`, or with one of `keywords` (sql-files-5). whole: in the whole
-    file; otherwise only in its header.
+    """Return whether a comment line begins with the word `http`, or with one of `keywords`, in any case and with or
+    without `@` (sql-files-5).
+
+    keywords: in lower case. whole: read the comments of the whole file; otherwise only those before the end of the
+    first statement.
 
     This is checked before anything else, so that errors in a script that is no endpoint are not reported.
     """
@@ -108,13 +113,14 @@ def _first(line: str) -> str:
 
 
 def place(text: str, offset: int) -> tuple[int, int]:
-    """Return line and column of an offset, both from 1."""
+    """Return line and column of an offset in characters, both from 1."""
     line_start = text.rfind("\n", 0, offset) + 1
     return text.count("\n", 0, offset) + 1, offset - line_start + 1
 
 
 def excerpt(text: str, line: int, column: int, width: int = 120) -> str:
-    """Return the line with a caret below the column, cut to `width` characters around it."""
+    """Return a line of the text, cut to `width` characters around the column, and below it a line with a caret at the
+    column. line, column: from 1."""
     source = text.split("\n")[line - 1].rstrip("\r").replace("\t", " ")
     first = max(0, column - width // 2)
     return f"{source[first : first + width]}\n{' ' * (column - 1 - first)}^"

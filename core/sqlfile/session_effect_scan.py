@@ -67,7 +67,8 @@ class Scan:
 
 
 def scan(text: str) -> Scan:
-    """Return the session effects that a text of SQL may have by its own words, and the names that it contains."""
+    """Return the session effects that a text of SQL or PL/pgSQL may have by its own words, and the names that it
+    contains. If it may have any effect, it also counts as reading sequences and as writing."""
     result = _significant(text)
     traces: set[SessionEffect] = set()
     names: set[str] = set()
@@ -102,8 +103,8 @@ def scan(text: str) -> Scan:
 
 
 def _significant(text: str) -> list[tuple[Kind, str]]:
-    """Return the tokens without blanks and comments, words in lower case, and quoted names without their quotes. A
-    token that is ambiguous becomes `"\0"`."""
+    """Return kind and text of each token that is neither blank nor a comment, with words in lower case, and quoted
+    names without their quotes. An ambiguous token has the text `"\0"`."""
     result: list[tuple[Kind, str]] = []
     for kind, start, end in tokens(text):
         if kind in (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT):
@@ -130,7 +131,8 @@ def _significant(text: str) -> list[tuple[Kind, str]]:
 
 
 def _is_local(tokens: Sequence[tuple[Kind, str]], index: int) -> bool:
-    """Return whether the third argument of the `set_config` at `index` limits the setting to the transaction."""
+    """Return whether the third argument of the `set_config` at `index` limits the setting to the transaction. False if
+    the argument is anything else than a literal for true."""
     depth = 0
     arguments: list[list[str]] = [[]]
     for _, word in tokens[index + 1 :]:
@@ -161,7 +163,8 @@ def _is_local(tokens: Sequence[tuple[Kind, str]], index: int) -> bool:
 
 
 def _of_statement(tokens: Sequence[tuple[Kind, str]], index: int) -> set[SessionEffect]:
-    """Return the session effects of a statement that begins with the word at `index`."""
+    """Return the session effects of a statement that begins with the word at `index`, by that word and the next
+    ones; empty if the word begins no statement with effects."""
     word = tokens[index][1]
     following = [text for _, text in tokens[index + 1 : index + 4]]
     second = following[0].lower() if following else ""

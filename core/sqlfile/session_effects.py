@@ -32,10 +32,10 @@ HARMLESS_EXTENSIONS = frozenset(
 class CatalogueObject:
     """A function or a relation, with the facts that the analysis needs.
 
-    names: those by which a text may refer to it. shown: name with its schema. texts: SQL of its definition. functions,
-    relations: oids of objects that it uses without naming them in `texts`. triggers, referenced: oids of functions and
-    relations that writes to it use. mark: fingerprint of its definition. mention: a query that names it. readable:
-    `texts` are its whole definition.
+    names: those by which a text may refer to it, without schema. shown: `schema.name`. texts: SQL of its definition.
+    functions, relations: oids of objects that it uses without naming them in `texts`. triggers: oids of functions that
+    run if it is written. referenced: oids of relations that are read if it is written. mark: fingerprint of its
+    definition. mention: a query that names it. readable: `texts` are its whole definition.
     """
 
     oid: int
@@ -75,8 +75,8 @@ NOT_THERE = SessionEffects(reason="it could not be found where it runs")
 class DependencyGraph:
     """All user-defined functions and relations, and the objects that any statement can use without naming them.
 
-    everywhere: oids of the functions of casts, operators and the like. texts: checks of domains. mark: fingerprint of
-    `everywhere` and `texts`. Scans of texts are cached.
+    everywhere: oids of the functions of casts, operators and the like. texts: SQL of the checks of domains. mark:
+    fingerprint of `everywhere` and `texts`. Scans of texts are cached.
     """
 
     def __init__(
@@ -105,9 +105,10 @@ class DependencyGraph:
                     self._by_name[name].append((is_function, node.oid))
 
     def with_functions(self, changed: Mapping[int, CatalogueObject], removed: Iterable[int]) -> DependencyGraphChange:
-        """Return the graph after functions were created, removed, or changed in anything except their names.
+        """Return the graph after functions were created, removed, or changed in anything except their names. This
+        graph stays as it is.
 
-        changed: by oid, with those created. removed: oids.
+        changed: by oid, including those created. removed: oids of functions of this graph; KeyError for others.
         """
         new = copy.copy(self)
         new._plain = {}
@@ -123,7 +124,7 @@ class DependencyGraph:
         return DependencyGraphChange(new, new._affected([*gone, *changed.values()]))
 
     def _name(self, node: CatalogueObject, *, exists: bool) -> None:
-        """Add a function to the indexes by name if it exists; otherwise remove it.
+        """Add a function to the indexes by name, or remove it. exists: False: the function was removed.
 
         The lists are shared with the previous graph, so they are replaced and not changed. Their order has no meaning.
         """
@@ -136,9 +137,10 @@ class DependencyGraph:
                 del self._by_name[name]
 
     def _affected(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
-        """Return the changed functions and all objects that can reach one of them; None: any statement can.
+        """Return the keys of the changed functions and of all objects that can reach one of them; None: any statement
+        can.
 
-        A text that has not been scanned yet has no result that could change.
+        Texts that have not been scanned yet are ignored: no result rests on them.
         """
         result: set[Key] = set()
         functions: set[int] = set()
@@ -162,7 +164,7 @@ class DependencyGraph:
 
     def _refers_to(self, node: CatalogueObject, functions: set[int], relations: set[int], names: set[str]) -> bool:
         """Return whether an object refers directly to one of these functions or relations, by oid or in its scanned
-        texts by name."""
+        texts by name. functions, relations: oids. names: of both, without schema."""
         for text in node.texts:
             seen = self._scans.get(text)
             if seen is not None and not seen.names.isdisjoint(names):
@@ -175,21 +177,23 @@ class DependencyGraph:
         )
 
     def called(self, name: str, *, function: bool) -> list[int]:
-        """Return the oids of the functions or relations with this name, which includes the schema. function: of
-        functions."""
+        """Return the oids of the functions or relations with a name; empty if there are none. name: `schema.name`.
+        function: return functions; otherwise relations."""
         return self._qualified.get((function, name), [])
 
     def of_functions(self, oids: Sequence[int]) -> SessionEffects:
-        """Return the combined session effects of functions; without functions, `NOT_THERE`."""
+        """Return the combined session effects of functions with these oids; without oids, `NOT_THERE`. An unknown oid
+        counts as any effect."""
         alone = self._of_lone_function(oids[0]) if len(oids) == 1 else None
         if alone is not None:
             return alone
         return self._combined_effects([(True, oid) for oid in oids], ()) if oids else NOT_THERE
 
     def _of_lone_function(self, oid: int) -> SessionEffects | None:
-        """Return the session effects of a function that refers to no other object; None: the function may refer to one.
+        """Return the session effects of a function without effects that refers to no other object; None: the function
+        is unknown, or may have effects or refer to an object.
 
-        Most functions are such. The result is that of `_combined_effects`, in a third of the time.
+        Most functions refer to no other. The result is that of `_combined_effects`, in a third of the time.
         """
         node = self.functions.get(oid)
         if node is None or not all(map(self._refers_to_nothing, (node, self._everywhere))):
@@ -214,20 +218,22 @@ class DependencyGraph:
         return known
 
     def of_relations(self, oids: Sequence[int], *, writes: bool = True) -> SessionEffects:
-        """Return the combined session effects of statements on relations; without relations, `NOT_THERE`. writes:
-        the statements may write."""
+        """Return the combined session effects of statements on relations with these oids; without oids, `NOT_THERE`.
+        An unknown oid counts as any effect. writes: the statements may write."""
         return self._combined_effects([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE
 
     def of_texts(self, texts: Sequence[str]) -> SessionEffects:
-        """Return the combined session effects of statements."""
+        """Return the combined session effects of statements. texts: their SQL."""
         return self._combined_effects([], texts)
 
     def _combined_effects(
         self, roots: Sequence[tuple[bool, int]], texts: Sequence[str], *, writes: bool = False
     ) -> SessionEffects:
-        """Traverse the graph from `roots` and `texts` and combine the effects of all reachable objects.
+        """Traverse the graph from `roots` and `texts`, and return the combined effects of all reachable objects. If the
+        graph lacks one of them, the result is any effect.
 
-        writes: tables are written, so that their triggers run, and tables that refer to them are read.
+        roots: keys of objects. texts: SQL of statements. writes: tables are written, so that their triggers run, and
+        tables that refer to them are read; also if a reachable text writes.
         """
         traces: set[SessionEffect] = set()
         reads = False
@@ -270,8 +276,8 @@ class DependencyGraph:
         )
 
     def _dependencies(self, seen: Iterable[tuple[bool, int]]) -> Dependencies:
-        """Return the objects on whose definitions the result of an analysis rests. seen: the objects that it has
-        reached."""
+        """Return the objects on whose definitions the result of an analysis rests. seen: keys of the objects that it
+        has reached."""
         functions = tuple(sorted(oid for is_function, oid in seen if is_function))
         relations = tuple(sorted(oid for is_function, oid in seen if not is_function))
         mentions = (
@@ -283,7 +289,8 @@ class DependencyGraph:
         return Dependencies(functions, relations, mark_of(dict(marks), self._everywhere.mark), mentions)
 
     def remember(self, other: DependencyGraph) -> None:
-        """Take over the scans of `other` for texts that this graph has too. The scan of a text never changes."""
+        """Replace the cached scans by those of `other` for the texts that this graph has too. The scan of a text never
+        changes."""
         self._scans = {
             text: result
             for nodes in (self.functions, self.relations)
@@ -302,9 +309,9 @@ class DependencyGraph:
 def session_effects(endpoint: Endpoint, dependency_graph: DependencyGraph, *, by_name: bool = False) -> SessionEffects:
     """Return the session effects of an endpoint.
 
-    Those of resolved parameters are not included, because they run on a connection of their own. by_name: the graph is
-    that of another database than the one in which the routine was discovered, so that the routine is looked up by its
-    name.
+    Those of resolved parameters are not included, because their SQL runs on a connection of its own. by_name: the graph
+    is that of another database than the one in which the routine was discovered, so that the routine is looked up by
+    its name and not by its oid.
     """
     routine = endpoint.routine
     if isinstance(routine.source, FileSource):

@@ -18,7 +18,8 @@ _UNNAMED = "?column?"
 
 
 def file_shape(source: FileSource, types: Mapping[int, TypeInfo], camel: bool, *, nested: bool) -> ResultShape:
-    """Return the result shape of a file. nested: composite columns are not expanded (`Options.nested`)."""
+    """Return the result shape of a file. types: of the database, by oid. camel: keys are in camel case. nested:
+    composite columns stay objects; otherwise their fields become columns (`Options.nested`)."""
     shapes = _Shapes(types, camel, nested, source.unnamed)
     if not source.several:
         return shapes.alone(source.statements[0].result)
@@ -28,7 +29,8 @@ def file_shape(source: FileSource, types: Mapping[int, TypeInfo], camel: bool, *
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
-    """Makes the shapes of the results of one file. unnamed: a set with one column is an array of values."""
+    """Creates the shapes of the results of one file. types, camel, nested: as in `file_shape`. unnamed: a set with one
+    column is an array of values."""
 
     types: Mapping[int, TypeInfo]
     camel: bool
@@ -36,7 +38,7 @@ class _Shapes:
     unnamed: bool
 
     def alone(self, result: FileResult) -> ResultShape:
-        """Return the shape of the only result of a file."""
+        """Return the shape of the only result of a file. A single column of type bytea gives raw bytes."""
         if result.key is None:
             return VOID
         shape = self._rows(result)

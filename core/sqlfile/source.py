@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileResult(Record):
-    """The result of one statement."""
+    """The result of one statement. single: the comment says that it has one row, which is sent without an array."""
 
     key: str | None
     """Key of the result in the response of a file with several statements; None: the result is not in the response."""
@@ -55,6 +55,7 @@ class FileSource(Record):
     path: str
     statements: tuple[FileStatement, ...]
     compared: frozenset[str] = frozenset()
+    """Always empty: names of parameters with which the source compares columns."""
     claimed: frozenset[str] = frozenset()
     """Comment lines that are annotations of files only; ordinary annotations ignore them."""
     module: str | None = None
@@ -84,11 +85,11 @@ class FileSource(Record):
 
     @property
     def several(self) -> bool:
-        """Whether the response is one object with a key for each statement."""
+        """Whether the response is one object with a key for each statement: the file has more than one."""
         return len(self.statements) > 1
 
     def first_alone(self) -> FileSource:
-        """Return the file without the statements behind its first one."""
+        """Return the file with its first statement only, which is the `last` one of its execution."""
         first = self.statements[0]
         alone = replace(first, execution=replace(first.execution, last=True))
         return replace(self, statements=(alone,))

@@ -19,7 +19,8 @@ _WORDS_IN_QUOTES = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """`$1` or `:name` in a statement. Offsets refer to the statement's text."""
+    """`$1` or `:name` in a statement. start, end: offsets in the statement's text; `end` is behind the last
+    character."""
 
     start: int
     end: int
@@ -73,7 +74,7 @@ class Split:
 
 
 def split(text: str) -> Split:
-    """Split a file. Raises no errors: a construct that is not closed reaches to the end of the file."""
+    """Split the text of a file. Raises no errors: a construct that is not closed reaches to the end of the file."""
     splitter = _Splitter(text)
     for token in tokens(text):
         splitter.take(token)
@@ -207,7 +208,7 @@ def _breaks(text: str, start: int, end: int) -> bool:
 
 
 def comment_lines(comments: tuple[Comment, ...]) -> Iterator[tuple[str, Comment]]:
-    """Yield each non-empty line of the comments, trimmed, with its comment."""
+    """Yield each line of the comments that is not blank, trimmed, with the comment that contains it."""
     for comment in comments:
         for line in re.split(r"[\r\n]+", comment.text):
             if stripped := line.strip():

@@ -23,7 +23,8 @@ _TYPE = re.compile(r'[\w."]+(?: [\w."]+)*(?:\s?\([0-9, ]+\))?(?: [\w."]+)*(?:\[\
 
 @dataclass(slots=True)
 class StatementNotes:
-    """Annotations of one statement. name: key of its result. returns_line: the line of `returns`."""
+    """Annotations of one statement. name: key of its result; None: the default. skip: its result is not in the
+    response. returns_line: the comment line with `returns`; empty: there is none."""
 
     name: str | None = None
     single: bool = False
@@ -39,7 +40,7 @@ class StatementNotes:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The type that a `param` line declares for a parameter."""
+    """The type that a `param` line declares for a parameter. line: the comment line as written."""
 
     type_name: str
     """The type in lower case, not yet checked. The words behind the first one may be prose."""
@@ -53,7 +54,8 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class VirtualParameter:
-    """`define_param`: a request parameter that the SQL does not use."""
+    """`define_param`: a request parameter that the SQL does not use. type_name: in lower case. line: the comment line
+    as written."""
 
     name: str
     type_name: str
@@ -75,9 +77,9 @@ class Notes:
 
 
 def read_notes(comments: Sequence[Comment], count: int, parameters: Sequence[str]) -> Notes:
-    """Read the comments of a file.
+    """Return the annotations of statements and parameters in the comments of a file.
 
-    count: number of statements. parameters: names of the file's parameters, `$1` if they have none.
+    count: number of statements. parameters: names of the file's parameters, `$1 … $n` if they have no names.
     """
     notes = Notes([StatementNotes() for _ in range(count)], {}, [])
     for line, comment in comment_lines(tuple(comments)):
@@ -112,8 +114,12 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
 
 
 def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes) -> None:
-    """Record a `returns` line, unless it can only be prose, or an `@returns` line precedes it. Without `@`, prose
-    may begin with this word too: only PostgreSQL knows whether the text after it is a type."""
+    """Record a `returns` line in `about`. A line without `@` is ignored if its text cannot be a type, or if an
+    `@returns` line precedes it: prose may begin with this word too, and only PostgreSQL knows whether the text is a
+    type.
+
+    line: the comment line. type_name: the text behind `returns`.
+    """
     certain = line.startswith("@")
     type_name = type_name.removesuffix(";").rstrip()
     if not certain and (about.returns_certain or not is_type_text(type_name)):
@@ -136,8 +142,8 @@ def _about_parameters(line: str, notes: Notes) -> None:
 
 
 def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[int, Hint]]:
-    """Yield the index of a parameter and its type. Lines are read in order, as later ones use the names that earlier
-    ones set."""
+    """Yield the index of a parameter and its declared type, for each `param` line that has one. Lines are read in
+    order, as later ones use the names that earlier ones set. parameters: names as in `read_notes`."""
     index = {name.lower(): number for number, name in enumerate(parameters)}
     for text in lines:
         line = Line(text)

@@ -73,7 +73,10 @@ def refusal(endpoint: Endpoint) -> str | None:
 
 
 def sends_away(endpoint: Endpoint, host: str | None) -> bool:
-    """Return whether the endpoint is a proxy to another service. host: `Service:ProxyOptions:Host`."""
+    """Return whether the endpoint is a proxy to another service, and not to an endpoint of this one.
+
+    host: `Service:ProxyOptions:Host`, which counts if the annotation names no URL; None: it is not set.
+    """
     forwardings = (endpoint.options.proxy, endpoint.options.proxy_out)
     return any(
         forwarding is not None and not (forwarding.url or host or "").startswith("/") for forwarding in forwardings
@@ -83,9 +86,10 @@ def sends_away(endpoint: Endpoint, host: str | None) -> bool:
 def coverage_of(
     routes: Sequence[Route], called: Mapping[str, Calls], host: str | None, *, gaps: bool, stubbed: bool = False
 ) -> Coverage:
-    """Return the coverage.
+    """Return the coverage of a run.
 
-    called: name of an endpoint → its calls. host: `Service:ProxyOptions:Host`. gaps: also find untested cases of called
+    routes: of all endpoints; those that invalidate cached responses are ignored. called: name of an endpoint → its
+    calls; endpoints without calls are missing. host: as in `sends_away`. gaps: also find untested cases of called
     endpoints. stubbed: other services have stubs in tests, so that proxies are testable.
     """
     listed = [route for route in routes if not route.primary.options.invalidates]
@@ -133,7 +137,8 @@ def _may_fail(endpoint: Endpoint) -> bool:
 
 
 def _defaults(endpoint: Endpoint, supplied: Iterable[frozenset[str]]) -> Iterator[str]:
-    """Yield a line for each parameter whose default, or whose value, was never used."""
+    """Yield a line for each parameter with a default whose default was never used, or whose value was never supplied.
+    supplied: as in `Calls`."""
     choices = list(supplied)
     for parameter in endpoint.parameters:
         if not parameter.has_default or parameter.path:

@@ -15,13 +15,15 @@ _DOCTYPE = '<!DOCTYPE coverage SYSTEM "http://cobertura.sourceforge.net/xml/cove
 
 
 def listing(coverage: Coverage) -> str:
-    """Return one line for each testable endpoint: method and path, then the routine."""
+    """Return a text with one line for each testable endpoint: method and path, then the routine. The line numbers are
+    those in the reports."""
     width = max((len(endpoint.name) for endpoint in coverage.endpoints), default=0)
     return "".join(f"{endpoint.name:<{width}}  {endpoint.routine}\n" for endpoint in coverage.endpoints)
 
 
 def lcov(coverage: Coverage, source: str) -> str:
-    """Return a tracefile as in geninfo(1): each endpoint is a function and a line. source: path of the listing."""
+    """Return a tracefile as in geninfo(1): each endpoint is a function and a line. source: path of the file with the
+    listing."""
     numbered = list(enumerate(coverage.endpoints, 1))
     lines = ["TN:rowcall", f"SF:{source}"]
     lines += (f"FN:{number},{endpoint.name}" for number, endpoint in numbered)
@@ -35,7 +37,8 @@ def lcov(coverage: Coverage, source: str) -> str:
 def cobertura(coverage: Coverage, folder: str, source: str, milliseconds: int) -> str:
     """Return a document of coverage-04.dtd: one class, in which each endpoint is a method and a line.
 
-    folder: the folder of the listing. source: the name of the listing in it. milliseconds: Unix time of the report.
+    folder: path of the folder with the listing. source: file name of the listing in it. milliseconds: Unix time of the
+    report.
     """
     rates = {"line-rate": _rate(coverage.endpoints), "branch-rate": "0", "complexity": "0"}
     root = ElementTree.Element("coverage", {

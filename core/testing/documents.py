@@ -14,7 +14,7 @@ _NO_ASSERTIONS = "(no assertions)"
 
 def junit(results: Sequence[FileResult], name: str, seconds: float) -> str:
     """Return a JUnit document (XML): one suite with a case for each assertion, and a skipped case for a file without
-    assertions (testing-11)."""
+    assertions (testing-11). name: of the suite. seconds: duration of the whole run."""
     cases = [case for result in results for case in _cases(result)]
     suite = ElementTree.Element(
         "testsuite",
@@ -56,7 +56,7 @@ def _case(name: str, path: str, seconds: float) -> ElementTree.Element:
 
 
 def _text(text: str) -> str:
-    """Return the text with a replacement for characters that XML cannot contain."""
+    """Return the text with U+FFFD in place of characters that XML cannot contain."""
     return _NOT_XML.sub("\ufffd", text)
 
 

@@ -15,7 +15,8 @@ _LIKE_ONE = re.compile(r"\s*@\w.*")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The directives in the header of a test file."""
+    """The directives in the header of a test file. setup, teardown: names of steps, in order. connection: name; None:
+    that of the configuration."""
 
     setup: tuple[str, ...] = ()
     teardown: tuple[str, ...] = ()
@@ -29,7 +30,8 @@ class Header:
 
 
 def read_header(steps: Iterable[Step]) -> Header:
-    """Return the header. steps: of the file, with the steps of included files in their places."""
+    """Return the header, which ends at the first step that is no `Note`. steps: of the file, with the steps of included
+    files in their places."""
     values: dict[str, list[str]] = {"setup": [], "teardown": [], "connection": [], "tag": [], "isolation": []}
     warnings: list[ScriptWarning] = []
     for step in steps:

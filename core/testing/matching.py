@@ -28,7 +28,11 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
 
 
 def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]], body: str) -> list[str]:
-    """Return lines that describe the differences; an empty list if the response matches."""
+    """Return lines that describe the differences between a response and the expected one; an empty list if it matches.
+
+    Headers and body are compared only if `expected` has them. headers: of the response, with names in any case; of a
+    repeated header, one value has to match. body: of the response, as text.
+    """
     lines = [] if status == expected.status else [f"status: expected {expected.status}, actual {status}"]
     for name, expected_value in expected.headers:
         values = [value for key, value in headers if key.lower() == name.lower()]
@@ -43,7 +47,8 @@ def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]
 
 
 def body_differences(expected: str, actual: str) -> list[str]:
-    """Return lines that describe the differences of two bodies."""
+    """Return lines that describe the differences of two bodies: by JSON values if both are JSON, else as texts with
+    placeholders, without blanks around `actual`. An empty list if they match."""
     try:
         expected_value, actual_value = orjson.loads(expected), orjson.loads(actual)
     except orjson.JSONDecodeError:
@@ -53,8 +58,8 @@ def body_differences(expected: str, actual: str) -> list[str]:
 
 
 def fill(expected: Any, actual: Any) -> Any:
-    """Return `expected` with matching placeholders replaced by the actual values, so that a diff shows only
-    differences."""
+    """Return a copy of `expected` with matching placeholders replaced by the actual values, so that a diff shows only
+    differences. Both are parsed JSON."""
     if isinstance(expected, str):
         return actual if _fits(expected, actual) else expected
     if isinstance(expected, dict) and isinstance(actual, dict):
@@ -99,9 +104,11 @@ def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:
 
 
 def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[str]:
-    """Return lines that describe the differences between rows.
+    """Return lines that describe the differences between rows; an empty list if they match.
 
-    expected: lines of cells; the first line may have the names of columns. A NULL is an empty cell.
+    expected: lines of cells separated by `|`, with placeholders; the first line may have the names of columns, and
+    lines of dashes are ignored. columns: actual names. rows: actual cells as texts; None, which is NULL, matches an
+    empty cell.
     """
     expected_rows = [_cells(line.strip()) for line in expected]
     expected_rows = [cells for cells in expected_rows if not all(re.fullmatch(r"[-+:]+", cell) for cell in cells)]
@@ -120,6 +127,6 @@ def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Seque
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a line of psql output, or of a Markdown table, with a bar on both sides."""
+    """Return the cells of a line of psql output, or of a Markdown table, which has a bar at both ends too."""
     framed = len(line) > 1 and line.startswith("|") and line.endswith("|")
     return [cell.strip() for cell in (line[1:-1] if framed else line).split("|")]

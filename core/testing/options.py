@@ -27,7 +27,8 @@ from rowcall.core.text.interval import parse_interval
 class PreparationStep:
     """A step before or after the tests. Exactly one of `sql`, `sql_file` and `command` is set.
 
-    folder: in which the command runs; None: the working directory. connection: None: the one that tests use.
+    sql_file: path of a file with statements. command: for the shell. folder: in which the command runs; None: the
+    working directory. connection: name of the one that runs the statements; None: the one that tests use.
     """
 
     name: str
@@ -90,7 +91,8 @@ _TIMEOUT = "30s"
 
 
 def _timeout(text: str) -> float:
-    """Return seconds. Invalid text means the default, zero and negative durations no limit (testing-2, testing-3)."""
+    """Return the seconds of a timeout; 0: no limit. An invalid text gives the default, a negative duration no limit
+    (testing-2, testing-3)."""
     if text.startswith("-"):
         return 0.0
     seconds = parse_interval(text)
@@ -120,7 +122,8 @@ class TestSteps:
 
 @section("TestRunner", "Tests written in SQL.")
 class TestOptions:
-    """Options of the test runner. timeout: seconds for one file with its setup; 0: no limit."""
+    """Options of the test runner. timeout: seconds for one file with its setup; 0: no limit. parallel: number of files
+    that run at the same time. steps: by name with case folded; None: the step is disabled."""
 
     __test__ = False
 

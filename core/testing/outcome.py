@@ -31,7 +31,8 @@ class ExitCode(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A reported result: of an assertion, or of a step that could not run."""
+    """A reported result: of an assertion, or of a step that could not run. line: from 1. message: empty: there is
+    none."""
 
     name: str
     verdict: Verdict
@@ -58,7 +59,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """The result of one test file."""
+    """The result of one test file. path: for display. seconds: duration of its run."""
 
     path: str
     assertions: tuple[Assertion, ...] = ()
@@ -83,7 +84,7 @@ class FileResult:
 
 
 def exit_code(results: Iterable[FileResult]) -> ExitCode:
-    """Return the exit code for the results of all files."""
+    """Return the exit code for the results of all files: ERRORS, FAILED or PASSED, also without files."""
     verdicts = {result.verdict for result in results}
     if Verdict.ERROR in verdicts:
         return ExitCode.ERRORS

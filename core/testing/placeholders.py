@@ -18,7 +18,8 @@ _TEXTS = {
 
 
 def fits_text(expected: str, actual: str) -> bool:
-    """Return whether a text matches an expected text with placeholders."""
+    """Return whether a text matches an expected text with placeholders. If a regular expression in it is invalid, the
+    expected text is compared as it is."""
     return _pattern(expected).fullmatch(actual) is not None
 
 

@@ -32,7 +32,8 @@ def head(count: int) -> str:
 
 
 def file_lines(result: FileResult, style: Style) -> Iterator[str]:
-    """Yield the lines about one file."""
+    """Yield the lines about one file: its verdict, its assertions that did not pass, and its notices if it did not
+    pass. With `style.detailed`, all assertions and notices."""
     verdict = result.verdict
     word = style.paint(f"{verdict.value:<5}", _COLOURS[verdict])
     yield f"{word} {result.path}  ({_measure(result)})"
@@ -82,7 +83,7 @@ def _sql_lines(sql: str, style: Style) -> list[str]:
 
 
 def summary(results: Sequence[FileResult]) -> str:
-    """Return the last line of a report."""
+    """Return the last line of a report: numbers of files by verdict, and of assertions."""
     by_verdict = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
     assertions = sum(len(result.assertions) for result in results)
     return (

@@ -34,7 +34,7 @@ class BlockError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An expected response, or the response of a stub."""
+    """An expected response, or the response of a stub. headers: as written; an actual response may have others too."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -46,7 +46,8 @@ class Answer:
 class HttpBlock:
     """A request of a test file, and the response that it expects.
 
-    claims: of the user who sends it, as types and values; empty: an anonymous caller.
+    claims: of the user who sends it, as types and values; empty: an anonymous caller. expected: None: any response is
+    accepted.
     """
 
     method: str
@@ -84,7 +85,7 @@ class Stub:
     answer: Answer = field(default_factory=lambda: Answer(200))
 
     def fits(self, method: str, url: str) -> bool:
-        """Return whether the stub responds to a request."""
+        """Return whether the stub responds to a request. method: in upper case. url: with its query."""
         if self.method not in ("*", method):
             return False
         compared_url = url if "?" in self.url else url.partition("?")[0]
@@ -106,7 +107,12 @@ class Expected:
 
 
 def read_request(inner: str) -> HttpBlock:
-    """Return the request of a block. inner: text of a comment that begins with a request line. Raises BlockError."""
+    """Return the request of a block, and the response that it expects. inner: text of a comment that begins with a
+    request line.
+
+    Raises BlockError if there is no request line, or if a claim, the name of a table, or a header of the expected
+    response is invalid.
+    """
     request: re.Match[str] | None = None
     headers: dict[str, tuple[str, str]] = {}
     claims: list[tuple[str, str]] = []
@@ -153,8 +159,8 @@ def read_request(inner: str) -> HttpBlock:
 
 
 def read_stub(inner: str) -> Stub:
-    """Return the stub of a block. Without a response in the block, it responds 200 without a body. Raises
-    BlockError."""
+    """Return the stub of a block. Without a response in the block, it responds 200 without a body. inner: text of the
+    comment. Raises BlockError if the line `STUB` or the response is invalid."""
     lines = inner.splitlines()
     for number, line in enumerate(lines):
         if match := _STUB.fullmatch(line.strip()):
@@ -166,7 +172,8 @@ def read_stub(inner: str) -> Stub:
 
 
 def read_expected(inner: str) -> Expected:
-    """Return the expectation of a block. Raises BlockError."""
+    """Return the expectation of a block. inner: text of the comment. Raises BlockError if its line `EXPECT` is
+    invalid."""
     lines = [line.strip() for line in inner.splitlines()]
     for number, line in enumerate(lines):
         match = _EXPECT.fullmatch(line)
@@ -185,8 +192,8 @@ def read_expected(inner: str) -> Expected:
 
 
 def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
-    """Return the body of a request, and the expected response behind it; None: no response is expected. Raises
-    BlockError for an invalid header of the response."""
+    """Return the body of a request, empty if there is none, and the expected response behind it; None: no response is
+    expected. lines: behind the headers of the request. Raises BlockError for an invalid header of the response."""
     for number, line in enumerate(lines):
         if match := _STATUS.fullmatch(line.strip()):
             return _joined(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])
@@ -223,5 +230,6 @@ def _table(rest: str) -> str:
 
 
 def is_table_name(text: str) -> bool:
-    """Return whether the text can be the name of a response table."""
+    """Return whether the text can be the name of a response table: ASCII letters, digits and `_`, not beginning with a
+    digit."""
     return _NAME.fullmatch(text) is not None

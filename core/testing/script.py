@@ -24,7 +24,7 @@ _END_OF_LINE = re.compile(r"[^\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A `--` line before all other content of its file."""
+    """A `--` line before all other content of its file. text: without `--`."""
 
     file: str
     line: int
@@ -41,7 +41,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class SqlStep:
-    """Statements of a test file that are run as one step."""
+    """A statement of a test file, without comments and semicolon."""
 
     file: str
     line: int
@@ -70,7 +70,7 @@ class HttpStep:
 
 @dataclass(frozen=True, slots=True)
 class StubStep:
-    """A line of a test script that sets the response of another service to later outgoing requests."""
+    """A block that sets the response of another service to later outgoing requests."""
 
     file: str
     line: int
@@ -79,7 +79,7 @@ class StubStep:
 
 @dataclass(frozen=True, slots=True)
 class JobsStep:
-    """Runs the jobs that are due."""
+    """The block `RUN JOBS`, which runs the jobs that are due."""
 
     file: str
     line: int
@@ -109,7 +109,7 @@ class InvalidBlock:
 
 @dataclass(frozen=True, slots=True)
 class ScriptWarning:
-    """A line without effect that was probably meant to have one."""
+    """A line without effect that was probably meant to have one. message: says what to write."""
 
     file: str
     line: int
@@ -117,10 +117,11 @@ class ScriptWarning:
 
 
 Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | JobsStep | Include | InvalidBlock
+"""A part of a test file. file: path of the file for display. line: of its beginning, from 1."""
 
 
 def read_script(text: str, file: str) -> tuple[Step, ...]:
-    """Return the steps of a file. file: its path for display."""
+    """Return the steps of a file. text: its content. file: its path for display."""
     return tuple(_Reader(text, file).steps())
 
 
@@ -185,7 +186,8 @@ class _Reader:
         self._last = None
 
     def _is_block(self, start: int, end: int) -> bool:
-        """Return whether a block comment is a request, a stub or another block of the test language."""
+        """Return whether the block comment between two offsets is a request, a stub or another block of the test
+        language."""
         return kind_of_block(self._text[start + 2 : end - 2]) is not None
 
     def _warnings(self, start: int, end: int) -> Iterator[ScriptWarning]:
@@ -224,7 +226,8 @@ class _Reader:
         yield from self._pending_statement()
 
     def _include(self, position: int) -> tuple[Include, int] | None:
-        """Return the include at the beginning of a line, and the position after its line; or None."""
+        """Return the include at an offset, and the offset behind its line; None: the line is no include. Blanks may
+        precede it."""
         before = self._text[
             max(self._text.rfind("\n", 0, position), self._text.rfind("\r", 0, position)) + 1 : position
         ]
@@ -236,8 +239,8 @@ class _Reader:
         return Include(self._file, self._line(position), path, match[1].lower() == "ir"), whole.end()
 
     def _line(self, position: int) -> int:
-        """Return the number of the line at a position. Positions mostly ascend, so counting continues at the previous
-        one."""
+        """Return the number of the line at an offset, from 1. Offsets mostly ascend, so counting continues at the
+        previous one."""
         start, line = self._counted
         if position < start:
             start, line = 0, 1
@@ -263,9 +266,9 @@ _LIKE = (
 
 
 def kind_of_block(inner: str) -> str | None:
-    """Return `HTTP`, `STUB`, `JOBS` or `EXPECT`; None: an ordinary comment.
+    """Return the kind of block that a block comment is: `HTTP`, `STUB`, `JOBS` or `EXPECT`; None: an ordinary comment.
 
-    The kind is that of the first line that is neither blank nor a remark.
+    inner: the comment without `/*` and `*/`. Its first line that is neither blank nor a remark decides.
     """
     text = _first_line(inner)
     if text is None:
@@ -280,6 +283,7 @@ def kind_of_block(inner: str) -> str | None:
 
 
 def _first_line(inner: str) -> str | None:
-    """Return the first line that is neither blank nor a remark; None: there is none."""
+    """Return the first line of a block comment that is neither blank nor a remark (`#` or `//`), trimmed; None: there
+    is none."""
     lines = (line.strip() for line in inner.splitlines())
     return next((text for text in lines if text and not text.startswith(("#", "//"))), None)

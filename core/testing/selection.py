@@ -18,7 +18,11 @@ def fits_name(path: str, pattern: str) -> bool:
 
 
 def fits_tags(tags: Collection[str], included: Collection[str], excluded: Collection[str]) -> bool:
-    """Return whether a file with these tags is selected. Excluded tags have precedence. All tags are in lower case."""
+    """Return whether a file with these tags is selected. All tags are in lower case.
+
+    included: the file needs one of them; empty: it needs none. excluded: the file must have none of them, also if it
+    has an included one.
+    """
     if any(tag in excluded for tag in tags):
         return False
     return not included or any(tag in included for tag in tags)

@@ -8,9 +8,9 @@ _ODD = {name.lower(): name for name in ("ETag", "WWW-Authenticate", "X-XSS-Prote
 
 
 def spelled(headers: Iterable[tuple[str, str]], declared: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
-    """Return headers with their names in the usual upper and lower case.
+    """Return headers with their names in the usual upper and lower case, such as `Content-Type` and `ETag`.
 
-    declared: names as written in a comment, which have precedence. Other names get capital initials.
+    declared: names as written in a comment, whose spelling has precedence.
     """
     spellings = _ODD | {name.lower(): name for name in declared}
     return tuple((spellings.get(name.lower()) or _capital(name), text) for name, text in headers)

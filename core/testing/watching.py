@@ -19,7 +19,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What is done after changes. False: nothing."""
+    """What is done after changes. Its truth value is False if nothing is done."""
 
     rebuild: bool = False
     """The endpoints are read again."""
@@ -35,8 +35,9 @@ class Reaction:
 def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip: str) -> Reaction:
     """Return which tests are run after these changes, and whether endpoints are read again.
 
-    A changed test runs alone; any other change runs all tests. tests, endpoints: patterns of files. skip: pattern of
-    files that are not endpoints.
+    A changed test runs alone, and a removed one runs nothing; any other change runs all tests. tests: pattern of test
+    files. endpoints: pattern of SQL files with endpoints; None: there are no such files. skip: pattern of files that
+    are not endpoints although `endpoints` matches.
     """
     rebuild = everything = False
     files: set[str] = set()
@@ -51,8 +52,8 @@ def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip:
 
 
 def delta(before: Iterable[str], after: Iterable[str]) -> Iterator[str]:
-    """Yield lines about endpoints: their number, and the added and removed ones. Both arguments are names such as
-    `GET /beds`."""
+    """Yield lines about endpoints: their number, and the added and removed ones. before, after: names such as
+    `GET /beds`, before and after endpoints were read again."""
     old, new = set(before), set(after)
     yield f"{len(new)} endpoint(s), before {len(old)}"
     yield from (f"  + {name}" for name in sorted(new - old))

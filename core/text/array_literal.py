@@ -20,8 +20,9 @@ class ArrayShapeError(ValueError):
 def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
     """Return the array literal of `items`.
 
-    quoted: every element is put in quotes, which is needed unless all elements are like numbers. Raises
-    `ArrayShapeError` if the lists are not rectangular or nested deeper than PostgreSQL allows.
+    items: if there is no element in any dimension, the result is `{}`. quoted: every element is put in quotes, which is
+    needed unless all elements are like numbers. delimiter: character between elements. Raises `ArrayShapeError` if the
+    lists are not rectangular or nested deeper than PostgreSQL allows.
     """
     if not _check_shape(items):
         return "{}"
@@ -29,7 +30,7 @@ def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
 
 
 def quote(text: str) -> str:
-    """Return an element in quotes."""
+    """Return the text of an element in double quotes, with escaped quotes and backslashes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -62,9 +63,10 @@ _ELEMENT = re.compile(r'[{},]*(?:"((?:\\.|[^"\\])*)"|([^{},"\\]+))', re.DOTALL)
 
 
 def elements(text: str) -> list[str | None]:
-    """Return all elements, in order, of a literal of any dimension that the server printed; None: NULL.
+    """Return the texts of all elements, in order and without nesting, of a literal of any dimension; None for NULL.
 
-    Not for types whose elements are separated by a semicolon (`box[]`).
+    text: as the server prints it, which is not checked. Not for types whose elements are separated by a semicolon
+    (`box[]`).
     """
     body = text.partition("=")[2] if text.startswith("[") else text
     result: list[str | None] = []
@@ -78,8 +80,10 @@ def elements(text: str) -> list[str | None]:
 
 
 def parse(text: str, delimiter: str = ",") -> list[Nested]:
-    """Return the elements, nested by dimension, of a literal that the server printed. Raises ValueError for other
-    texts."""
+    """Return the texts of the elements, nested by dimension, of a literal that the server printed; None for NULL.
+
+    delimiter: character between elements. Raises ValueError if the brackets or quotes of the text are not balanced.
+    """
     body = text.partition("=")[2] if text.startswith("[") else text
     if body == "{}":
         return []

@@ -31,8 +31,8 @@ def _name(directive: str) -> str:
 
 
 def unknown_directive(text: str) -> str | None:
-    """Return the first directive that does not exist, lacks its seconds, or has a value that it does not take; None:
-    all are valid."""
+    """Return the first directive, as written, that does not exist, lacks its seconds, or has a value that it does not
+    take; None: all are valid. text: directives separated by commas, as in the other functions here."""
     for directive in directives(text):
         name, equals, value = directive.partition("=")
         name, value = name.strip().lower(), value.strip()
@@ -52,7 +52,8 @@ def private(text: str) -> str:
 
 
 def is_private(text: str) -> bool:
-    """Return whether the directives exclude shared caches."""
+    """Return whether the directives exclude shared caches: they have `private` or `no-store`, and none for shared
+    caches."""
     names = {_name(directive) for directive in directives(text)}
     return not names & _SHARED and bool(names & _UNSHARED)
 

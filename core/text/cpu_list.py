@@ -9,7 +9,8 @@ _PART = re.compile(r"(\d{1,5})(?:-(\d{1,5})(?::(\d{1,5}))?)?")
 
 
 def parse_cpu_groups(text: str) -> tuple[frozenset[int], ...]:
-    """Return the groups of cores: `0-3;4-7` is two groups, `0-3,6` is one. Raises ValueError with the reason."""
+    """Return the groups of cores, each as numbers of cores from 0: `0-3;4-7` is two groups, `0-3,6` is one. Raises
+    ValueError with the reason if the text is not such a list."""
     return tuple(_parse_group(group.strip()) for group in text.split(";"))
 
 

@@ -17,7 +17,11 @@ _LONGEST = 18
 
 
 def parse(text: bytes) -> Any:
-    """Parse JSON. Numbers that Python or orjson would change become an `orjson.Fragment`. Raises ValueError."""
+    """Parse JSON. Fractions, exponents, integers of more than 18 characters and `-0`, which Python or orjson would
+    change, become an `orjson.Fragment`. Of a repeated key, the last value counts.
+
+    text: UTF-8. Raises ValueError if it is not valid JSON.
+    """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
         orjson.loads(text)

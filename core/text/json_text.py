@@ -59,8 +59,8 @@ def check(text: bytes) -> None:
 
 
 def object_members(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the members of an object that is valid JSON. Raises `JsonTextError` for a repeated key, or more than
-    `MOST_MEMBERS` keys."""
+    """Return key and value of each member of an object; values are as written. body: a valid JSON object, which is not
+    checked here. Raises `JsonTextError` for a repeated key, or more than `MOST_MEMBERS` keys."""
     result: dict[str, bytes] = {}
     position = _skip_space(body, _skip_space(body, 0) + 1)
     while body[position] != ord("}"):
@@ -78,7 +78,8 @@ def object_members(body: bytes) -> list[tuple[str, bytes]]:
 
 
 def elements(array: bytes) -> list[bytes]:
-    """Return the elements of an array as they are written. array: a value from `members`."""
+    """Return the elements of an array as they are written. array: a valid JSON array, such as a value from
+    `members`."""
     result = []
     depth = 0
     start = 0
@@ -97,7 +98,8 @@ def elements(array: bytes) -> list[bytes]:
 
 
 def unescape(string: bytes) -> str:
-    """Return the content of a string. string: a value from `members` or `elements`. Raises `JsonTextError` for NUL."""
+    """Return the content of a JSON string. string: valid, with its quotes, such as a value from `members` or
+    `elements`. Raises `JsonTextError` if it contains a NUL."""
     text = cast(str, orjson.loads(string))
     if "\0" in text:
         raise JsonTextError("holds a NUL character (\\u0000)")

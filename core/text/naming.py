@@ -29,7 +29,8 @@ def quote_qualified(schema: str, name: str) -> str:
 
 
 def camel_case(name: str) -> str:
-    """Join the parts between underscores: `_user_id` → `userId`, `URLPath` → `uRLPath` (routing-3).
+    """Return a name in camel case: `_user_id` → `userId`, `URLPath` → `uRLPath` (routing-3). Empty for a name that
+    consists of underscores.
 
     This is for names that never need quotes in SQL; `api_name` is for the others.
     """
@@ -43,8 +44,8 @@ def camel_case(name: str) -> str:
 
 @lru_cache(maxsize=8192)
 def api_name(name: str, camel: bool = True) -> str:
-    """Return the key of a parameter or column in requests and responses. camel: in camel case; otherwise the name
-    without quotes around it.
+    """Return the key of a parameter or column in requests and responses. name: in the catalogue. camel: in camel case;
+    otherwise the name, without double quotes at its ends.
 
     A name that PostgreSQL has to quote is used as it is: `"MyCol"` stays `MyCol`, because the first character of its
     quoted form is the quote (rendering-23). Names that are quoted only because they are keywords are lower case anyway,
@@ -59,7 +60,8 @@ def api_name(name: str, camel: bool = True) -> str:
 
 
 def nested_name(name: str, camel: bool = True) -> str:
-    """Return the key of a field inside a composite value. camel: as in `api_name`.
+    """Return the key of a field inside a composite value. name: of the attribute in the catalogue. camel: as in
+    `api_name`.
 
     Unlike the name of a column, a name in quotes is changed too: `MyCol` becomes `myCol` (rendering-23).
     """
@@ -67,19 +69,20 @@ def nested_name(name: str, camel: bool = True) -> str:
 
 
 def field_name(first: str, field: str, position: int, camel: bool = True) -> str:
-    """Return the key of a field of a composite: `_box_width` → `boxWidth`.
+    """Return the key of a field of a composite parameter: `_box_width` → `boxWidth`; `$n` if the key is empty.
 
-    field: name of the field with its prefix. first: catalogue name with which `field` begins; only this name decides
-    whether the whole name counts as quoted, and not a separator such as `.`. position: of the parameter, from 1.
+    field: name of the parameter, a separator, and name of the field. first: name of the parameter in the catalogue,
+    with which `field` begins; only this name decides whether the whole name counts as quoted, and not a separator such
+    as `.`. position: of the parameter, from 1: the `n` of `$n`. camel: as in `api_name`.
     """
     converted = camel_case(field) if camel and _PLAIN_IDENTIFIER.fullmatch(first) else api_name(field, camel)
     return converted or f"${position}"
 
 
 def parameter_name(name: str | None, position: int, camel: bool = True) -> str:
-    """Return `api_name`, or `$n` if that is empty: for unnamed parameters and names that consist of `_`.
+    """Return the key of a parameter as `api_name` does; `$n` if that is empty, as for names that consist of `_`.
 
-    position: of the parameter, from 1.
+    name: None or empty: the parameter has no name. position: of the parameter, from 1: the `n` of `$n`.
     """
     return (api_name(name, camel) if name else "") or f"${position}"
 
@@ -87,8 +90,8 @@ def parameter_name(name: str | None, position: int, camel: bool = True) -> str:
 def default_path(schema: str, name: str, prefix: str | None = None, kebab: bool = True) -> str:
     """Return the generated path of an object: `public.list_open_orders` → `/api/list-open-orders` (routing-1).
 
-    prefix: None for the default, an empty text for none. kebab: if False, case and underscores are unchanged, and the
-    path ends with a slash.
+    prefix: None for the default, an empty text for none. kebab: lower case, with `-` for underscores and blanks; if
+    False, these are unchanged, and the path ends with a slash. The schema `public` is not part of the path.
     """
     parts = [DEFAULT_PREFIX if prefix is None else prefix, "" if schema == "public" else schema, name]
     if kebab:

@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 
 class QueryTextError(ValueError):
-    """A key or its text is not UTF-8, or contains a NUL."""
+    """A key or its text is not UTF-8, or contains a NUL. reason: end of a sentence about the key, for messages."""
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(f"{key[:100]!r}: {reason}")
@@ -20,7 +20,8 @@ class QueryTextError(ValueError):
 
 
 def pairs(query: str) -> list[tuple[str, str]]:
-    """Return key and text of each piece in order, repeated keys included. Raises `QueryTextError`."""
+    """Return key and text of each piece in order, repeated keys included. query: encoded, without `?`. Raises
+    `QueryTextError`."""
     return [_pair(piece) for piece in query.split("&") if piece]
 
 

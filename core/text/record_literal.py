@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 
 def literal(values: Iterable[str | None]) -> str:
-    """Return the record literal. For NULL, nothing is written between the commas; `""` is an empty text."""
+    """Return the record literal. values: texts of the attributes; None, which is NULL, is written as nothing between
+    the commas, an empty text as `""`."""
     return f"({','.join('' if value is None else _quote(value) for value in values)})"
 
 
@@ -21,8 +22,8 @@ _PIECE = re.compile(r'"((?:[^"\\]|\\.|"")*)"|\\(.)|([^"\\]+)', re.DOTALL)
 
 
 def attributes(text: str) -> list[str | None]:
-    """Return the attributes of a record literal, as `literal` or the server writes it. Raises ValueError for other
-    texts.
+    """Return the texts of the attributes of a record literal, as `literal` or the server writes it; None for NULL.
+    Raises ValueError for other texts.
 
     `()` is one NULL; the server prints a composite without attributes in the same way.
     """

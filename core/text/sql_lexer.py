@@ -91,7 +91,7 @@ def tokens(text: str) -> Iterator[Token]:
 def _comment_end(text: str, position: int) -> int | None:
     """Return the position behind the `*/` that closes a comment; None: it is not closed. Comments nest.
 
-    position: behind the `/*` of the comment.
+    position: offset behind the `/*` of the comment.
     """
     depth = 1
     for edge in _EDGE.finditer(text, position):

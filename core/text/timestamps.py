@@ -81,7 +81,8 @@ class TimestampReader:
     """Converters for `date`, `time`, `timetz`, `timestamp` and `timestamptz`, for one setting of
     `JsonTimestampsAreUtc`.
 
-    Each method returns the text for PostgreSQL. It raises `BadTimestampError` for any other text.
+    Each method takes the text of a request, and returns the text for PostgreSQL. It raises `BadTimestampError` if the
+    text is not a value of the type.
     """
 
     utc: bool = True
@@ -117,7 +118,8 @@ class TimestampReader:
         return f"{_clock_text(moment)}{_offset_text(self._home_offset(moment))}"
 
     def _at_home(self, moment: _Parts) -> _Parts:
-        """Return the same instant in the time zone of types without zone."""
+        """Return the same instant in the time zone of types without zone, without an offset; unchanged if it has no
+        offset. Raises `BadTimestampError` if it names a zone, whose offset is unknown here."""
         if moment.zone is not None:
             raise BadTimestampError
         if moment.offset is None:
@@ -126,7 +128,7 @@ class TimestampReader:
         return at_utc if self.utc else _shift(at_utc, _host_offset_at_utc(at_utc))
 
     def _home_offset(self, moment: _Parts) -> int:
-        """Return the offset of the time zone of types without zone, in seconds east of UTC."""
+        """Return the offset that the time zone of types without zone has at this time, in seconds east of UTC."""
         return 0 if self.utc else _host_offset(moment)
 
 
@@ -223,7 +225,8 @@ def _with_clock(moment: _Parts) -> _Parts:
 
 
 def _in_cycle(year: int, month: int, day: int) -> datetime:
-    """Return the same day in a year that Python supports. The calendar repeats every 400 years."""
+    """Return the same day in one of the years 2000 to 2399, which Python supports: the calendar repeats every 400
+    years. Raises ValueError if the day does not exist."""
     return datetime(2000 + year % 400, month, day)
 
 
@@ -249,8 +252,8 @@ def _host_offset_at_utc(moment: _Parts) -> int:
 
 
 def _naive(moment: _Parts) -> datetime:
-    """Return a datetime without zone. A text without a day counts as one of today. A year that Python does not
-    support is replaced by the equivalent one in 2000..2399."""
+    """Return day and clock as a datetime without zone. Without a day, it is today. A year that Python does not support
+    is replaced by the equivalent one of 2000 to 2399."""
     today = date.today()
     year, month, day = moment.day or (today.year, today.month, today.day)
     start = datetime(year, month, day) if 1 < year < 9999 else _in_cycle(year, month, day)

@@ -8,7 +8,7 @@ _POSITION = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 
 
 def parse_position(text: str) -> int | None:
-    """Return a position in the WAL, such as `16/B374D848`, as a number; None: the text is not a position."""
+    """Return a position in the WAL, such as `16/B374D848`, as a number of bytes; None: the text is not a position."""
     match = _POSITION.fullmatch(text)
     return None if match is None else int(match[1], 16) << 32 | int(match[2], 16)
 

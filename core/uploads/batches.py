@@ -47,8 +47,11 @@ ROW = "rowcall_row"
 
 @dataclass(frozen=True, slots=True)
 class Pattern(Record):
-    """A parsed command. head: of an insert, up to its values; empty for a select. expression: is evaluated for each
-    row."""
+    """The parts of a row command that can process many rows.
+
+    head: of an insert, the SQL up to the word `values`; empty for a select. expression: SQL that is evaluated for each
+    row: the values of the insert, separated by commas, or the value of the select.
+    """
 
     head: str
     expression: str
@@ -105,7 +108,7 @@ def _values(sql: str) -> Pattern | None:
 
 
 def _closes(text: str) -> int:
-    """Return the position of the bracket that closes the one at the beginning of the text, or -1."""
+    """Return the position of the parenthesis that closes the one at the beginning of the text; -1: it is not closed."""
     depth = 0
     for match in _tokens(text):
         depth += {"(": 1, ")": -1}.get(match["mark"] or "", 0)
@@ -133,7 +136,8 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Types(Record):
-    """Names of the types of a command's parameters and result. about: of the file metadata, if it differs by row."""
+    """Names of types for casts in a batch: of the result of a command, and of the previous result, the cells and the
+    file metadata that it takes. about: empty: the file metadata is the same for all rows."""
 
     result: str = ""
     previous: str = ""
@@ -145,7 +149,7 @@ _PLAIN = Types()
 
 
 def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch:
-    """Return the statement that runs a command for many rows. pattern: parts of the command."""
+    """Return the statement that runs a row command for many rows. pattern: the parts of the command, from `pattern`."""
     numbers = _Numbers(command)
     recursive = command.chained and types.result != "void"
     columns = () if recursive or types.cells != _PLAIN.cells else _columns(command, pattern.expression)
@@ -204,7 +208,8 @@ _TYPES = {0: 23, 1: 1009}
 
 
 def _columns(command: RowCommand, expression: str) -> tuple[int, ...]:
-    """Return the numbers of the cells that the expression names; none if it also uses the row in another way."""
+    """Return the numbers of the cells, from 1 and ascending, that the expression names; none if it also uses the row in
+    another way."""
     result = set()
     for match in _CELL.finditer(expression):
         if match["cell"] and _is_of_cells(command, match):
@@ -215,6 +220,8 @@ def _columns(command: RowCommand, expression: str) -> tuple[int, ...]:
 
 
 def _with_columns(command: RowCommand, expression: str) -> str:
+    """Return the expression with a column of the rows in place of each cell, such as `($2)[3]`."""
+
     def write(match: re.Match[str]) -> str:
         return f"({ROW}.c{int(match['cell'])})" if match["cell"] and _is_of_cells(command, match) else match[0]
 
@@ -226,7 +233,8 @@ def _is_of_cells(command: RowCommand, match: re.Match[str]) -> bool:
 
 
 def with_nulls(command: RowCommand, types: Sequence[str]) -> str:
-    """Return the command with NULLs of these types in place of its values, so that its result can be described."""
+    """Return the SQL of the command with NULLs in place of its values, so that its result can be described. types:
+    names of the types of `$1`, `$2` …"""
 
     def write(match: re.Match[str]) -> str:
         return f"null::{types[int(match['number']) - 1]}" if match["number"] else match[0]
@@ -242,13 +250,14 @@ class _Numbers:
         self.picks: list[int] = []
 
     def of(self, value: int) -> str:
-        """Return the `$n` of a value; it is assigned at the first use."""
+        """Return the `$n` of a value; it is assigned at the first use. value: its index in the order of `Batch`."""
         if value not in self.picks:
             self.picks.append(value)
         return f"${self.picks.index(value) + 1}"
 
     def written(self, expression: str, instead: dict[int, str]) -> str:
-        """Return the expression with new numbers. instead: index of a value → SQL in its place."""
+        """Return the expression with new numbers. instead: index of a value of the row command → SQL in its place;
+        other values get a `$n` of the batch."""
 
         def write(match: re.Match[str]) -> str:
             if not match["number"]:

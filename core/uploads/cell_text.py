@@ -36,7 +36,7 @@ Cell = str | int | float | bool | datetime.datetime | datetime.date | datetime.t
 
 @dataclass(frozen=True, slots=True)
 class MomentFormats(Record):
-    """Formats of times, dates, and dates with times, as .NET format strings."""
+    """Formats of times, dates, and dates with times: custom format strings of .NET."""
 
     time: str = "HH:mm:ss"
     date: str = "yyyy-MM-dd"
@@ -44,8 +44,11 @@ class MomentFormats(Record):
 
 
 def cell_text(value: Cell, formats: MomentFormats) -> str | None:
-    """Return the text of a cell; None: the cell is empty. A day at midnight is a date; a time without a day is a
-    time."""
+    """Return the text of a cell; None: the cell is empty. NUL is left out.
+
+    A date with the time 00:00:00 has the format of dates. Booleans are `True` and `False`; numbers are as in
+    `number_text`.
+    """
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -64,7 +67,8 @@ def cell_text(value: Cell, formats: MomentFormats) -> str | None:
 
 
 def _duration(value: datetime.timedelta, formats: MomentFormats) -> str:
-    """Return the text of a duration. In a sheet, a duration may have more than 24 hours (`[h]:mm`)."""
+    """Return the text of a duration: in the format of times if it is from 0 to 24 hours, else `[-]hh:mm:ss`. In a
+    sheet, a duration may have more than 24 hours (`[h]:mm`)."""
     if datetime.timedelta() <= value < datetime.timedelta(days=1):
         return format_moment(datetime.datetime.combine(_DAY_ZERO, datetime.time()) + value, formats.time)
     seconds = round(abs(value.total_seconds()))
@@ -73,7 +77,8 @@ def _duration(value: datetime.timedelta, formats: MomentFormats) -> str:
 
 
 def format_moment(moment: datetime.datetime, pattern: str) -> str:
-    """Format a date and time by a .NET format string, such as `yyyy-MM-dd HH:mm:ss`."""
+    """Return the text of a date and time by a custom format string of .NET, such as `yyyy-MM-dd HH:mm:ss`. Names of
+    months and days are English; unknown characters stay."""
     return "".join(_part(token, moment) for token in _TOKEN.findall(pattern))
 
 
@@ -106,7 +111,8 @@ def _part(token: str, moment: datetime.datetime) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """Return the shortest text of a number. Numbers of 1E+15 and above, or below 1E-04, have an exponent."""
+    """Return the shortest text of a number. If its absolute value is 1E+15 or above, or below 1E-04, it has an
+    exponent: `1.5E-05`."""
     if isinstance(value, int) and abs(value) < 10**15:
         return str(value)
     number = float(value)
@@ -123,7 +129,7 @@ def number_text(value: int | float) -> str:
 
 
 def column_name(index: int) -> str:
-    """Return the letters of a column: `A` for 0, `AA` for 26."""
+    """Return the letters of a column of a spreadsheet: `A` for index 0, `AA` for 26."""
     name = ""
     index += 1
     while index:

@@ -66,14 +66,15 @@ class Checks:
         return max(self.text_bytes if self.text else 0, IMAGE_BYTES if self.images else 0)
 
     def takes_type(self, content_type: str) -> bool:
-        """Return whether the content type is accepted. A file without a type is accepted only if `included` is
-        empty."""
+        """Return whether the content type is accepted. content_type: with its parameters, if it has any; empty: the
+        file has none, and is accepted only if `included` is empty."""
         if self.included and not any(matches(pattern, content_type) for pattern in self.included):
             return False
         return not any(matches(pattern, content_type) for pattern in self.excluded)
 
     def judge(self, content_type: str, beginning: bytes) -> Status:
-        """Return the result for a file. beginning: at least `sample` bytes, or the whole file if it is shorter."""
+        """Return the result of the first check that fails; OK if none does. beginning: at least `sample` bytes, or the
+        whole file if it is shorter."""
         if not self.takes_type(content_type):
             return Status.INVALID_MIME_TYPE
         if self.text:
@@ -102,10 +103,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def text_status(beginning: bytes, control_bytes: int, *, lines: bool) -> Status:
-    """Return the status of the check whether the beginning of a file is that of a text: no NUL and few control
-    characters.
+    """Return the status of the check whether the beginning of a file is that of a text: OK, EMPTY, PROBABLY_BINARY or
+    NO_NEW_LINES.
 
-    control_bytes: number of control characters that are allowed. lines: a text must have a line break.
+    A NUL, or more than `control_bytes` other control bytes besides tab, LF and CR, make it binary. lines: a text must
+    have an LF.
     """
     if not beginning:
         return Status.EMPTY
@@ -115,18 +117,21 @@ def text_status(beginning: bytes, control_bytes: int, *, lines: bool) -> Status:
 
 
 def image_type(beginning: bytes) -> str | None:
-    """Return the type of an image, such as `png`, or None if it is unknown."""
+    """Return the type of an image, one of `IMAGE_TYPES`; None: it is unknown. beginning: the first `IMAGE_BYTES` bytes
+    of the file, or more."""
     if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
         return "webp"
     return next((kind for signature, kind in _SIGNATURES if beginning.startswith(signature)), None)
 
 
 def image_types(words: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the image types in a list such as `jpg, png`, and the words that are no image types."""
+    """Return the image types in a list such as `jpg, png`, and the words that are no image types. words: in any case,
+    separated by commas or blanks."""
     names = [_ALIASES.get(word, word) for word in words.lower().replace(",", " ").split()]
     return frozenset(names) & IMAGE_TYPES, tuple(name for name in names if name not in IMAGE_TYPES)
 
 
 def patterns(words: str | None) -> tuple[str, ...]:
-    """Return the patterns in a list such as `text/*, image/png`; none for None. Only commas separate."""
+    """Return the patterns of content types in a list such as `text/*, image/png`; none for None. Only commas
+    separate."""
     return tuple(item.strip() for item in (words or "").split(",") if item.strip())

@@ -16,7 +16,7 @@ LONGEST_LINE = 16_777_216
 
 
 class MalformedLineError(ValueError):
-    """A line cannot be parsed. line: its number, from 1."""
+    """A line cannot be parsed. line: its number, from 1. why: the reason, as a sentence about the line."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
@@ -30,7 +30,8 @@ class InvalidByteError(MalformedLineError):
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat(Record):
-    """Format of a CSV file. delimiters: characters between cells. blank_is_null: a blank cell is NULL."""
+    """Format of a CSV file. delimiters: each of these characters separates cells. quotes: cells may be in double
+    quotes. blank_is_null: a blank cell is NULL; otherwise an empty text."""
 
     delimiters: str = ","
     quotes: bool = True
@@ -40,7 +41,8 @@ class CsvFormat(Record):
 
 
 class CsvRows:
-    """Converts a file, chunk by chunk. Each line gives the text of its array; a blank line gives None."""
+    """Converts a file, chunk by chunk. Each line gives the array literal of its cells; a blank line gives None. lines:
+    number of lines that were converted."""
 
     def __init__(self, form: CsvFormat) -> None:
         self._form = form
@@ -52,11 +54,13 @@ class CsvRows:
         self.lines = 0
 
     def feed(self, piece: bytes) -> list[bytes | None]:
-        """Return the rows that are complete with this chunk; None: a blank line. Raises `MalformedLineError`."""
+        """Return the array literals of the rows that are complete with this chunk; None: a blank line. Raises
+        `MalformedLineError` for a line that is not valid, or longer than `LONGEST_LINE`."""
         return self._rows(self._text(piece, ended=False), ended=False)
 
     def finish(self) -> list[bytes | None]:
-        """Return the rows at the end of the file; None: a blank line. Raises `MalformedLineError`."""
+        """Return the array literals of the rows at the end of the file; None: a blank line. Raises `MalformedLineError`
+        as `feed` does."""
         return self._rows(self._text(b"", ended=True), ended=True)
 
     def _text(self, piece: bytes, *, ended: bool) -> str:
@@ -109,9 +113,10 @@ class CsvRows:
 
 
 def _lines(text: str, *, ended: bool) -> list[str]:
-    """Return the lines of a text; the last one is incomplete, unless the file has ended.
+    """Return the lines of a text, without their ends: LF, CRLF or CR. The last item is what follows the last line end;
+    it may be empty, and is incomplete unless the file has ended.
 
-    A CR at the end may be half of a CRLF.
+    A CR at the end of the text may be half of a CRLF, so that it stays in the last item.
     """
     held = "" if ended or not text.endswith("\r") else "\r"
     whole = text[: len(text) - len(held)]
@@ -125,7 +130,8 @@ class _QuoteError(ValueError):
 
 
 def cells(line: str, form: CsvFormat) -> list[str | None] | None:
-    """Return the cells of a line, each a text or NULL (None); None for a blank line. Raises `_QuoteError`."""
+    """Return the trimmed cells of a line, each a text or NULL (None); None for a blank line. Raises `_QuoteError` if
+    the line contains a NUL, a quote that is not closed, or text behind a closing quote."""
     if not line.strip():
         return None
     if "\0" in line:
@@ -145,7 +151,8 @@ def cells(line: str, form: CsvFormat) -> list[str | None] | None:
 
 
 def _cell(line: str, place: int, form: CsvFormat) -> tuple[str, int]:
-    """Return the cell that begins at `place`, and the position of its delimiter or of the end of the line."""
+    """Return the text of the cell that begins at `place`, and the position of the delimiter behind it or of the end of
+    the line. Raises `_QuoteError` as `cells` does."""
     if form.quotes:
         start = _behind_blanks(line, place, form.delimiters)
         if line.startswith('"', start):
@@ -174,14 +181,14 @@ def _quoted(line: str, place: int, delimiters: str) -> tuple[str, int]:
 
 
 def _behind_blanks(line: str, place: int, delimiters: str) -> int:
-    """Return the position behind the blanks at `place`. A tab among the delimiters is no blank."""
+    """Return the position behind the blanks at `place`. A delimiter, such as a tab, is no blank."""
     while place < len(line) and line[place].isspace() and line[place] not in delimiters:
         place += 1
     return place
 
 
 def array_text(row: list[str | None] | None) -> bytes | None:
-    """Return the array literal of a row; None for None."""
+    """Return the array literal of a row in UTF-8. row: its cells; None: a blank line, for which the result is None."""
     if row is None:
         return None
     return ("{" + ",".join("NULL" if cell is None else _element(cell) for cell in row) + "}").encode()

@@ -34,9 +34,10 @@ class UnknownEncodingError(ValueError):
 
 
 def codec_name(encoding: str) -> str | None:
-    """Return the codec of an encoding; None for UTF-8. Case and blanks around the name do not matter.
+    """Return the name of the Python codec of an encoding; None for UTF-8. Case and blanks around the name do not
+    matter.
 
-    Raises `UnknownEncodingError`.
+    Raises `UnknownEncodingError` if the encoding is none of `ENCODINGS`.
     """
     name = encoding.strip().lower()
     if name not in ENCODINGS:
@@ -47,7 +48,8 @@ def codec_name(encoding: str) -> str | None:
 
 
 def utf8_sample(beginning: bytes, codec: str | None) -> bytes:
-    """Return the beginning of a file in UTF-8, for checks of single bytes. codec: from `codec_name`."""
+    """Return the beginning of a file, recoded to UTF-8, for checks of single bytes. Invalid bytes become U+FFFD. codec:
+    from `codec_name`; None: the bytes are unchanged."""
     if codec is None:
         return beginning
     try:

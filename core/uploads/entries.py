@@ -17,8 +17,8 @@ Entry = Mapping[str, Any]
 
 
 def described(handler: str, name: str, content_type: str, size: int) -> dict[str, Any]:
-    """Return the members that come first in the metadata entry of every uploaded file. handler: its key. size: in
-    bytes."""
+    """Return the members that come first in the metadata entry of every uploaded file. handler: key of the upload
+    handler. name: of the file. size: in bytes."""
     return {"type": handler, "fileName": name, "contentType": content_type, "size": size}
 
 
@@ -28,8 +28,8 @@ def judged(status: Status) -> dict[str, Any]:
 
 
 def with_claims(entry: Entry, key: str, claims: bytes | None) -> dict[str, Any]:
-    """Return the entry with the claims under a key. claims: as JSON. If there are none or the key is empty, they are
-    omitted."""
+    """Return a copy of the entry with the claims of the user under a key. key: empty: the claims are left out. claims:
+    as JSON; None: the caller has none."""
     return {**entry, key: orjson.Fragment(claims)} if key and claims is not None else dict(entry)
 
 
@@ -50,9 +50,10 @@ VOID = 2278
 
 
 def json_value(type_oid: int, is_array: bool, json: str) -> Any:
-    """Return a value of the database for `lastResult` and `result`.
+    """Return a value of the database for the members `lastResult` and `result` of metadata; None: NULL, or no value.
 
-    Numbers, booleans and arrays are unchanged; other values are texts. json: the value as the service renders it.
+    Numbers, booleans, arrays and strings keep their JSON form; other values, such as composites, become a string that
+    contains it. is_array: the type is an array. json: the value as the service renders it.
     """
     if json == "null" or type_oid == VOID:
         return None

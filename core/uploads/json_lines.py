@@ -14,18 +14,20 @@ _SPACE = " \t\r\n"
 
 
 class LineError(ValueError):
-    """A line is no row; the text gives the reason."""
+    """A line is no row. The message gives the reason."""
 
 
 class LineSplitter:
-    """Splits a file into its lines, chunk by chunk. Blank lines and a byte order mark are left out."""
+    """Splits a file into its lines, chunk by chunk. Blank lines, and a byte order mark at the beginning, are left
+    out."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._begun = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that a chunk completes. Raises `LineError` if a line is too long."""
+        """Return the lines that a chunk completes, trimmed. Raises `LineError` if more than `LONGEST` bytes have
+        arrived without a line end."""
         self._rest += piece
         if not self._begun:
             if len(self._rest) < len(_MARK) and _MARK.startswith(bytes(self._rest)):
@@ -43,7 +45,7 @@ class LineSplitter:
         return _not_blank(lines)
 
     def finish(self) -> list[bytes]:
-        """Return the last line, if no line end follows it."""
+        """Return the last line if no line end follows it; empty if there is none."""
         rest, self._rest = bytes(self._rest), bytearray()
         return _not_blank([rest])
 
@@ -62,7 +64,7 @@ _decode = _decoder.raw_decode
 
 
 def checked(line: bytes) -> bytes:
-    """Return the line if it is JSON. Raises `LineError` if it is not."""
+    """Return the line unchanged if it is JSON in UTF-8. Raises `LineError` if it is not."""
     try:
         _decoder.decode(line.decode())
     except (ValueError, RecursionError) as error:
@@ -71,10 +73,11 @@ def checked(line: bytes) -> bytes:
 
 
 def members(line: bytes, names: Sequence[str]) -> bytes:
-    """Return an array literal with the values of members, as `->>` of PostgreSQL returns them.
+    """Return an array literal with the values of members of a JSON object, in the order of `names`.
 
-    Texts are without quotes, and other values as they are written; null and missing members are NULL. Raises
-    `LineError`.
+    As with `->>` of PostgreSQL, strings are without quotes and escapes, and null and missing members are NULL; other
+    values are as written. Raises `LineError` if the line is no JSON object, or a value contains a NUL or half of a
+    surrogate pair.
     """
     try:
         found = _written_members(line.decode())

@@ -15,8 +15,9 @@ _EXTENSION = re.compile(r"\.[^./\\]{1,32}$")
 
 
 def file_name(name: str) -> str:
-    """Return a safe file name: without directories and control characters, and not too long. Names of devices get a
-    `_` in front. If nothing remains, the name is `file`."""
+    """Return a safe file name: without directories and control characters, and cut to `LONGEST` bytes. Names of Windows
+    devices, and those that begin with `RESERVED`, get a `_` in front. If only dots and blanks remain, the name is
+    `file`."""
     bare = _CONTROL.sub("", re.split(r"[/\\]", name)[-1]).strip()
     if bare.strip(". ") == "":
         return "file"
@@ -26,13 +27,13 @@ def file_name(name: str) -> str:
 
 
 def extension(name: str) -> str:
-    """Return the extension: `.pdf` of `cv.pdf`; empty if the name has none."""
+    """Return the extension of a file name, which is made safe first: `.pdf` of `cv.pdf`; empty if it has none."""
     match = _EXTENSION.search(file_name(name))
     return "" if match is None or match.start() == 0 else match[0]
 
 
 def _cut(name: str) -> str:
-    """Shorten a name to `LONGEST` bytes, without changing its extension."""
+    """Return a name, cut to `LONGEST` bytes of UTF-8 without changing its extension."""
     if len(name.encode()) <= LONGEST:
         return name
     match = _EXTENSION.search(name)

@@ -21,7 +21,8 @@ def _claims_key(text: str | None) -> str:
 
 
 def _store_url(text: str | None) -> str:
-    """Return scheme, host and port of a URL; an empty text for None. Raises ValueError if the URL has other parts."""
+    """Return scheme, host and port of a URL as a URL; an empty text for None. Raises ValueError if the URL is invalid
+    or has other parts."""
     if text is None:
         return ""
     try:

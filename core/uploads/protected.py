@@ -28,7 +28,7 @@ class ProtectedFolders:
     entries: tuple[ProtectedFolder, ...] = ()
 
     def conflict(self, folder: str) -> str | None:
-        """Return why uploaded files must not be written into `folder`, or None.
+        """Return why uploaded files must not be written into `folder`, as a clause for messages; None: they may be.
 
         A folder that contains a protected one is refused as well, because a later request may name a path below it.
         """

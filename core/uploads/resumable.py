@@ -38,8 +38,8 @@ def is_id(text: str) -> bool:
 
 
 def whole_number(name: str, text: str | None) -> int:
-    """Parse the value of a header as a whole number of at most 18 digits. Raises `HeaderError`, also if the header is
-    missing (None)."""
+    """Return the value of a header as a whole number of at most 18 digits. name: of the header, for messages. text: its
+    value; None: it is missing. Raises `HeaderError` if it is missing or another text."""
     if text is None:
         raise HeaderError(f"the header {name} is missing")
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
@@ -48,9 +48,10 @@ def whole_number(name: str, text: str | None) -> int:
 
 
 def upload_metadata(text: str) -> Mapping[str, str]:
-    """Return the metadata in a header such as `filename d29ybGQ=,draft`: keys with values in Base64, or without value.
+    """Return the metadata in a header Upload-Metadata, such as `filename d29ybGQ=,draft`: key → decoded value, which is
+    empty for a key without one. NUL is left out of values.
 
-    Raises `HeaderError`.
+    Raises `HeaderError` for an empty or repeated key, or a value that is not Base64.
     """
     result: dict[str, str] = {}
     for pair in text.split(","):
@@ -66,7 +67,8 @@ def upload_metadata(text: str) -> Mapping[str, str]:
 
 def file_of(metadata: str | None) -> tuple[str, str]:
     """Return name and content type of a file, which clients send under various keys of the metadata; empty if
-    missing. Raises `HeaderError` as `upload_metadata` does."""
+    missing. metadata: value of the header Upload-Metadata; None or empty: there is none. Raises `HeaderError` as
+    `upload_metadata` does."""
     result = upload_metadata(metadata) if metadata else {}
     name = next((result[key] for key in ("filename", "name") if result.get(key)), "")
     content_type = next((result[key] for key in ("filetype", "type", "contentType") if result.get(key)), "")
@@ -74,7 +76,8 @@ def file_of(metadata: str | None) -> tuple[str, str]:
 
 
 def upload_checksum(text: str) -> tuple[str, bytes]:
-    """Return algorithm and digest of a checksum such as `sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`. Raises `HeaderError`."""
+    """Return algorithm and digest of a header Upload-Checksum, such as `sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=`. Raises
+    `HeaderError` if the algorithm is none of `ALGORITHMS`, or the value is not Base64."""
     algorithm, _, value = text.strip().partition(" ")
     if algorithm not in ALGORITHMS:
         raise HeaderError(f"the header Upload-Checksum: its algorithm is none of {', '.join(ALGORITHMS)}")
@@ -85,8 +88,8 @@ def upload_checksum(text: str) -> tuple[str, bytes]:
 
 
 def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
-    """Return whether an upload is a part (`partial`), and the ids of its parts (`final;` with their URLs); neither
-    without the header (None).
+    """Return whether an upload is a part of another one, and the ids of its own parts, as a header Upload-Concat says:
+    `partial`, or `final;` and the URLs of the parts. An upload without the header (None) is no part and has none.
 
     Raises `HeaderError` for any other value.
     """
@@ -134,13 +137,15 @@ class About(Record):
         return orjson.dumps({name: getattr(self, name) for name in self.__match_args__})
 
     def offset(self, size: int) -> int:
-        """Return the number of valid bytes that have arrived. size: bytes that are stored."""
+        """Return the number of valid bytes that have arrived. size: number of bytes in the storage, which is ignored
+        for an upload that is `done`."""
         if self.done:
             return self.length or 0
         return size if self.settled is None else min(size, self.settled)
 
 
 def loaded(text: bytes) -> About:
-    """Return a state from its JSON. Raises `ValueError` or `TypeError` if it is invalid."""
+    """Return a state from the JSON of `About.dumped`. Raises `ValueError` if it is not JSON, and `TypeError` if its
+    members are others."""
     members: Any = orjson.loads(text)
     return About(**members)

@@ -63,10 +63,10 @@ class RowCommand(Record):
 
 
 def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = False) -> RowCommand:
-    """Parse a row command.
+    """Parse a row command. `$n` above `$4`, and placeholders that `names` lacks, stay as they are.
 
-    names: from `core.endpoint.template.placeholder_names`. cells_are_json: the cells are JSON instead of an array of
-    texts.
+    names: of placeholders in lower case → index of the endpoint's parameter, from
+    `core.endpoint.template.placeholder_names`. cells_are_json: the cells are JSON instead of an array of texts.
     """
     parser = _CommandParser(names)
     sql = parser.read(text)

@@ -58,7 +58,7 @@ _CLASSES = ("22", "23", "P0")
 
 
 def is_fault_of_row(sqlstate: str) -> bool:
-    """Return whether an error is the fault of the row, so that other rows can be tried."""
+    """Return whether an error with this SQLSTATE is the fault of the row, so that other rows can be tried."""
     return sqlstate[:2] in _CLASSES
 
 
@@ -71,10 +71,12 @@ def described_error(
     column: str | None,
     place: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the description of a row that was refused.
+    """Return the description of a row that was refused, as members of a JSON object.
 
-    number: of the row. cells: its array literal. names: of its columns, if they are known. column: the one that the
-    server names, or None. place: file and sheet. The wrong cell is found by the text that the message quotes.
+    number: of the row, from 1. cells: its array literal, or JSON; None: a blank row. names: of its columns; None: they
+    are unknown. column: name that the server reports; None: it reports none, so that the wrong cell is found by the
+    text that the message quotes. An unnamed column is described by its number, from 1. place: members for file and
+    sheet.
     """
     error: dict[str, Any] = {**place, "row": number}
     value, index = _quoted_cell(message, cells)
@@ -88,7 +90,8 @@ def described_error(
 
 
 def _quoted_cell(message: str, cells: bytes | None) -> tuple[str | None, int | None]:
-    """Return the cell that a message quotes, and its index; None: no cell has this text."""
+    """Return the text of the cell that a message quotes, and its index from 0; both None: no cell has such a text, or
+    the cells are no array."""
     if cells is None or not cells.startswith(b"{"):
         return None, None
     texts = elements(cells.decode(errors="replace"))
@@ -100,7 +103,8 @@ def _quoted_cell(message: str, cells: bytes | None) -> tuple[str | None, int | N
 
 
 class ColumnMapping:
-    """Puts the cells of rows in the order of expected columns, by the names in the first row."""
+    """Puts the cells of rows in the order of expected columns, by the names in the first row, in any case. Rows and
+    results are array literals; None: a blank row."""
 
     def __init__(self, expected: Sequence[str]) -> None:
         self.expected = tuple(expected)
@@ -108,12 +112,12 @@ class ColumnMapping:
 
     @property
     def is_known(self) -> bool:
-        """Whether the first row has been read."""
+        """Whether the first row has been read, and has all expected columns."""
         return self._indexes is not None
 
     def read_header(self, cells: bytes | None) -> list[str]:
-        """Read the first row, and return the names of expected columns that it lacks. Rows can be mapped if none is
-        missing."""
+        """Read the first row, and return the names of expected columns that it lacks. If it lacks none, rows can be
+        mapped from now on."""
         names = [(text or "").strip().casefold() for text in _texts(cells)]
         missing = [name for name in self.expected if name.casefold() not in names]
         if not missing:
@@ -121,8 +125,8 @@ class ColumnMapping:
         return missing
 
     def mapped(self, cells: bytes | None) -> bytes | None:
-        """Return the row with the cells of the expected columns. Missing cells, and all cells of a blank row, are
-        NULL."""
+        """Return the row with the cells of the expected columns. Missing cells, and all cells of a blank row, are NULL.
+        `is_known` has to be true."""
         texts = _texts(cells)
         picked = [texts[index] if index < len(texts) else None for index in self._indexes or ()]
         return literal(list(picked), quoted=True).encode()

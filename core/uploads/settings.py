@@ -20,8 +20,8 @@ class ClimbingPathError(ValueError):
 class HandlerSettings:
     """The settings of a comment for one handler, with their values for one request.
 
-    A value that is not valid counts as absent (uploads-4), so that the default is returned. texts: by name of the
-    setting.
+    Each method returns the value of a setting, or the default if it is absent or not valid (uploads-4). texts: by name
+    of the setting, in lower case.
     """
 
     texts: Mapping[str, str]
@@ -41,18 +41,19 @@ class HandlerSettings:
 
 
 def is_number(text: str) -> bool:
-    """Return whether the text is a number that is at most the largest object id (oid)."""
+    """Return whether the text is a whole number from 0 to the largest object id (oid), in ASCII digits."""
     return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MOST
 
 
 class SettingTemplates:
-    """The settings of a comment for one handler, with placeholders. Made once; `fill` is called for each request."""
+    """The settings of a comment for one handler, with placeholders. Created once; `fill` is called for each request."""
 
     def __init__(self, upload: Upload, custom: Iterable[tuple[str, str]], key: str, names: Mapping[str, int]) -> None:
         """Parse the settings.
 
-        custom: custom parameters, which include settings with the key of a renamed handler. key: of the handler. names:
-        from `placeholder_names`.
+        custom: names and texts of custom parameters, which include settings with the key of a renamed handler. key: of
+        the handler; settings that begin with it and `_` count for this handler only. names: of placeholders → index of
+        the parameter, from `placeholder_names`.
         """
         written = {word.lower(): text for word, text in (*custom, *upload.settings)}
         prefix = f"{key.lower()}_"
@@ -66,12 +67,13 @@ class SettingTemplates:
         self._fixed = self._filled(_no_value) if fixed else None
 
     def fill(self, value_of: ValueOf) -> HandlerSettings:
-        """Return the settings for a request. Raises `ClimbingPathError` if a value of the request leads out of the
-        folder."""
+        """Return the settings for a request. value_of: returns the value of a parameter by its index. Raises
+        `ClimbingPathError` if a value in the setting `path` leads out of the folder."""
         return self._filled(value_of) if self._fixed is None else self._fixed
 
     def written(self, word: str) -> str | None:
-        """Return the text of a setting in the comment, with its placeholders; None: it is not set."""
+        """Return the text of a setting in the comment, with its placeholders; None: it is not set. word: name of the
+        setting, in lower case."""
         return self._written.get(word)
 
     def _filled(self, value_of: ValueOf) -> HandlerSettings:
@@ -83,7 +85,7 @@ def _text(word: str, template: Template, value_of: ValueOf) -> str:
 
 
 def _staying_below(value: str) -> str:
-    """Return the value. Raises `ClimbingPathError` if it leads out of the folder."""
+    """Return the value unchanged. Raises `ClimbingPathError` if it may lead out of the folder, as `climbs` says."""
     if climbs(value):
         raise ClimbingPathError(value)
     return value

@@ -65,8 +65,8 @@ cdef class Buffer:
 
 
 def escape(text: bytes) -> bytes:
-    """Return UTF-8 text escaped for the inside of a JSON string. Only characters for which RFC 8259, section 7
-    requires it are escaped."""
+    """Return UTF-8 text escaped for the inside of a JSON string, without quotes. Only characters for which RFC 8259,
+    section 7 requires it are escaped. Raises `MemoryError`."""
     cdef Buffer buffer = Buffer()
     cdef bytes source = text
     buffer.append_escaped(<const char *>source, len(source))

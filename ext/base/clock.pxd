@@ -9,7 +9,8 @@ cdef extern from "<time.h>" nogil:
 
 
 cdef inline double now() noexcept nogil:
-    """Return the time in seconds."""
+    """Return the seconds since the start of this clock, which all processes of the host share: the time that
+    `time.monotonic` returns."""
     cdef timespec moment
     clock_gettime(CLOCK_MONOTONIC, &moment)
     return moment.tv_sec + moment.tv_nsec * 1e-9

@@ -25,14 +25,17 @@ cdef enum:
 MAX_FIELDS = MOST_FIELDS
 """Maximum number of headers of one response. The HTTP server aborts the process at 24,576."""
 
-# 1 for each character that a header name may contain (RFC 9110, 5.6.2).
+# 1 for each byte that a header name may contain (RFC 9110, 5.6.2), else 0.
 cdef unsigned char[256] TOKEN
 for _code in range(256):
     TOKEN[_code] = chr(_code) in "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def are_sound(list headers not None):
-    """Return whether each name is a token (RFC 9110, 5.6.2) and no value contains CR, LF or NUL."""
+    """Return whether each name is a token (RFC 9110, 5.6.2) and no value contains CR, LF or NUL.
+
+    headers: (name, value) pairs; a name or value that is no str makes the result False.
+    """
     for name, value in headers:
         if not _is_sound(name, value):
             return False
@@ -40,8 +43,10 @@ def are_sound(list headers not None):
 
 
 cdef bint _is_sound(name, value) except -1:
+    """Return whether a header has two str, its name is a token, and its value contains no CR, LF or NUL."""
     cdef Py_ssize_t length, place
     cdef unsigned char *text
+    # A str with one byte per character (kind 1) is Latin-1; TOKEN has no character beyond ASCII.
     if type(name) is not str or type(value) is not str or PyUnicode_KIND(name) != 1:
         return False
     length = PyUnicode_GET_LENGTH(name)
@@ -82,6 +87,7 @@ cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_s
             return "the name or value of a header is no text"
         length = PyUnicode_GET_LENGTH(name)
         count += 1
+        # `: ` and CRLF.
         size += length + PyUnicode_GET_LENGTH(value) + 4
         if count > most_fields:
             return f"it has more than {most_fields} headers"
@@ -96,6 +102,7 @@ cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_s
         if not _is_printable(value):
             return f"the value of the header '{name}' holds a control character"
         if length == 14 and _is(text, b"content-length", 14):
+            # A repeated Content-Length is refused even with equal values (RFC 9110, 8.6).
             if framed or not PyUnicode_IS_ASCII(value):
                 return "the header 'content-length' is not a single number"
             framed = True
@@ -111,7 +118,7 @@ cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_s
 
 
 cdef bint _is_printable(value) except -1:
-    """Return whether a text contains no control character other than tab and no surrogate."""
+    """Return whether a str contains no control character other than tab and no surrogate."""
     cdef Py_ssize_t place
     cdef Py_ssize_t length = PyUnicode_GET_LENGTH(value)
     cdef int kind = PyUnicode_KIND(value)
@@ -156,15 +163,17 @@ def lowered(list headers not None, frozenset dropped not None):
 
 def request_head(str method not None, str target not None, str authority not None, list headers not None,
                  list framing not None):
-    """Return the request line and the header section as bytes; None: a text is not ASCII.
+    """Return the request line and the header section, with the empty line at its end, as bytes.
 
-    headers, framing: header lines, in this order. authority: value of the Host header if `headers` has none.
+    None: a text is not ASCII. headers, framing: (name, value) pairs of str, which are written unchecked and in this
+    order. authority: value of the Host header if neither of them has one.
     """
     cdef Py_ssize_t size
     cdef bint named = False
     cdef unsigned char *out
     if not (PyUnicode_IS_ASCII(method) and PyUnicode_IS_ASCII(target) and PyUnicode_IS_ASCII(authority)):
         return None
+    # The exact size: a blank, ` HTTP/1.1` and CRLF in the first line, and CRLF at the end.
     size = PyUnicode_GET_LENGTH(method) + PyUnicode_GET_LENGTH(target) + 12 + 2
     for pairs in (headers, framing):
         for name, value in pairs:
@@ -197,6 +206,7 @@ def request_head(str method not None, str target not None, str authority not Non
 
 
 cdef inline unsigned char *_put(unsigned char *out, text):
+    """Copy a str, which must be ASCII, to `out`, which must have room for it. Return the position behind it."""
     cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
     memcpy(out, PyUnicode_DATA(text), length)
     return out + length
@@ -208,7 +218,10 @@ cdef inline unsigned char *_put_bytes(unsigned char *out, const char *text, Py_s
 
 
 cdef inline bint _is(const unsigned char *text, const char *lowered, Py_ssize_t length) noexcept:
-    """Return whether a text of letters and hyphens equals `lowered` in any case."""
+    """Return whether the first `length` bytes of `text` are `lowered`, in upper or lower case.
+
+    lowered: lower-case letters and hyphens. text: at least `length` bytes without CR, which would equal a hyphen here.
+    """
     cdef Py_ssize_t place
     for place in range(length):
         if (text[place] | 32) != <unsigned char>lowered[place]:
@@ -219,9 +232,11 @@ cdef inline bint _is(const unsigned char *text, const char *lowered, Py_ssize_t 
 def plain_head(bytes data not None):
     """Parse the head of a simple response on a persistent connection.
 
-    Returns (status, headers, length of the body, offset of the body), or None for every other response: an incomplete
-    head, an interim response, a response without a body, a body that is chunked or ends with the connection, another
-    protocol version, or anything else that needs the full parser.
+    data: the bytes received so far, from the start of the response. Returns (status, headers, length of the body in
+    bytes, offset of the body in `data`), with headers as (name, value) pairs in the case in which they were sent, read
+    as Latin-1. Returns None for every other response: an incomplete head, an interim response, a response without a
+    body, a body that is chunked or ends with the connection, another protocol version, or anything else that needs the
+    full parser.
     """
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(data)
     cdef const unsigned char *end = text + PyBytes_GET_SIZE(data)
@@ -235,6 +250,7 @@ def plain_head(bytes data not None):
     # The shortest line is `HTTP/1.1 200\r\n`. A bytes object ends with a zero, which equals none of the bytes compared.
     if end - text < 16 or not _starts(text, b"HTTP/1.1 ", 9):
         return None
+    # Three digits, of which the first is 2 to 5, and a blank.
     if not (50 <= text[9] <= 53 and 48 <= text[10] <= 57 and 48 <= text[11] <= 57 and text[12] == 32):
         return None
     status = (text[9] - 48) * 100 + (text[10] - 48) * 10 + (text[11] - 48)
@@ -267,6 +283,7 @@ def plain_head(bytes data not None):
         if at == NULL:
             return None
         last = at
+        # White space behind the value, or a tab in front of it, is left to the full parser.
         if last > value and ((last - 1)[0] == 32 or (last - 1)[0] == 9 or value[0] == 9):
             return None
         at += 2
@@ -291,6 +308,7 @@ def plain_head(bytes data not None):
 
 
 cdef inline bint _starts(const unsigned char *text, const char *prefix, Py_ssize_t length) noexcept:
+    """Return whether `text`, of at least `length` bytes, begins with the `length` bytes of `prefix`."""
     cdef Py_ssize_t place
     for place in range(length):
         if text[place] != <unsigned char>prefix[place]:
@@ -299,7 +317,10 @@ cdef inline bint _starts(const unsigned char *text, const char *prefix, Py_ssize
 
 
 cdef inline const unsigned char *_line_end(const unsigned char *at, const unsigned char *end) noexcept:
-    """Return the position of CR LF. NULL: another control character than tab comes first, or there is no CR LF."""
+    """Return the position of the first CR LF in [at, end).
+
+    NULL: another control character than tab comes first, or there is no CR LF.
+    """
     while at < end and (at[0] >= 32 or at[0] == 9) and at[0] != 127:
         at += 1
     if end - at < 2 or at[0] != 13 or at[1] != 10:
@@ -308,7 +329,7 @@ cdef inline const unsigned char *_line_end(const unsigned char *at, const unsign
 
 
 cdef inline long long _number(const unsigned char *at, const unsigned char *end) noexcept:
-    """Return the number, or -1 if the text is not 1 to 15 digits."""
+    """Return the decimal number that is the text [at, end), or -1 if the text is not 1 to 15 digits."""
     cdef long long number = 0
     if end == at or end - at > MOST_DIGITS:
         return -1

@@ -3,6 +3,17 @@
 psycopg opens the connections and this package uses them, so both must use the same library: two copies of libpq cannot
 share a `PGconn`. Looking the functions up in the loaded library makes a second copy impossible, needs no headers to
 build, and lets one wheel use newer functions where they exist (`PQsendPipelineSync` is libpq 17).
+
+Each member of `LibpqFunctions` is the function of libpq with `PQ` in front of its name, and is NULL if it is optional
+(`sendPipelineSync`, `setChunkedRowsMode`: libpq 17) and this libpq does not have it. All may be called without the GIL,
+by one thread per connection. Of the functions that return int as a success, `setnonblocking` returns 0 and the others 1
+for success; `flush` returns 0 if everything was sent, 1 if bytes are left, -1 after an error.
+
+The caller of `getResult` owns the result and frees it by `clear`; NULL: no result is left of the present command.
+Every text that is returned is NUL-terminated, in the encoding of the client (UTF-8), and borrowed from its result or
+connection. Texts and arrays that are passed in are only read during the call. Rows and columns are counted from 0;
+`getvalue` returns an empty text for NULL. The letter of a field of an error (`resultErrorField`) is that of the
+protocol, and the result is NULL if the field is missing.
 """
 
 cdef extern from "libpq_table.h" nogil:
@@ -11,6 +22,8 @@ cdef extern from "libpq_table.h" nogil:
     ctypedef struct PGresult:
         pass
     ctypedef unsigned int Oid
+    # Called by libpq while it parses, for a notice that it frees itself afterwards. arg: as passed to
+    # `setNoticeReceiver`.
     ctypedef void (*NoticeReceiver)(void *arg, const PGresult *result) noexcept
 
     ctypedef struct LibpqFunctions:
@@ -53,6 +66,7 @@ cdef extern from "libpq_table.h" nogil:
         char *(*cmdTuples)(PGresult *) noexcept nogil
         void (*clear)(PGresult *) noexcept nogil
 
+# What `resultStatus` returns.
 cpdef enum ExecStatus:
     PGRES_EMPTY_QUERY = 0
     PGRES_COMMAND_OK = 1
@@ -68,10 +82,12 @@ cpdef enum ExecStatus:
     PGRES_PIPELINE_ABORTED = 11
     PGRES_TUPLES_CHUNK = 12
 
+# What `status` returns.
 cdef enum:
     CONNECTION_OK = 0
     CONNECTION_BAD = 1
 
+# What `transactionStatus` returns.
 cdef enum TransactionStatus:
     PQTRANS_IDLE = 0
     PQTRANS_ACTIVE = 1
@@ -79,4 +95,5 @@ cdef enum TransactionStatus:
     PQTRANS_INERROR = 3
     PQTRANS_UNKNOWN = 4
 
+# Filled when `libpq` is imported, and never changed afterwards.
 cdef LibpqFunctions pq

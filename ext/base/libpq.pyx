@@ -20,7 +20,7 @@ cdef extern from "libpq_table.h" nogil:
 
 
 cdef int _load() except -1:
-    """Fill the table of functions. Raises `ImportError` if psycopg or its libpq cannot be used."""
+    """Fill the table `pq`; return 0. Raises `ImportError` if psycopg or its libpq cannot be used."""
     implementation = psycopg.pq.__impl__
     if implementation not in ("c", "binary"):
         raise ImportError(
@@ -30,6 +30,7 @@ cdef int _load() except -1:
     # dlsym on the handle of psycopg's own extension module searches the libpq it is linked with.
     module = importlib.import_module(f"psycopg_{implementation}.pq")
     cdef bytes path = module.__file__.encode()
+    # The handle is never closed: the functions are used until the process ends.
     cdef void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD)
     if library == NULL:
         raise ImportError(f"cannot reopen {module.__file__}: {(<bytes>dlerror()).decode(errors='replace')}")

@@ -24,10 +24,13 @@ cdef class GuardedProtocol:
     """Wraps the HTTP server's protocol object for one request, and passes valid responses on.
 
     The first invalid response of a request is not sent: its `response_*` method raises `InvalidResponseError`, and the
-    caller may send another response. If that is invalid too, a 500 response without details is sent in its place.
+    caller may send another response. If that is invalid too, a 500 response without details is sent in its place;
+    only `response_stream`, which has to return a writer, raises again.
     """
 
+    # The protocol object of the HTTP server.
     cdef readonly object inner
+    # An invalid response has raised its error.
     cdef bint rejected
 
     def __init__(self, protocol):
@@ -70,8 +73,8 @@ cdef class GuardedProtocol:
         self.inner.response_bytes(500, _INTERNAL_ERROR, _INTERNAL_ERROR_BODY)
 
     cdef bint _accepts(self, status, headers, Py_ssize_t length) except -1:
-        """Return whether the response can be sent. Raises `InvalidResponseError` for the first invalid one; for the
-        second, sends a 500."""
+        """Return whether the response can be sent. Raises `InvalidResponseError` for the first invalid one; for a
+        later one, sends a 500 instead and returns False. length: bytes of the body; -1: unknown here."""
         if self.rejected:
             if response_problem(status, headers, length) is not None:
                 self.fail()
@@ -81,6 +84,7 @@ cdef class GuardedProtocol:
         return True
 
     cdef int _check(self, status, headers, Py_ssize_t length) except -1:
+        """Raise `InvalidResponseError` for an invalid response, and record that; return 0 for a valid one."""
         problem = response_problem(status, headers, length)
         if problem is not None:
             self.rejected = True
@@ -91,6 +95,7 @@ cdef class GuardedProtocol:
 cdef response_problem(status, headers, Py_ssize_t length):
     """Return why a response cannot be sent, as a sentence; None if it can. length: bytes of its body; -1: unknown here.
 
+    status, headers: any objects; a status that is not an int and a header that is not a pair of str are reasons.
     An interim status (1xx) is refused, as it cannot be the status of a final response (RFC 9110, 15.2).
     """
     if type(status) is not int or not 200 <= status <= 599:

@@ -1,8 +1,9 @@
 """Parse the lines of a CSV file into array literals of `text[]`, one piece of the file at a time (uploads-17).
 
-`rowcall.core.uploads.csv_text` is the slow twin of this module and states the rules. Errors are `ValueError` with the
-number of the line and the reason. `nested` combines such literals into one array literal of texts; `columns` transposes
-them into one array literal for each column.
+`rowcall.core.uploads.csv_text` is the slow twin of this module and states the rules. Errors are `CsvError` with the
+number of the line and the reason. All texts are UTF-8; positions (`at`, `start`, `stop`, `end`) are borrowed pointers
+into the text of a line, and the byte at `end` is not read. Everything runs with the GIL. `nested` combines such
+literals into one array literal of texts; `columns` transposes them into one array literal for each column.
 """
 
 import codecs
@@ -13,6 +14,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcpy
 
 cdef enum:
+    # Maximum number of bytes of a line, as UTF-8, that is held until its end arrives.
     LONGEST_LINE = 16777216
 
 
@@ -38,7 +40,10 @@ cdef inline bint is_blank(unsigned char byte) noexcept nogil:
 
 
 cdef int wide_blank(const unsigned char *at, const unsigned char *end) noexcept nogil:
-    """Return the length in bytes of a non-ASCII blank (`str.isspace`) that begins here, or 0 if there is none."""
+    """Return the length in bytes of the non-ASCII blank (`str.isspace`) that begins at `at`, or 0 if there is none.
+
+    at: position of a byte from 0x80 on, at which a character begins, ahead of `end`.
+    """
     if end - at >= 2 and at[0] == 0xc2:
         return 2 if at[1] == 0x85 or at[1] == 0xa0 else 0
     if end - at < 3:
@@ -94,8 +99,11 @@ cdef class CsvRows:
         free(self.cell)
 
     def feed(self, bytes piece not None):
-        """Parse the next bytes of the file. Returns an array literal for each line that is complete now, None for a
-        blank line. Raises `CsvError`."""
+        """Parse the next bytes of the file, which may end anywhere, even within a character.
+
+        Returns an array literal (UTF-8) for each line that is complete now, None for a blank line. Raises `CsvError`
+        for an invalid line, after which the parser must not be used.
+        """
         if not piece:
             return []
         return self._rows(piece if self.decoder is None else self._utf8(piece, False), False)
@@ -105,7 +113,8 @@ cdef class CsvRows:
         return self._rows(b"" if self.decoder is None else self._utf8(b"", True), True)
 
     cdef bytes _utf8(self, bytes piece, bint ended):
-        """Return a piece decoded to UTF-8, except the bytes of an incomplete last character. Raises `EncodingError`.
+        """Return a piece of the file converted to UTF-8, except the bytes of an incomplete last character, which the
+        decoder holds. Raises `EncodingError`.
 
         ended: no piece follows.
         """
@@ -132,7 +141,8 @@ cdef class CsvRows:
     cdef int _refuse(self, bytes valid, Py_ssize_t place, error) except -1:
         """Raise `EncodingError` for an invalid byte, or `CsvError` for an earlier line that is not valid.
 
-        valid: the text ahead of the invalid byte that is not yet in `held`. place: offset of that byte in the file.
+        valid: the text ahead of the invalid byte that is not yet in `held`, as UTF-8. place: offset of that byte in the
+        file, from 0. error: the UnicodeDecodeError, whose `start` is the byte in its `object`.
         """
         cdef bytes text = self._without_mark(b"".join(self.held) + valid)
         cdef Py_ssize_t whole = 0
@@ -146,8 +156,11 @@ cdef class CsvRows:
         ) from None
 
     cdef list _rows(self, bytes piece, bint ended):
-        """Return the rows of the lines that are complete with this piece; hold the rest of it. ended: no piece
-        follows."""
+        """Return what `feed` returns for the lines that are complete with this piece, and hold the rest of it.
+
+        piece: UTF-8, possibly within a character at its ends, unless it comes from a decoder. ended: no piece follows,
+        so that the rest is a line too. Raises `CsvError`.
+        """
         cdef bytes text, rest
         cdef Py_ssize_t size = PyBytes_GET_SIZE(piece)
         cdef Py_ssize_t whole = size if ended else self._complete(<const unsigned char *>PyBytes_AS_STRING(piece), size)
@@ -165,6 +178,7 @@ cdef class CsvRows:
         if not text:
             return []
         if self.decoder is None:
+            # Without a decoder, the bytes of the file are used as they are, and only checked.
             try:
                 text.decode()
             except UnicodeDecodeError as error:
@@ -174,7 +188,7 @@ cdef class CsvRows:
         return self._lines(self._without_mark(text))
 
     cdef bytes _without_mark(self, bytes text):
-        """Return the text without a byte order mark, if it is the start of the file."""
+        """Return the text; without its byte order mark if this is the first call, for the start of the file."""
         if self.begun:
             return text
         self.begun = True
@@ -190,7 +204,7 @@ cdef class CsvRows:
         return 0
 
     cdef Py_ssize_t _complete(self, const unsigned char *data, Py_ssize_t size) noexcept:
-        """Return the number of bytes up to and including the last line end; 0 without one.
+        """Return the number of the `size` bytes of `data` up to and including the last line end; 0 without one.
 
         A CR at the very end does not count, because it may be half of a CRLF.
         """
@@ -202,7 +216,8 @@ cdef class CsvRows:
         return 0
 
     cdef list _lines(self, bytes text):
-        """Return the array literal of each line of `text`, None for a blank line."""
+        """Return the array literal of each line of `text`, None for a blank line. The last line need not have a line
+        end. Raises `CsvError`."""
         cdef const unsigned char *at = <const unsigned char *>PyBytes_AS_STRING(text)
         cdef const unsigned char *end = at + PyBytes_GET_SIZE(text)
         cdef const unsigned char *stop
@@ -229,7 +244,8 @@ cdef class CsvRows:
         return rows
 
     cdef object _row(self, const unsigned char *at, const unsigned char *end):
-        """Return the array literal of one line, None for a blank line. Raises `CsvError`."""
+        """Return the array literal of the line [at, end), which is without its line end; None for a blank line. Counts
+        the line in `lines`. Raises `CsvError`."""
         cdef const unsigned char *start
         cdef const unsigned char *stop
         cdef unsigned char *out
@@ -252,6 +268,7 @@ cdef class CsvRows:
         out += 1
         while True:
             start = at
+            # A quoted cell may have blanks in front of its quote.
             if self.quotes:
                 while start < end and is_blank(start[0]) and not self.delimits[start[0]]:
                     start += 1
@@ -271,6 +288,7 @@ cdef class CsvRows:
             out[0] = c","
             out += 1
             if at == end:
+                # The line ends with a delimiter: an empty cell follows it.
                 out = self._write(out, at, end)
                 break
         out[0] = c"}"
@@ -278,10 +296,12 @@ cdef class CsvRows:
         return PyBytes_FromStringAndSize(<char *>self.out, out - self.out)
 
     cdef str _text(self, const unsigned char *at, Py_ssize_t size):
+        """Return the `size` bytes at `at`, which are valid UTF-8, as str."""
         return (<const char *>at)[:size].decode()
 
     cdef const unsigned char *_behind_blanks(self, const unsigned char *at, const unsigned char *end) noexcept:
-        """Return the position of the first character that is no blank, or is a delimiter.
+        """Return the position of the first character in [at, end) that is no blank, or is a delimiter; `end` without
+        one.
 
         The search stops there, so that the cost of a line does not grow with the square of its length.
         """
@@ -299,12 +319,15 @@ cdef class CsvRows:
     cdef const unsigned char *_quoted(
         self, const unsigned char *at, const unsigned char *end, unsigned char **out
     ) except NULL:
-        """Parse a quoted cell and write it to `out`, which is moved behind it. at: position behind the opening quote.
+        """Parse a quoted cell and write it as an element to `out[0]`, which is moved behind it.
 
-        Returns the position of the delimiter behind the cell, or the end of the line. Raises `CsvError`.
+        at: position behind the opening quote. end: end of the line. `out[0]` points into the buffer `out` of this
+        object, in which `_make_room` has made room for the line. Returns the position of the delimiter behind the cell,
+        or the end of the line. Raises `CsvError`.
         """
         cdef const unsigned char *quote
         cdef unsigned char *cell = self.cell
+        # Two quotes stand for one quote of the cell; any other quote ends it.
         while True:
             quote = <const unsigned char *>memchr(at, c'"', end - at)
             if quote == NULL:
@@ -329,9 +352,10 @@ cdef class CsvRows:
     cdef unsigned char *_write(
         self, unsigned char *out, const unsigned char *at, const unsigned char *end
     ) except NULL:
-        """Write one cell, without leading and trailing blanks, as an element of an array literal.
+        """Write the cell [at, end) without leading and trailing blanks, as a quoted element of an array literal, or as
+        NULL if it is blank and `blank_is_null` is set.
 
-        Returns the position behind it.
+        out: position in the buffer `out`, in which `_make_room` has made room. Returns the position behind the element.
         """
         cdef unsigned char byte
         while at < end and is_blank(at[0]):
@@ -339,6 +363,7 @@ cdef class CsvRows:
         while at < end and is_blank((end - 1)[0]):
             end -= 1
         if at < end and (at[0] >= 0x80 or (end - 1)[0] >= 0x80):
+            # The cell may begin or end with a blank that is not ASCII: `str` knows these.
             text = self._text(at, end - at)
             at += len(text) and len(text.encode()) - len(text.lstrip().encode())
             if at < end:
@@ -360,7 +385,8 @@ cdef class CsvRows:
         return out + 1
 
     cdef int _make_room(self, Py_ssize_t size) except -1:
-        """Enlarge `out` and `cell` for a line of `size` bytes, of which each becomes at most five bytes (`NULL,`)."""
+        """Enlarge `out` and `cell` for a line of `size` bytes, of which each becomes at most five bytes (`NULL,`).
+        Raises MemoryError."""
         cdef void *made
         if self.out_room < 6 * size + 16:
             made = realloc(self.out, 6 * size + 16)
@@ -384,6 +410,7 @@ def nested(list texts not None):
     cdef const unsigned char *end
     cdef unsigned char *memory
     cdef unsigned char *out
+    # Worst case: a comma, and two quotes and an escape before each byte.
     for text in texts:
         room += 5 if text is None else 2 * PyBytes_GET_SIZE(<bytes?>text) + 3
     memory = <unsigned char *>malloc(room)
@@ -429,7 +456,7 @@ cdef struct Column:
 
 
 cdef int add(Column *column, const char *data, Py_ssize_t size) except -1:
-    """Append `size` bytes of `data`."""
+    """Append `size` bytes of `data`, enlarging the memory if necessary. Raises MemoryError."""
     cdef void *made
     if column.room - column.size < size:
         made = realloc(column.memory, 2 * (column.size + size) + 64)
@@ -443,7 +470,10 @@ cdef int add(Column *column, const char *data, Py_ssize_t size) except -1:
 
 
 cdef const char *cell_end(const char *at, const char *end) noexcept nogil:
-    """Return the end of the cell of an array literal that begins at `at`."""
+    """Return the position of the comma behind the cell of an array literal that begins at `at`; `end` for the last one.
+
+    end: position of the closing brace of the literal.
+    """
     if at < end and at[0] == c'"':
         at += 1
         while at < end and at[0] != c'"':
@@ -483,6 +513,7 @@ def columns(list texts not None, tuple places not None):
                 while index < count and at < end:
                     stop = cell_end(at, end)
                     expected = places[index]
+                    # Both count upwards, so each row is read once.
                     if place == expected:
                         add(&made[index], b",", 1)
                         add(&made[index], at, stop - at)

@@ -24,9 +24,10 @@ class JsonError(ValueError):
 
 
 def members(bytes body not None):
-    """Return the members of the object in `body`, as pairs of the decoded key and the unparsed value.
+    """Return the members of the object in `body` in order, as pairs of the decoded key and the unparsed value (UTF-8).
 
-    An empty body counts as an empty object. Raises `JsonError`, also if a key occurs twice.
+    A body that is empty or only white space counts as an empty object. Raises `JsonError`, also if a key occurs twice
+    or there are more than MOST_MEMBERS.
     """
     cdef const char *start = body
     cdef const char *end = start + len(body)
@@ -69,7 +70,8 @@ def members(bytes body not None):
 
 
 cdef list _finished(dict result, const char *position, const char *end):
-    """Return the members if only white space follows the object, whose end is `position`. Raises `JsonError`."""
+    """Return `result`, the members, as pairs if only white space is in [position, end), the text behind the object.
+    Raises `JsonError` otherwise."""
     if skip_space(position, end) != end:
         raise _invalid()
     return list(result.items())
@@ -80,7 +82,8 @@ cdef object _invalid():
 
 
 def elements(bytes array not None):
-    """Return the unparsed elements of a JSON array, which is the whole text. Raises `JsonError`."""
+    """Return the unparsed elements of a JSON array, which is the whole text, without white space around it. Raises
+    `JsonError` for any other text."""
     cdef const char *start = array
     cdef const char *end = start + len(array)
     cdef const char *position
@@ -88,6 +91,7 @@ def elements(bytes array not None):
     cdef list result = []
     if start == end or start[0] != c"[" or value_end(start, end, 0) != end:
         raise JsonError("not an array")
+    # The array is valid, so the end of each element is found, and a bracket or comma follows.
     position = skip_space(start + 1, end)
     while position[0] != c"]":
         stop = value_end(position, end, 1)
@@ -112,7 +116,10 @@ def unescape(bytes string not None):
 
 
 cdef bytes _content(const char *start, const char *stop, bint escaped):
-    """Return the unescaped content of a valid string, which begins and ends with its quotes."""
+    """Return the unescaped content (UTF-8) of the valid string [start, stop), which begins and ends with its quotes.
+
+    escaped: whether it contains a backslash.
+    """
     cdef Py_ssize_t length = stop - start - 2
     cdef bytes content = start[1:length + 1]
     if not escaped:
@@ -145,6 +152,7 @@ cdef const char *string_end(const char *position, const char *end, bint *escaped
             escaped[0] = True
             length = _escape_length(position, end)
         elif byte < 0x20:
+            # A control character has to be escaped.
             return NULL
         elif byte < 0x80:
             length = 1
@@ -157,7 +165,8 @@ cdef const char *string_end(const char *position, const char *end, bint *escaped
 
 
 cdef Py_ssize_t _escape_length(const char *position, const char *end) noexcept nogil:
-    """Return the length of the escape at `position`, 0 for an invalid one. A surrogate pair is one escape."""
+    """Return the number of bytes of the escape at `position`, where a backslash is: 2, 6, or 12 for a surrogate pair;
+    0 for an invalid escape, such as half of a pair."""
     cdef int unit
     if end - position < 2:
         return 0
@@ -172,7 +181,7 @@ cdef Py_ssize_t _escape_length(const char *position, const char *end) noexcept n
 
 
 cdef int _unit(const char *position, const char *end) noexcept nogil:
-    """Return the number in the escape `\\uXXXX` at `position`, or -1 if there is no such escape."""
+    """Return the UTF-16 unit of the escape `\\uXXXX` at `position`, or -1 if there is no such escape before `end`."""
     cdef int unit = 0
     cdef int index
     cdef char digit
@@ -225,6 +234,7 @@ cdef Py_ssize_t unescape_string(const char *content, Py_ssize_t length, char *ta
         else:
             unit = _unit(position, end)
             position += 6
+            # The string is valid, so the second half of a pair follows the first one (RFC 8259, section 7).
             if 0xD800 <= unit <= 0xDBFF:
                 unit = 0x10000 + ((unit - 0xD800) << 10) + (_unit(position, end) - 0xDC00)
                 position += 6
@@ -233,6 +243,8 @@ cdef Py_ssize_t unescape_string(const char *content, Py_ssize_t length, char *ta
 
 
 cdef Py_ssize_t _write_utf8(int point, char *target) noexcept nogil:
+    """Write a code point, which is no surrogate, as UTF-8; return the number of bytes, 1 to 4, for which `target` needs
+    room."""
     if point < 0x80:
         target[0] = <char>point
         return 1
@@ -255,6 +267,7 @@ cdef Py_ssize_t _write_utf8(int point, char *target) noexcept nogil:
 cdef const char *number_end(const char *position, const char *end) noexcept nogil:
     if position < end and position[0] == c"-":
         position += 1
+    # No digit may follow a leading zero: the number ends behind it, and the caller finds the digit misplaced.
     if position < end and position[0] == c"0":
         position += 1
     else:
@@ -270,7 +283,7 @@ cdef const char *number_end(const char *position, const char *end) noexcept nogi
 
 
 cdef const char *_digits_end(const char *position, const char *end) noexcept nogil:
-    """Return the position behind one or more digits, or NULL."""
+    """Return the position behind one or more digits at `position`, or NULL if there is none."""
     cdef const char *start = position
     while position < end and c"0" <= position[0] <= c"9":
         position += 1
@@ -286,6 +299,7 @@ cdef const char *word_end(const char *position, const char *end) noexcept nogil:
 
 
 cdef inline const char *_scalar_end(const char *position, const char *end) noexcept nogil:
+    """Return the position behind the string, number or word at `position`; NULL if it is invalid."""
     cdef bint escaped
     if position == end:
         return NULL
@@ -297,7 +311,10 @@ cdef inline const char *_scalar_end(const char *position, const char *end) noexc
 
 
 cdef const char *value_end(const char *position, const char *end, int depth) noexcept nogil:
-    """Validate the value at `position`. Returns the position behind it; NULL if it is invalid or nested too deeply."""
+    """Validate the value at `position`. Returns the position behind it; NULL if it is invalid or nested too deeply.
+
+    depth: number of open brackets around the value, at most MAX_DEPTH.
+    """
     # One bit for each open bracket: 1 for an object, 0 for an array.
     cdef uint8_t objects[DEPTH_BYTES]
     cdef int base = depth
@@ -309,6 +326,7 @@ cdef const char *value_end(const char *position, const char *end, int depth) noe
             if depth == MAX_DEPTH:
                 return NULL
             in_object = position[0] == c"{"
+            # The bit of this depth may be left from a bracket that was closed.
             objects[depth >> 3] = (objects[depth >> 3] & ~(1 << (depth & 7))) | (in_object << (depth & 7))
             depth += 1
             position = skip_space(position + 1, end)

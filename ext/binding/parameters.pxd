@@ -1,8 +1,16 @@
 """C surface of the fast binder.
 
 The methods of `FastBinder` that return `bint` bind a part of a request, and return False if the slow binder has to
-decide. `values` is the list of the values by index of parameter, None for NULL. Sets of parameters are 64 bits:
-`present` for the parameters that the request has, `from_path` for those that have their value from the path.
+decide. They are called with the GIL, and raise MemoryError if memory cannot be allocated. Their parameters are:
+
+    index      index of a parameter, as in `slots`
+    values     list of the values (bytes) by index of parameter, None for NULL, which the methods fill
+    text       borrowed text that is not NUL-terminated, of `length` bytes or up to `end`; UTF-8 unless a method says
+               otherwise
+    escaped    whether the JSON string contains a backslash
+
+Sets of parameters are 64 bits, by index: `present` for the parameters that the request has, `from_path` for those that
+have their value from the path, which takes precedence.
 """
 
 from libc.stdint cimport uint64_t
@@ -15,12 +23,14 @@ cdef enum:
     # Size of the hash table of names: a power of two, at least twice the number of parameters.
     TABLE_SIZE = 256
 
-# One parameter.
+# One parameter. Its texts are borrowed from `FastBinder.names` and `FastBinder.starts`.
 cdef struct Slot:
+    # API name (UTF-8), and its length in bytes.
     const char *name
     Py_ssize_t name_length
     Kind kind
     bint array
+    # Between the elements of an array literal: `,` or `;`.
     char delimiter
     # Elements never contain characters that an array literal has to quote.
     bint bare_elements
@@ -40,7 +50,7 @@ cdef struct Slot:
 
 cdef class FastBinder:
     cdef Slot slots[MAX_PARAMETERS]
-    # Hash table of the indices of the parameters, by name.
+    # Hash table of the indices of the parameters, by name; 255 marks an empty place.
     cdef unsigned char table[TABLE_SIZE]
     # Number of parameters.
     cdef Py_ssize_t count
@@ -66,24 +76,32 @@ cdef class FastBinder:
     # Buffer for decoding a long value.
     cdef Buffer decoded
 
+    # Returns the index of a parameter, or -1. expected: index that is tried first.
     cdef int find(self, const char *name, Py_ssize_t length, int expected) noexcept nogil
-    # Add the values of path, query or body to `values`, and their parameters to `present`.
+    # Add the values of path, query or body to `values`, and their parameters to `present`. path_values: name → decoded
+    # value, both str. [start, end): the query without its question mark, still encoded, or the body.
     cdef bint place_path(self, dict path_values, list values, uint64_t *present)
     cdef bint place_query(self, const char *start, const char *end, list values, uint64_t *present)
     cdef bint place_body(self, const char *start, const char *end, list values, uint64_t *present)
+    # Binds the members of a JSON object; returns the position behind it, or NULL. See `parameters.pyx`.
     cdef const char *place_object(self, const char *position, const char *end, dict fields, list values,
                                   uint64_t from_path, uint64_t *seen)
-    # Convert a value of an unusual form with a function of the slow binder, and bind it.
+    # Convert a value of an unusual form with a function of the slow binder, and bind it, or add it to the array literal
+    # that is being written. An error of that function means that the slow binder has to decide.
     cdef bint convert_text(self, int index, const char *text, Py_ssize_t length, list values)
     cdef bint convert_json(self, int index, const char *text, const char *end, list values)
     cdef bint convert_element(self, int index, const char *text, Py_ssize_t length)
+    # Bind a text of path or query (decoded), or a valid JSON value, by the type of the parameter.
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values)
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values)
     cdef bint place_json_array(self, int index, const char *text, const char *end, list values)
+    # Add an element to the array literal that is being written: a decoded text of the query, or any value. `add`
+    # returns -1 if there is no memory, else 0.
     cdef bint add_element(self, int index, const char *text, Py_ssize_t length)
     cdef int add(self, int index, const Text *element) noexcept
-    # Binds the array literal that is being written.
+    # Binds the array literal that is being written, and empties `literal`.
     cdef bint close_array(self, int index, list values)
     # Binds a value, not NULL, if it has a plain form.
     cdef bint place_value(self, int index, const char *text, Py_ssize_t length, list values)
+    # Returns (mask, values, has-NULL) of the bound request, or None if a parameter is missing.
     cdef tuple finish(self, list values, uint64_t present)

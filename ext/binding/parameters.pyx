@@ -77,7 +77,8 @@ cdef class FastBinder:
     def bind_query(self, str query not None, dict path_values=None):
         """Bind a query string, and the decoded values of the path by name. The path takes precedence.
 
-        Returns mask, values and has-NULL like `core.binding.binding.Binding`; None if the slow binder has to decide.
+        query: without its question mark, not decoded. Returns mask, values and has-NULL like
+        `core.binding.binding.Binding`; None if the slow binder has to decide.
         """
         cdef uint64_t present = 0
         cdef list values
@@ -97,7 +98,7 @@ cdef class FastBinder:
         return self.finish(values, present)
 
     def bind_body(self, bytes body not None, dict path_values=None):
-        """Bind the object in a JSON body, like `bind_query`."""
+        """Bind the object in a JSON body (UTF-8), like `bind_query`. An empty body binds no parameter."""
         cdef uint64_t present = 0
         cdef list values
         cdef const char *start = body
@@ -111,9 +112,10 @@ cdef class FastBinder:
         return self.finish(values, present)
 
     cdef int find(self, const char *name, Py_ssize_t length, int expected) noexcept nogil:
-        """Return the index of the parameter with this name, or -1.
+        """Return the index of the parameter with this name, which has `length` bytes, or -1.
 
-        expected: index that is tried first, because clients usually send parameters in their order.
+        expected: index from 0 that is tried first, because clients usually send parameters in their order; it may be
+        too large.
         """
         cdef Slot *slot
         cdef uint32_t place
@@ -159,18 +161,22 @@ cdef class FastBinder:
         cdef int index = -1
         cdef int open_array = -1
         cdef bint escaped
+        # open_array: the array parameter whose elements are being added to `self.literal`, -1 if there is none.
         while position < end:
             start = position
             while position < end and position[0] != c"=" and position[0] != c"&":
                 position += 1
+            # An empty piece is skipped; a piece with an empty key, `=x`, is not.
             if position == start and (position == end or position[0] == c"&"):
                 position += 1
                 continue
             if memchr(start, c"%", position - start) != NULL or memchr(start, c"+", position - start) != NULL:
+                # A name of so many bytes is no usual one, and `scratch` has no room for it.
                 if position - start > SCRATCH:
                     return False
                 index = self.find(scratch, percent_decode(start, position - start, scratch), 0)
             else:
+                # The next parameter is expected, or another element of the open array.
                 index = self.find(start, position - start, index + (open_array < 0))
             if index < 0:
                 return False
@@ -182,7 +188,8 @@ cdef class FastBinder:
                 # Repeated texts are handled by the slow binder.
                 if not self.slots[index].array or values[index] is None:
                     return False
-                # A further element of an array whose elements are not adjacent in the query.
+                # A further element of an array whose elements are not adjacent in the query: its finished literal is
+                # opened again.
                 self.literal.clear()
                 self.literal.append(<const char *><bytes>values[index], len(values[index]) - 1)
                 if self.literal.length == 1:
@@ -211,6 +218,7 @@ cdef class FastBinder:
                 else:
                     length = percent_decode(text, length, scratch)
                     text = scratch
+                # A text without escapes is UTF-8, as it comes from a str, and its NUL was refused above.
                 if memchr(text, 0, length) != NULL or not is_utf8(text, length):
                     return False
             if self.slots[index].array:
@@ -239,10 +247,11 @@ cdef class FastBinder:
 
     cdef const char *place_object(self, const char *position, const char *end, dict fields, list values,
                                   uint64_t from_path, uint64_t *seen):
-        """Bind the members of the JSON object at `position`.
+        """Bind the members of the JSON object at `position`, where its brace is.
 
-        fields: None for the object of the body, whose members are parameters; else the members of a composite, each
-        with the index of its parameter. seen: receives the parameters that were bound. Returns the position behind the
+        fields: None for the object of the body, whose members are parameters; else the members of a composite: name
+        (bytes) → index of the parameter. values: receives the values. from_path: parameters whose members are only
+        validated. seen: set of parameters, to which those of the members are added. Returns the position behind the
         object, or NULL if the slow binder has to decide.
         """
         cdef const char *stop
@@ -279,6 +288,7 @@ cdef class FastBinder:
                 if stop == NULL:
                     return NULL
             else:
+                # An unknown member, or a repeated one.
                 if index < 0 or seen[0] >> index & 1:
                     return NULL
                 seen[0] |= <uint64_t>1 << index
@@ -297,13 +307,15 @@ cdef class FastBinder:
             position = skip_space(position + 1, end)
 
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values):
-        """Bind a value of query or path, with the rules for NULL that hold there (binding-17, binding-18).
+        """Bind a decoded value of query or path (UTF-8), with the rules for NULL that hold there (binding-17,
+        binding-18).
 
         Returns False if the slow binder has to decide.
         """
         cdef Slot *slot = &self.slots[index]
         if slot.array:
             return False
+        # `values` has None for every parameter already.
         if length == 0 and (self.empty_is_null or not slot.empty_is_text):
             return True
         if self.word_is_null and length == 4 and _is_null_word(text):
@@ -311,14 +323,15 @@ cdef class FastBinder:
         return self.place_value(index, text, length, values) or self.convert_text(index, text, length, values)
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
-        """Bind a valid JSON value, depending on its first character (binding-10). Returns False if the slow binder has
-        to decide.
+        """Bind the valid JSON value [text, end), depending on its first character (binding-10). Returns False if the
+        slow binder has to decide.
 
-        escaped: a string with backslashes.
+        escaped: whether the value, if it is a string, contains backslashes.
         """
         cdef Slot *slot = &self.slots[index]
         cdef Kind kind = slot.kind
         if text[0] == c"n":
+            # null: `values` has None for every parameter already.
             return not slot.never_null
         if slot.strict and not (text[0] == c"[" if slot.array else _starts(slot, text[0])):
             return False
@@ -339,7 +352,8 @@ cdef class FastBinder:
         return self.convert_json(index, text, end, values)
 
     cdef bint place_json_array(self, int index, const char *text, const char *end, list values):
-        """Bind a valid JSON array of one dimension with elements of plain forms. Returns False for any other value."""
+        """Bind the valid JSON value [text, end) if it is an array of one dimension with elements of plain forms.
+        Returns False for any other value."""
         cdef Slot *slot = &self.slots[index]
         cdef char room[PLAIN_ROOM]
         cdef char scratch[SCRATCH]
@@ -354,6 +368,7 @@ cdef class FastBinder:
             stop = _json_end(text, end, &escaped)
             element.data = text
             element.length = stop - text
+            # `add` writes NULL for an element without data.
             if text[0] == c"n":
                 element.data = NULL
             elif slot.strict and text[0] != c"[" and not _starts(slot, text[0]):
@@ -371,6 +386,7 @@ cdef class FastBinder:
             elif text[0] == c"[" and slot.kind != JSON or not _fits(slot.kind, text[0]):
                 return False
             if element.data != NULL:
+                # An empty text is a value only of the types from TEXT on.
                 if element.length == 0 and slot.kind < TEXT:
                     return False
                 if slot.kind == NUMERIC and _is_number(text[0]) and element.length <= LONG_NUMBER:
@@ -385,7 +401,8 @@ cdef class FastBinder:
         return self.close_array(index, values)
 
     cdef bint add_element(self, int index, const char *text, Py_ssize_t length):
-        """Add a value of the query to the array that is being written. Returns False if the slow binder has to decide.
+        """Add a decoded value of the query (UTF-8) to the array that is being written. Returns False if the slow binder
+        has to decide.
 
         The rules for NULL (binding-17, binding-18) apply to each element.
         """
@@ -444,8 +461,8 @@ cdef class FastBinder:
         return True
 
     cdef int add(self, int index, const Text *element) noexcept:
-        """Append an element to the array literal; the element is NULL if its data is NULL. Returns -1 if there is no
-        memory."""
+        """Append an element of the array parameter `index` to the array literal that is being written; the element is
+        NULL if its data is NULL. Returns -1 if there is no memory, else 0."""
         cdef Buffer literal = self.literal
         cdef Slot *slot = &self.slots[index]
         cdef Py_ssize_t position
@@ -485,8 +502,10 @@ cdef class FastBinder:
     cdef tuple finish(self, list values, uint64_t present):
         """Bind the defaults of absent parameters. Returns (mask, values, has-NULL), or None if one of them is required.
 
-        The mask has a bit for each bound parameter. The values are those of the bound parameters, in their order.
+        values: by index of parameter, None for NULL. present: set of the parameters that the request has. The returned
+        mask has a bit for each bound parameter, and the returned values are theirs, in their order.
         """
+        # A shift by 64 bits is undefined in C.
         cdef uint64_t every = ~<uint64_t>0 if self.count == 64 else (<uint64_t>1 << self.count) - 1
         cdef bint has_null = False
         cdef int index
@@ -517,7 +536,8 @@ cdef inline bint _starts(const Slot *slot, char first) noexcept nogil:
 
 
 cdef inline bint _fits(Kind kind, char first) noexcept nogil:
-    """Return whether a JSON value (no string, not null) that begins with `first` may be bound to this kind."""
+    """Return whether a JSON value (no string, not null) that begins with the character `first` may be bound to a
+    parameter of this kind."""
     if kind >= TEXT:
         return True
     if first == c"{" or first == c"[":
@@ -528,7 +548,11 @@ cdef inline bint _fits(Kind kind, char first) noexcept nogil:
 
 
 cdef bint _place_escaped(FastBinder binder, int index, const char *content, Py_ssize_t length, list values):
-    """Bind the unescaped content of a JSON string. Returns False if it contains a NUL or has no plain form."""
+    """Bind the content of a JSON string to the parameter `index`, after unescaping it. Returns False if it contains a
+    NUL or has no plain form, or if there is no memory.
+
+    content: the `length` bytes between the quotes of a valid string.
+    """
     cdef char scratch[SCRATCH]
     cdef char *target = scratch
     cdef Py_ssize_t written
@@ -545,7 +569,10 @@ cdef bint _place_escaped(FastBinder binder, int index, const char *content, Py_s
 
 
 cdef inline const char *_json_end(const char *position, const char *end, bint *escaped) noexcept nogil:
-    """Return the position behind the JSON value at `position`, or NULL. `escaped` is set only for a string."""
+    """Return the position behind the JSON value at `position`, or NULL if it is not valid.
+
+    escaped: receives whether a string contains a backslash; unchanged for any other value.
+    """
     if position == end:
         return NULL
     if position[0] == c'"':
@@ -564,7 +591,9 @@ cdef inline bint _is_null_word(const char *text) noexcept nogil:
 
 
 cdef inline uint32_t _hash(const char *name, Py_ssize_t length) noexcept nogil:
-    """Return the FNV-1a hash. The table contains only names of the endpoint, so clients cannot fill it with collisions.
+    """Return the FNV-1a hash of the `length` bytes of a name.
+
+    The table contains only names of the endpoint, so clients cannot fill it with collisions.
     """
     cdef uint32_t value = <uint32_t>2166136261
     cdef Py_ssize_t position
@@ -574,7 +603,8 @@ cdef inline uint32_t _hash(const char *name, Py_ssize_t length) noexcept nogil:
 
 
 cdef void _enter(unsigned char *table, const char *name, Py_ssize_t length, unsigned char index) noexcept nogil:
-    """Add the index of a parameter to the hash table."""
+    """Add the index of a parameter to a hash table of TABLE_SIZE places. name: API name, of `length` bytes, that is not
+    in the table."""
     cdef uint32_t place = _hash(name, length) % TABLE_SIZE
     while table[place] != NOWHERE:
         place = (place + 1) % TABLE_SIZE

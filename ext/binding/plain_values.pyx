@@ -1,8 +1,11 @@
 """Checks whether a value has a plain form: one of the forms that nearly every request uses.
 
 `core.binding.conversion` has all forms and all reasons for a refusal. A plain form can be checked in one pass, in a few
-nanoseconds, and PostgreSQL receives the text itself or a fixed rearrangement of it. The functions that write a text
-return the number of bytes written, or 0 if the value has no plain form.
+nanoseconds, and PostgreSQL receives the text itself or a fixed rearrangement of it.
+
+In all functions, `text` has `length` bytes, at least 1, without white space around it. The functions that write a text
+write it to `room`, which has PLAIN_ROOM bytes, and return the number of bytes written, or 0 if the value has no plain
+form.
 """
 
 from libc.stdint cimport uint64_t
@@ -82,7 +85,8 @@ cdef inline bint _is_space(char byte) noexcept nogil:
 
 
 cdef bint _is_integer(const char *text, Py_ssize_t length, uint64_t limit) noexcept nogil:
-    """Return whether the text is an integer from -`limit` - 1 to `limit`. 19 digits always fit into 64 bits."""
+    """Return whether the text is an integer from -`limit` - 1 to `limit`, of at most SAFE_DIGITS digits."""
+    # 19 digits always fit into 64 bits, so the sum below does not overflow.
     cdef Py_ssize_t position = 1 if text[0] == c"-" or text[0] == c"+" else 0
     cdef uint64_t number = 0
     if length == position or length - position > SAFE_DIGITS:
@@ -135,6 +139,7 @@ cdef bint _is_scientific(const char *text, Py_ssize_t length) noexcept nogil:
 
 
 cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    """Write `true` or `false` for these words in any case; return the length, or 0 for another text."""
     cdef Py_ssize_t position
     cdef const char *word = b"true" if length == 4 else b"false"
     if length != 4 and length != 5:
@@ -147,9 +152,9 @@ cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexce
 
 
 cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write a UUID in lower case with dashes; return its length, or 0 for another text.
+    """Write a UUID in lower case with dashes; return its length, 36, or 0 for another text.
 
-    The 32 digits may have four dashes or none, and may be in brackets.
+    The 32 digits may be in any case, have the four dashes or none, and be in braces or parentheses.
     """
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
@@ -181,14 +186,15 @@ cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept 
 
 
 cdef int _pair(const char *text) noexcept nogil:
-    """Return the number of two digits; 1000, which exceeds every limit, for any other text."""
+    """Return the number that the two bytes at `text` stand for; 1000, which exceeds every limit, if one is no digit."""
     if _is_digit(text[0]) and _is_digit(text[1]):
         return (text[0] - c"0") * 10 + text[1] - c"0"
     return 1000
 
 
 cdef Py_ssize_t _date(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write an existing day like `2026-03-01`; return its length, 10, or 0 for another text."""
+    """Write the day like `2026-03-01` with which the text begins; return its length, 10, or 0 if there is none or the
+    day does not exist. length: at least 10."""
     cdef int century = _pair(text)
     cdef int of_century = _pair(text + 2)
     cdef int month = _pair(text + 5)
@@ -209,8 +215,8 @@ cdef int _days(int year, int month) noexcept nogil:
 
 
 cdef Py_ssize_t _clock(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write the time like `10:00:00`, with up to nine digits of fraction, with which the text begins; return its
-    length or 0."""
+    """Write the time like `10:00:00`, with up to MAX_FRACTION digits of fraction, with which the text begins; return
+    its length, or 0 if there is none."""
     cdef Py_ssize_t end = 8
     if length < 8 or text[2] != c":" or text[5] != c":":
         return 0
@@ -227,6 +233,8 @@ cdef Py_ssize_t _clock(const char *text, Py_ssize_t length, char *room) noexcept
 
 
 cdef Py_ssize_t _time(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    """Write a time without an offset; return its length or 0. kind: TIME; or TIMETZ, for which the text gets the offset
+    of UTC if `utc` is set, and has no plain form otherwise."""
     cdef Py_ssize_t written = _clock(text, length, room)
     if written == 0 or written != length:
         return 0
@@ -236,6 +244,11 @@ cdef Py_ssize_t _time(Kind kind, bint utc, const char *text, Py_ssize_t length, 
 
 
 cdef Py_ssize_t _timestamp(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    """Write a day and a time with a blank between them, for TIMESTAMPTZ with an offset; return the length or 0.
+
+    kind: TIMESTAMP or TIMESTAMPTZ. utc: without an offset the text is in UTC, so that a TIMESTAMPTZ gets its offset and
+    a TIMESTAMP may have the suffix `Z`.
+    """
     cdef Py_ssize_t clock
     cdef Py_ssize_t written
     if length < 19 or _date(text, length, room) == 0:
@@ -260,6 +273,7 @@ cdef Py_ssize_t _timestamp(Kind kind, bint utc, const char *text, Py_ssize_t len
 
 
 cdef inline Py_ssize_t _utc_suffix(char *room) noexcept nogil:
+    """Write the offset of UTC; return its length."""
     memcpy(room, b"+00", 3)
     return 3
 
@@ -267,7 +281,7 @@ cdef inline Py_ssize_t _utc_suffix(char *room) noexcept nogil:
 cdef Py_ssize_t _offset(const char *text, Py_ssize_t length, char *room) noexcept nogil:
     """Write an offset, `+02` for `+02` and `+02:00`, `+05:30` unchanged; return its length, or 0 for another text.
 
-    An offset that begins with `-00` is refused.
+    An offset that begins with `-00`, or of more than 15 hours, has no plain form.
     """
     cdef int hours
     cdef int minutes = 0

@@ -27,7 +27,11 @@ class QueryError(ValueError):
 
 
 def parse(str query not None):
-    """Return key and UTF-8 text of each piece in order, repeated keys included. Raises `QueryError`."""
+    """Return (key, UTF-8 text as bytes) of each piece in order, repeated keys included.
+
+    query: without its question mark, not decoded. Raises `QueryError` for a key or text that is not UTF-8 or contains a
+    NUL.
+    """
     # A lone surrogate is encoded to bytes that are not UTF-8, which are refused below.
     cdef bytes raw = query.encode("utf-8", "surrogatepass")
     cdef Py_ssize_t size = len(raw)
@@ -41,13 +45,14 @@ def parse(str query not None):
 
 
 def parse_form(bytes body not None):
-    """Return key and text of each piece of a urlencoded form in order.
+    """Return (key, text) of each piece of a urlencoded form in order, repeated keys included.
 
-    Raises `QueryError`, and `UnicodeDecodeError` if the body itself is not UTF-8. The GIL is released for long keys and
-    texts, and after many short ones, so that other threads can run.
+    Raises `QueryError` as `parse` does, and `UnicodeDecodeError` if the body itself is not UTF-8. The GIL is released
+    for long keys and texts, and after many short ones, so that other threads can run.
     """
     cdef Py_ssize_t size = len(body)
     if not _is_utf8_piece(body, size):
+        # Raises UnicodeDecodeError with the position.
         body.decode()
     cdef char *scratch = <char *>malloc(size + 1)
     if scratch == NULL:
@@ -85,6 +90,8 @@ def holds_beyond_ascii(bytes body not None):
 
 
 cdef bint _beyond_ascii(const char *data, Py_ssize_t length) noexcept nogil:
+    """Return whether `length` bytes of a urlencoded form have a byte from 0x80 on, directly or as an escape `%8x` to
+    `%Fx`."""
     cdef Py_ssize_t position
     for position in range(length):
         if <unsigned char>data[position] >= 0x80:
@@ -96,7 +103,10 @@ cdef bint _beyond_ascii(const char *data, Py_ssize_t length) noexcept nogil:
 
 
 cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
-    """Return the pairs of key and text in `size` bytes at `position`; `scratch` needs room for as many bytes."""
+    """Return the pairs of key and text (bytes) in the `size` bytes at `position`. Raises `QueryError`.
+
+    scratch: room for `size` bytes, in which each key and text is decoded.
+    """
     cdef const char *end = position + size
     cdef Py_ssize_t with_gil = 0
     cdef const char *stop
@@ -118,7 +128,11 @@ cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
 cdef tuple _pair(
     const char *start, const char *equals, const char *stop, char *scratch, Py_ssize_t *with_gil
 ):
-    """Return the key and the text of one piece. equals: position of `=`, `stop` without one. Raises `QueryError`."""
+    """Return the key (str) and the text (bytes) of the piece [start, stop). Raises `QueryError`.
+
+    equals: position of the first `=`; `stop` without one. scratch: room for as many bytes as the piece has. with_gil:
+    see `_decode_piece`.
+    """
     cdef Py_ssize_t length = _decode_piece(start, equals - start, scratch, with_gil)
     cdef bytes key = scratch[:length]
     cdef bytes text = b""
@@ -133,9 +147,11 @@ cdef tuple _pair(
 
 
 cdef Py_ssize_t _decode_piece(const char *source, Py_ssize_t length, char *target, Py_ssize_t *with_gil) noexcept:
-    """Decode a key or text. The GIL is released once _SLICE bytes have been decoded since the last release.
+    """Decode the `length` bytes of a key or text into `target`, which needs room for as many; return the number of
+    bytes written.
 
-    with_gil: number of bytes decoded since the last release.
+    with_gil: number of bytes decoded since the GIL was last released, which is advanced here. From _SLICE bytes on, the
+    GIL is released while this piece is decoded.
     """
     with_gil[0] += length
     if with_gil[0] < _SLICE:
@@ -145,13 +161,15 @@ cdef Py_ssize_t _decode_piece(const char *source, Py_ssize_t length, char *targe
 
 
 cdef Py_ssize_t _decode_without_gil(const char *source, Py_ssize_t length, char *target) noexcept:
+    """Do the same as `percent_decode`, called with the GIL, which is released meanwhile."""
     with nogil:
         length = percent_decode(source, length, target)
     return length
 
 
 cdef bint _is_utf8_piece(const char *data, Py_ssize_t length) noexcept:
-    """Return whether the bytes are UTF-8. Releases the GIL for a long text."""
+    """Return whether `length` bytes are UTF-8. Called with the GIL, which is released meanwhile for a text of _SLICE
+    bytes or more."""
     cdef bint valid
     if length < _SLICE:
         return is_utf8(data, length)
@@ -161,8 +179,8 @@ cdef bint _is_utf8_piece(const char *data, Py_ssize_t length) noexcept:
 
 
 cdef Py_ssize_t percent_decode(const char *source, Py_ssize_t length, char *target) noexcept nogil:
-    """Decode `length` bytes into `target`, which needs room for as many bytes; `+` becomes a blank. Returns the
-    number of bytes written."""
+    """Decode `length` bytes into `target`, which needs room for as many bytes; `+` becomes a blank, and a percent sign
+    without two digits stays. Returns the number of bytes written."""
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef int high
@@ -202,6 +220,7 @@ cdef bint is_utf8(const char *data, Py_ssize_t length) noexcept nogil:
     cdef uint64_t eight
     while position < length:
         if length - position >= 8:
+            # Most texts are ASCII: eight bytes without a high bit are skipped at once.
             memcpy(&eight, data + position, 8)
             if not eight & <uint64_t>0x8080808080808080:
                 position += 8
@@ -217,7 +236,10 @@ cdef bint is_utf8(const char *data, Py_ssize_t length) noexcept nogil:
 
 
 cdef Py_ssize_t utf8_sequence(const unsigned char *data, Py_ssize_t available) noexcept nogil:
-    """Return the length of the multi-byte UTF-8 sequence at `data`; 0 if it is not valid (RFC 3629, 4)."""
+    """Return the length of the multi-byte UTF-8 sequence at `data`; 0 if it is not valid (RFC 3629, 4).
+
+    available: number of bytes that may be read at `data`, at least 1.
+    """
     cdef unsigned char first = data[0]
     if available < 2 or data[1] & 0xC0 != 0x80:
         return 0

@@ -20,14 +20,16 @@ from time import monotonic
 from rowcall.ext.driver.execution import finished_execution
 
 cdef enum:
+    # Room for the length of an argument in decimal digits, and a colon.
     DIGITS = 24
 
 
 def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
     """Return the cache key of a request.
 
-    mask: bits of the present parameters; `arguments` has the text of each. key_mask: bits of the parameters that are
-    part of the key.
+    prefix: beginning of the key, for the endpoint and the caller. mask: int with the bits of the present parameters;
+    `arguments` has the text of each as bytes, None for NULL. key_mask: int with the bits of the parameters that are
+    part of the key. Raises TypeError for an argument of another type.
     """
     if mask & ~key_mask:
         arguments = _chosen(mask, arguments, key_mask)
@@ -35,13 +37,15 @@ def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
 
 
 cdef list _chosen(mask, list arguments, key_mask):
-    """Return the arguments of the parameters that are part of the key."""
+    """Return the arguments of the parameters that are part of the key. The parameters are as of `encode_key`; raises
+    ValueError if `mask` does not have one bit for each argument."""
     places = [index for index in range(mask.bit_length()) if mask >> index & 1]
     return [text for index, text in zip(places, arguments, strict=True) if key_mask >> index & 1]
 
 
 cdef bytes _key(bytes prefix, bytes present, list arguments):
-    """Return the cache key: the prefix, the mask, and each argument with its length. present: text of the mask."""
+    """Return the cache key: the prefix, the mask, and each argument (bytes) with its length, or `-` for None. present:
+    text of the mask, with the colon at its end. Raises TypeError for an argument of another type."""
     cdef Py_ssize_t most = PyBytes_GET_SIZE(prefix) + PyBytes_GET_SIZE(present)
     cdef bytes key, text
     cdef char *place
@@ -68,8 +72,9 @@ cdef bytes _key(bytes prefix, bytes present, list arguments):
 cdef class Lease:
     """The right and duty to compute the response for a key.
 
-    cache: stores the response, and informs waiting requests. name, number: of the lease in the table. began: when the
-    lease was acquired. tags: those that the response will have.
+    cache: stores the response, and informs waiting requests. name: key of the lease in the table; number: its number
+    there, from 1. began: when the lease was acquired, in seconds of the monotonic clock. tags: those (str) that the
+    response will have.
     """
 
     cdef readonly object cache
@@ -139,6 +144,7 @@ cdef class CacheLookup:
         if PyBytes_GET_SIZE(key) > self._longest or self._unshared:
             return self._otherwise(context)
         at = monotonic()
+        # An entry for a hit; else the number of the acquired lease, from 1, or HELD or FULL, at most 0.
         result = self._begin(key, at + self._seconds if self._seconds > 0 else 0.0, at)
         if type(result) is not int:
             context.execution = finished_execution(result[0], result[1], result[2])
@@ -199,10 +205,12 @@ cdef class CacheWriter:
                 or PyBytes_GET_SIZE(execution.body) >= self._largest or (self._needs_row and execution.rows == 0)
                 or (self._most and execution.rows > self._most) or not isinstance(context.lease, Lease)):
             return self._otherwise(context)
+        # From here on the lease ends by `keep`, so the ending, which would release it, is not needed.
         lease = <Lease>context.lease
         context.lease = None
         if endings is not None and len(endings) == 1 and endings[0] is self._ending:
             context.endings = None
+        # Without a lifetime, both times stay 0: the response never ends.
         now = monotonic()
         if self._seconds >= 0:
             at = now

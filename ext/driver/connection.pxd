@@ -1,6 +1,10 @@
 """One libpq connection, pipelined: many executions in flight, each one segment, each finished exactly once.
 
 A Connection is a queue of executions (`ext.driver.execution`) on one PGconn.
+
+All methods are called with the GIL, on the thread of the event loop. A `PGresult *` is borrowed: `_result` alone frees
+the result that it gets. `execution` is the head, where a method does not say otherwise. A `reason` is a sentence that
+becomes `close_reason`. Methods that return int without a comment return 0.
 """
 
 from rowcall.ext.base.buffer cimport Buffer
@@ -26,21 +30,21 @@ cdef class Connection:
     cdef readonly double created      # monotonic seconds
     cdef readonly long served         # number of finished executions
     cdef readonly int in_flight       # number of executions submitted and not finished
-    cdef readonly int backend_pid
+    cdef readonly int backend_pid     # process id on the host of the server
     cdef public object on_closed
     cdef public object on_notice
     cdef public object on_capacity
     cdef public object owner
     cdef public bint corked
     cdef readonly str close_reason
-    cdef PGconn *conn
+    cdef PGconn *conn                 # borrowed from `pgconn`; NULL once the connection is closed
     cdef SegmentWriter writer
     cdef object queue                 # executions behind the head
     cdef readonly Execution head      # the execution to which arriving results belong
     cdef list admitted                # guarded statements that are prepared here
     cdef Buffer buffer                # rendered part of the head's body
-    cdef int fd
-    cdef bint flush_scheduled
+    cdef int fd                       # file descriptor of the socket, which `pgconn` owns
+    cdef bint flush_scheduled         # the event loop calls `flush` in this turn
     cdef bint writer_registered       # the socket is full: the loop calls `flush` when it is writable
     cdef bint cancelling              # a cancel request is being sent
     cdef str end_notice               # reason to close once no execution is in flight, from a notice
@@ -51,8 +55,8 @@ cdef class Connection:
     cdef long flushes                 # number of flushes; compared with `Execution.flush_mark`
     cdef int gathered                 # number of segments since the last flush
     cdef bint busy                    # the last flush had several segments
-    cdef tuple session_parameters
-    cdef object on_readable_method
+    cdef tuple session_parameters     # expected values (bytes) of the watched parameters
+    cdef object on_readable_method    # bound methods for the event loop; None once the connection is closed
     cdef object flush_method
 
     cpdef bint submit(self, Execution execution) except -1

@@ -82,7 +82,7 @@ cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
 # Seconds for which the end of the connection is awaited after a FATAL error; a server closes it at once.
 cdef double END_SECONDS = 1.0
 
-# Weight of the latest run in the moving mean of a statement's durations.
+# Weight of the latest run in the moving mean of a statement's durations (`Statement.usual_seconds`).
 cdef double NEWEST = 0.0625
 
 cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests"
@@ -98,7 +98,8 @@ cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
 
 
 cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
-    """Pass a notice of libpq to the connection."""
+    """Pass a notice of libpq to the connection. arg: the `Connection`, borrowed. result: borrowed, valid during the
+    call."""
     cdef Connection connection = <Connection>arg
     try:
         connection._notice(result)
@@ -121,11 +122,15 @@ cdef bint _reports_end(const PGresult *result) except -1:
 
 
 cdef class Connection:
-    """A queue of executions on one `PGconn` that psycopg opened and that is idle, non-blocking and in UTF-8.
+    """A queue of executions on one `PGconn` that psycopg opened and that is idle and in UTF-8.
+
+    pgconn: the `PGconn` of psycopg, which belongs to this object from now on and is finished when the connection
+    closes. loop: the event loop. named: False: statements are not prepared, but parsed for every execution. Raises
+    ConnectionError if the connection is not open, or not idle.
 
     on_closed(connection): called after every execution in flight has been finished with its `Loss`.
     on_notice(label, severity, sqlstate, message, context, owner): called for each notice; label and owner are those of
-    the head, or None without a head.
+    the head, or None without a head; sqlstate is empty for a notice of libpq itself; context may be None.
     on_capacity(connection): called after a read that finished at least one execution.
     owner: an object that has to live as long as the connection.
     corked: flushing is deferred: the caller submits several executions at once and calls `flush` itself.
@@ -175,7 +180,8 @@ cdef class Connection:
         return True
 
     cdef int place(self, Execution execution) except -1:
-        """Write and queue an execution, whatever the state of the connection is."""
+        """Write and queue an execution, which is WAITING, whatever the state of the connection is. Raises what `submit`
+        raises."""
         cdef bint idle = self.head is None
         try:
             self.writer.write(execution)
@@ -185,7 +191,7 @@ cdef class Connection:
         return self._queue(execution, idle)
 
     cdef int _give_up_segment(self, Execution execution) except -1:
-        """Close the connection if a part of a segment has been written.
+        """Close the connection if a part of the segment of an execution has been written, before the error is raised.
 
         libpq cannot take the part back, and the next execution would get its results.
         """
@@ -194,9 +200,11 @@ cdef class Connection:
         return 0
 
     cpdef bint submit_all(self, Execution execution, list statements) except -1:
-        """Submit several statements without parameters and results as one segment, represented by `execution`.
+        """Submit several statements without parameters and results as one segment, represented by `execution`, whose
+        own statement is not run.
 
-        Returns False if the connection is closed.
+        Unlike `submit`, this also works while the connection drains, is paused, or is being cancelled. Returns False if
+        the connection is closed.
         """
         cdef bint idle = self.head is None
         if self.state == ConnectionState.CLOSED:
@@ -210,7 +218,10 @@ cdef class Connection:
         return True
 
     cdef int _queue(self, Execution execution, bint idle) except -1:
-        """Put a written execution behind those in flight, and flush now or in this turn of the event loop."""
+        """Put a written execution behind those in flight, and flush now or in this turn of the event loop.
+
+        idle: no execution was in flight before. Closes the connection if libpq has refused a message.
+        """
         cdef int synced = self.writer.sync()
         execution.state = ExecutionState.SENT
         execution.flush_mark = self.flushes
@@ -301,6 +312,7 @@ cdef class Connection:
                 if self.state == ConnectionState.CLOSED:
                     return 0
                 continue
+            # NULL: the results of one command are complete, and the next command begins.
             execution = self.head
             execution.step += 1
             # There is one step more than commands: an error of the commit itself follows the last command.
@@ -321,7 +333,7 @@ cdef class Connection:
         return 0
 
     cdef int _result(self, PGresult *result) except -1:
-        """Handle one result for the head, and free it."""
+        """Handle one result for the head, and free it, also after an error."""
         cdef int status = pq.resultStatus(result)
         cdef Execution execution = self.head
         try:
@@ -366,8 +378,8 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1:
-        """Handle the end of a statement. Its rows have come before, in chunks, so this result has none. If it has
-        rows, or rows are missing, the connection is closed."""
+        """Handle the end of a statement, whose last result is `result`. Its rows have come before, in chunks, so this
+        result has none. If it has rows, or rows are missing, the connection is closed."""
         cdef BodyWriter renderer = execution.renderer
         execution.seen_result = True
         if pq.ntuples(result) > 0:
@@ -399,7 +411,7 @@ cdef class Connection:
         return complete
 
     cdef int _read_tag(self, Execution execution, PGresult *result) noexcept:
-        """Read the announced number of rows if this result has a command tag.
+        """Read the announced number of rows if this result has the command tag of a query.
 
         libpq adds the tag to the last result with rows or, behind a full chunk, to the empty result.
         """
@@ -410,7 +422,8 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_part(self, Execution execution, PGresult *result) except -1:
-        """Handle the end of one statement of a script: complete its part of the body and start the next one."""
+        """Handle the end of one statement of a script, whose last result is `result`: complete its part of the body and
+        prepare for the next one. An error of its renderer becomes the `failure`."""
         cdef BodyWriter renderer = execution.renderer
         if renderer is not None and execution.failure is None and execution.state != ExecutionState.DISCARDING:
             try:
@@ -431,8 +444,8 @@ cdef class Connection:
     cdef int _check_command(self, PGresult *result) except -1:
         """Drain the connection after a command of an SQL file that changes the prepared statements of the session.
 
-        `prepared` no longer describes the session then, so no other execution may use the connection. The file itself
-        continues, and its statements are prepared again.
+        result: the last result of the command, with its tag. `prepared` no longer describes the session then, so no
+        other execution may use the connection. The file itself continues, and its statements are prepared again.
         """
         if self.state == ConnectionState.CLOSED:
             return 0
@@ -469,6 +482,7 @@ cdef class Connection:
                 or execution.state == ExecutionState.DISCARDING or execution.failure is not None
                 or (execution.first_row_only and execution.rows > 0)):
             return 0
+        # With `first_row_only`, no row has been written yet.
         count = 1 if execution.first_row_only else pq.ntuples(result)
         try:
             if execution.rows == 0:
@@ -493,8 +507,9 @@ cdef class Connection:
             execution.wake()
             if execution.on_done is not None:
                 # The loop calls the callback later: this code runs within reading, and the callback may continue
-                # reading.
-                self.loop.call_soon(execution.hand_over)
+                # reading. As an object: Cython would make a function of the C method and call it with an argument
+                # too few.
+                self.loop.call_soon((<object> execution).hand_over)
         elif execution.limit > 0 and self.buffer.length > execution.limit:
             execution.overflowed = True
             self._discard(execution)
@@ -516,8 +531,10 @@ cdef class Connection:
             # undefined.
             self._lose(error.message)
             return 0
+        # Behind the last command, the error is one of the commit.
         if execution.step < execution.step_count:
             step = <Step>execution.steps[execution.step]
+        # 26000: no such prepared statement; 42P05: the name is taken already; 25P02: the transaction has failed before.
         if step == STEP_PARSE:
             self.writer.drop_parse(execution)
         elif error.sqlstate == "26000" and self.writer.relied_on(execution, step):
@@ -580,6 +597,7 @@ cdef class Connection:
                 self.buffer.clear()
         elif self.buffer.length:
             self.buffer.clear()
+        # The callback of the execution may submit another one, so the queue is advanced before it is called.
         self.served += 1
         self.in_flight -= 1
         self.head = self.queue.popleft() if self.queue else None
@@ -595,6 +613,7 @@ cdef class Connection:
         try:
             if execution.error is None and execution.failure is None and execution.state != ExecutionState.DISCARDING \
                     and execution.placed < len(execution.script.parts):
+                # A Sync was read without an error, so a transaction may have been committed here.
                 execution.committed = True
                 if self.queue:
                     return self._lose_out_of_order()
@@ -618,11 +637,12 @@ cdef class Connection:
         return True
 
     cdef int _place_more(self, Execution execution) except -1:
+        """Send the next segment of a script; return 1."""
         self.writer.write_part(execution)
         return self._send_more(execution)
 
     cdef int _roll_back(self, Execution execution) except -1:
-        """Roll back the transaction that a script has left open.
+        """Roll back the transaction that a script has left open; return 1.
 
         The reset of the session would do so too, but may not run on this connection.
         """
@@ -647,7 +667,8 @@ cdef class Connection:
         return 1
 
     cdef int _finish(self, Execution execution) except -1:
-        """Finish an execution and call its callbacks. An error of a callback must not affect other executions."""
+        """Finish an execution, which need not be the head, and call its callbacks. An error of a callback is passed to
+        the event loop, because it must not affect other executions."""
         try:
             execution.finish()
         except Exception as error:
@@ -711,6 +732,7 @@ cdef class Connection:
         return False
 
     cdef tuple _session_parameters(self):
+        """Return the present values (bytes) of the parameters in WATCHED; empty if the server does not report one."""
         cdef const char *value
         cdef list values = []
         for name in WATCHED:
@@ -728,22 +750,24 @@ cdef class Connection:
 
     cpdef admit(self, Statement statement):
         """Let this connection run a guarded statement that an execution has prepared
-        (`Execution.guarded_to_prepare`)."""
+        (`Execution.guarded_to_prepare`). No effect if the connection is closed or runs it already."""
         if self.state != ConnectionState.CLOSED and statement.name not in self.writer.prepared:
             self.writer.prepared.add(statement.name)
+            # Kept, so that the number of admissions is reduced when the connection closes.
             self.admitted.append(statement)
             statement.admissions += 1
 
     cpdef bytes reported(self, bytes name):
-        """Return the value of a parameter that the server reports; empty if the server does not report it."""
+        """Return the value of a parameter that the server reports; empty if the server does not report it, or the
+        connection is closed. name: such as `server_version`, in ASCII."""
         cdef const char *value = NULL
         if self.state != ConnectionState.CLOSED:
             value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(name))
         return b"" if value == NULL else <bytes>value
 
     cdef int _notice(self, const PGresult *result) except -1:
-        """Pass a notice to the listener of the head and to `on_notice`; note a message with which the server ends the
-        connection."""
+        """Pass a notice to the listener of the head and to `on_notice`; record in `end_notice` a message with which the
+        server ends the connection, or of libpq about an unexpected message."""
         cdef str severity = error_field(result, c"V") or "NOTICE"
         if severity == "FATAL":
             # On an idle connection, libpq reports the last message of the server as a notice. No execution may follow.
@@ -763,8 +787,8 @@ cdef class Connection:
         return 0
 
     cdef int _pass_to_listener(self, notice_listener, str severity, const PGresult *result) except -1:
-        """Pass a notice to the listener of the head. After an error of the listener, the notice is logged all the
-        same."""
+        """Pass a notice, whose severity is known already, to the listener of the head. After an error of the listener,
+        which the event loop gets, the notice is logged all the same."""
         cdef str sqlstate = error_field(result, c"C") or ""
         cdef str message = error_field(result, c"M") or ""
         try:
@@ -776,7 +800,8 @@ cdef class Connection:
     # --- streaming -------------------------------------------------------------------------------------------------
 
     cpdef bytes take(self):
-        """Return the rendered part of the body of the head. May only be called while PAUSED."""
+        """Return the rendered part of the body of the head, and empty the buffer. May only be called while PAUSED.
+        Raises MemoryError."""
         return self.buffer.take()
 
     cpdef resume(self):
@@ -784,6 +809,7 @@ cdef class Connection:
         execution needs a new waiter before."""
         if self.state != ConnectionState.PAUSED:
             return
+        # While the connection was paused, `drain` has only recorded the reason.
         if self.close_reason is not None:
             self._enter(ConnectionState.DRAINING)
         else:
@@ -857,7 +883,8 @@ cdef class Connection:
         return True
 
     cpdef drain(self, str reason):
-        """Accept no more executions, and close when the queue is empty."""
+        """Accept no more executions, and close when none is in flight, which may be now. No effect if the connection is
+        closed or drains already."""
         if self.state == ConnectionState.CLOSED or self.state == ConnectionState.DRAINING:
             return
         self.close_reason = reason
@@ -867,7 +894,7 @@ cdef class Connection:
             self._enter(ConnectionState.DRAINING)
 
     cpdef close(self, str reason):
-        """Close now. Executions in flight are finished as lost."""
+        """Close now. Executions in flight are finished as lost. No effect if the connection is closed."""
         if self.state != ConnectionState.CLOSED:
             self._lose(reason)
 
@@ -894,7 +921,8 @@ cdef class Connection:
         return 0
 
     cdef int _lose(self, str reason) except -1:
-        """Close the connection and finish every execution in flight with what is known about it (driver-24)."""
+        """Close the connection and finish every execution in flight with what is known about it (driver-24). No effect
+        if the connection is closed."""
         cdef Execution execution
         cdef list lost = []
         cdef bint behind_fatal = False
@@ -913,15 +941,19 @@ cdef class Connection:
         for statement in self.admitted:
             (<Statement>statement).admissions -= 1
         self.admitted.clear()
+        # In the order in which the server runs them. behind_fatal: the server has ended the session because of an
+        # execution in front, so that it has not run this one.
         for execution in lost:
             unsent = unsent or execution.flush_mark == self.flushes
             if execution.committed:
+                # An earlier transaction of this script is permanent.
                 execution.loss = Loss.IN_DOUBT
                 behind_fatal = self.ended and execution.error is not None and execution.error.severity == "FATAL"
             elif behind_fatal or execution.flush_mark == self.flushes:
                 execution.loss = Loss.NOT_STARTED
             elif execution is lost[0] and execution.error is not None and execution.error.severity == "FATAL":
                 behind_fatal = self.ended
+                # 57P01 to 57P05: the server was shut down or the session terminated, which rolls back its transaction.
                 known = self.ended and execution.error.sqlstate.startswith("57P") and not execution.seen_result
                 execution.loss = Loss.ROLLED_BACK if known else Loss.IN_DOUBT
             else:

@@ -30,11 +30,14 @@ cdef enum Step:
     STEP_RESET   # run one of the statements of `Connection.submit_all`
 
 
+# `message` is a text, and the other fields are None if the server has not sent them; but `severity` and `sqlstate` are
+# then empty. position: number of a character in the statement, from 1, as text.
 cdef class ServerError:
     cdef readonly str severity, sqlstate, message, detail, hint, context, position, source_function
     cdef readonly str constraint, table, column
 
 
+# Fields without a comment are described in `execution.pyx`, here and in the following classes.
 cdef class Statement:
     cdef readonly int id
     cdef readonly bytes sql
@@ -42,14 +45,18 @@ cdef class Statement:
     cdef readonly BodyWriter renderer
     cdef readonly bint repeatable
     cdef readonly int nparams
+    # Name under which connections prepare the statement: `rc`, id and generation.
     cdef bytes name
     # Indexes of the values of an execution that this statement sends; None: all values.
     cdef readonly tuple picks
+    # Number of values that this statement sends.
     cdef readonly int count
     cdef readonly tuple types
+    # `types` as an array of `count` Oid, for `types_of`; None if the server infers all.
     cdef bytes type_memory
     # Indexes of the values that are sent in binary format; None: all values are texts.
     cdef readonly tuple binary
+    # An array of `count` int, 1 for binary and 0 for text, for `formats_of`; None if all values are texts.
     cdef bytes format_memory
     # Runs only on connections that have admitted the statement; `admissions` is their number.
     cdef readonly bint guarded
@@ -108,14 +115,17 @@ cdef class Execution:
     cdef public bint wide_rows
     cdef public bint unlimited
     cdef readonly bint committed
-    # The statement if it is a script, else None; the number of its parts that were sent; the index of the running one.
+    # The statement if it is a script, else None; the number of its parts that were sent; the index of the running one,
+    # from 0.
     cdef Script script
     cdef int placed
     cdef int part
     # The transaction that a script has left open is being rolled back.
     cdef bint rolling_back
+    # Writes the rows of the present statement; None: its rows are dropped.
     cdef BodyWriter renderer
-    # The steps (`Step`) of the present segment, in one of two memories with space for `room`.
+    # The steps (`Step`) of the present segment, one byte each, in one of two memories with space for `room`; `steps`
+    # points into this object or into `many_steps`.
     cdef unsigned char few_steps[64]
     cdef unsigned char *steps
     cdef int room
@@ -132,10 +142,11 @@ cdef class Execution:
     cdef readonly bint seen_result
     # Rows of the present statement that have arrived, rendered or not.
     cdef Py_ssize_t received_rows
-    # The number of rows in the command tag of the present statement.
+    # The number of rows in the command tag of the present statement, if `has_tag` is set.
     cdef Py_ssize_t announced_rows
     cdef bint has_tag
-    # When the execution became the head of its connection, or was last continued; 0: it is not the head.
+    # When the execution became the head of its connection, or was last continued, in seconds of the monotonic clock;
+    # 0: it is not the head.
     cdef double head_since
     # `Connection.flushes` when the segment was written: while both are equal, no byte of the segment has been sent.
     cdef long flush_mark
@@ -151,14 +162,18 @@ cdef class Execution:
     cdef int finish(self) except -1
 
 
-# Returns one field of an error or a notice by its letter in the protocol, or None if it is missing.
+# Returns one field of an error or a notice, or None if it is missing. result: borrowed. code: the letter of the field
+# in the protocol, such as `c"M"`. Bytes that are not UTF-8 become U+FFFD.
 cdef str error_field(const PGresult *result, int code)
 
+# Returns the fields of an error result, which is borrowed.
 cdef ServerError error_of(const PGresult *result)
 
-# Raises ValueError or TypeError for values that libpq would send incorrectly.
+# Returns 0, or raises ValueError or TypeError for values that libpq would send incorrectly.
 cdef int check_values(Statement statement, list values) except -1
 
+# Return the formats and the types of the values that a statement sends, `count` elements each, as libpq takes them:
+# NULL if all are texts, or the server infers all types. The arrays are borrowed from the statement.
 cdef inline const int *formats_of(Statement statement) noexcept:
     if statement.format_memory is None:
         return NULL

@@ -24,8 +24,9 @@ cdef str error_field(const PGresult *result, int code):
 
 
 cdef ServerError error_of(const PGresult *result):
-    """Return the error that a result contains."""
+    """Return the fields of an error result, which is borrowed."""
     cdef ServerError error = ServerError.__new__(ServerError)
+    # The letters of the protocol (Error and Notice Message Fields). S is the severity in the language of the server.
     error.severity = error_field(result, c"V") or error_field(result, c"S") or ""
     error.sqlstate = error_field(result, c"C") or ""
     error.message = error_field(result, c"M")
@@ -49,8 +50,9 @@ cdef double LONG = 1.0
 cdef class Statement:
     """A statement of an endpoint for one choice of present parameters. Each connection prepares it at its first use.
 
-    `id` is unique in the process. A new `generation` has a new name, because executions in flight still use the old one
-    (driver-27). `repeatable`: the routine is STABLE or IMMUTABLE, so that running it twice does no harm.
+    `id` is unique in the process; `sql` is in UTF-8. `renderer` writes the body from the rows; None: rows are dropped.
+    A new `generation` has a new name, because executions in flight still use the old one (driver-27). `repeatable`: the
+    routine is STABLE or IMMUTABLE, so that running it twice does no harm.
 
     `nparams` is the number of values of an execution. `picks` has for `$1`, `$2` … the index of the value (-1: NULL);
     None: all values in order. `types` has the oids of their types (0: the server infers it); None: the server infers
@@ -83,6 +85,7 @@ cdef class Statement:
             self.format_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(int))
             for index in range(self.count):
                 place = index if picks is None else picks[index]
+                # 1 is the binary format, 0 the text format. The format of a NULL (-1) does not matter.
                 (<int *>PyBytes_AS_STRING(self.format_memory))[index] = place in binary
         if picks is not None and any(not -1 <= place < nparams for place in picks):
             raise ValueError(f"statement {id} takes a value that requests do not have")
@@ -122,8 +125,9 @@ cdef class Part:
 cdef class Script(Statement):
     """Several statements with one response, each of which takes its values from those of the execution.
 
-    They run in order until one fails. If they leave a transaction open, it is rolled back. `tail` is appended to the
-    body.
+    They run in order until one fails. If they leave a transaction open, it is rolled back. `tail` (UTF-8) is appended
+    to the body. Raises ValueError if the last part is not `last`, or a part takes another number of values than
+    `nparams`.
     """
 
     def __init__(self, int id, int nparams, tuple parts not None, bytes tail not None, bint repeatable=False,
@@ -150,9 +154,17 @@ cdef class Script(Statement):
 cdef class Execution:
     """One run of a statement. The same object has the result; it is used once.
 
+    values: the value of each parameter in text form (UTF-8), or in binary form for `Statement.binary`; None for NULL.
     ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
     failed_ahead: the error is that of one of these statements, so the call has not run.
     guarded_to_prepare: a guarded statement that is prepared, but not run, between these statements and the call.
+    error: the first error of the server. failure: an exception of the service, for example of rendering. None: there
+    was none.
+    body: the response body; None before the end, without a renderer, and after an error.
+    rows: number of rows written to the body. is_null: the last row was a scalar NULL.
+    began: when the execution was created, unless its creator changes it, in seconds of the monotonic clock.
+    seconds: for how long its connection was busy with it.
+    label: name for log messages. connection, owner: for the code that submits the execution.
     waiter: a future that is resolved when there is something to take: the whole result, or a part of a streamed one.
     on_done: called once with the execution: when it is DONE, successful or not, or when it begins to stream; if it has
     an owner, also when it is given up.
@@ -162,8 +174,9 @@ cdef class Execution:
     `end(committed)` the end of the run and, in a script, of each earlier transaction that has committed. Only for
     executions that have a connection to themselves: on a pipelined connection, a notice could be attributed to the
     previous execution (driver-17).
-    timeout: seconds that the server may take; enforced by other modules.
+    timeout: seconds that the server may take; 0: no limit; enforced by other modules.
     unlimited: the server has no time limit for this execution, so that the service has to cancel it.
+    first_row_only: rows of the call behind the first one are dropped.
     wide_rows: rows are known to be so large that they are better read one by one.
     stream_after: bytes after which the connection pauses and hands out the rendered part; 0: never.
     flush_rows: rows after which it also does so, if `stream_after` is not 0; 0: rows are not counted.
@@ -189,7 +202,8 @@ cdef class Execution:
         self.began = now()
 
     cdef int make_room(self, int room) except -1:
-        """Make room for the steps of the segment that will be written."""
+        """Make room for the steps of the segment that will be written; steps of an earlier one may be lost. room:
+        maximum number of steps."""
         if room > self.room:
             self.many_steps = PyBytes_FromStringAndSize(NULL, room)
             self.steps = <unsigned char *>PyBytes_AS_STRING(self.many_steps)
@@ -231,6 +245,7 @@ cdef class Execution:
         self.head_since = 0
         self.wake()
         try:
+            # First, so that the connection is free for what `on_done` begins.
             if self.on_free is not None:
                 self.on_free(self)
         finally:
@@ -240,7 +255,7 @@ cdef class Execution:
         return 0
 
     cpdef refuse(self, failure):
-        """Finish an execution that no connection has accepted."""
+        """Finish an execution that no connection has accepted. failure: the exception that becomes `failure`."""
         self.failure = failure
         self.finish()
 
@@ -252,8 +267,8 @@ cdef class Execution:
     cpdef give_up(self, failure):
         """Report a failure to the waiting code although the execution is in flight; its rows are read and dropped.
 
-        This has no effect on an execution that is done or has failed, or that streams, because a part of its response
-        has been sent.
+        failure: the exception that becomes `failure`. This has no effect on an execution that is done or has failed, or
+        that streams, because a part of its response has been sent.
         """
         if self.state == ExecutionState.DONE or self.state == ExecutionState.STREAMING or self.failure is not None:
             return
@@ -307,7 +322,8 @@ cdef class Execution:
 
 
 def finished_execution(bytes body not None, Py_ssize_t rows, bint is_null):
-    """Return an execution with this result that did not run, for results from other sources such as the cache."""
+    """Return an execution that is DONE with this result and did not run, for results from other sources such as the
+    cache. Its `statement` is None, and its `began` 0. rows, is_null: as of `Execution`."""
     cdef Execution execution = Execution.__new__(Execution)
     execution.state = ExecutionState.DONE
     execution.loss = Loss.NOT_LOST
@@ -319,12 +335,14 @@ def finished_execution(bytes body not None, Py_ssize_t rows, bint is_null):
 
 cdef int check_values(Statement statement, list values) except -1:
     """Raise ValueError for a wrong number of values or a text with a NUL, which libpq would cut off, and TypeError
-    for a value that is not `bytes`. Values in binary form are not checked."""
+    for a value that is neither `bytes` nor None; return 0 otherwise. values: None is an empty list. Values in binary
+    form are not checked."""
     cdef Py_ssize_t count = 0 if values is None else len(values)
     if count != statement.nparams:
         raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")
     if statement.binary is not None:
         values = [None if place in statement.binary else value for place, value in enumerate(values)]
+    # A bytes object ends with a NUL of its own, so `strlen` gives the whole length if there is no other one.
     for value in values:
         if value is not None and <Py_ssize_t>strlen(PyBytes_AS_STRING(<bytes?>value)) != PyBytes_GET_SIZE(value):
             raise ValueError("a value holds a NUL, where libpq would cut it off")

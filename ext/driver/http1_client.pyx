@@ -23,9 +23,9 @@ CLOSED = 3
 cdef class ReceivedBody:
     """The received part of a response body, and whether it is complete.
 
-    source: the connection, with `resume_reading()`. on_end: called with this object at the end, successful or not.
-    length: value of Content-Length. buffered: bytes that have not been taken. address: URL of the response, after
-    redirects.
+    source: the connection, with `resume_reading()`. on_end: called with this object at the end, successful or not;
+    None: no callback. length: value of Content-Length in bytes, or None. buffered: number of bytes that have not been
+    taken. address: URL of the response, after redirects.
     """
 
     def __cinit__(self, source):
@@ -50,13 +50,14 @@ cdef class ReceivedBody:
         return len(self._chunks) > 0
 
     cpdef add(self, data):
-        """Append data that has arrived, and wake the waiting code."""
+        """Append data (bytes) that has arrived, and wake the waiting code."""
         self._chunks.append(data)
         self.buffered += len(data)
         self._wake()
 
     cpdef end(self, error=None):
-        """Record that no more data will arrive. error: why the body is incomplete; None: it is complete."""
+        """Record that no more data will arrive, wake the waiting code and call `on_end`. Only the first call has an
+        effect. error: exception that says why the body is incomplete; None: it is complete."""
         if self._ended:
             return
         self._ended = True
@@ -66,7 +67,8 @@ cdef class ReceivedBody:
             self.on_end(self)
 
     cpdef take(self):
-        """Return the data that has arrived since the last call; resume reading if it was paused."""
+        """Return the data (bytes) that has arrived since the last call, empty if there is none; resume reading if it
+        was paused."""
         chunks = self._chunks
         self._chunks = []
         self.buffered = 0
@@ -77,6 +79,7 @@ cdef class ReceivedBody:
         return data
 
     cdef int _wake(self) except -1:
+        """Resolve the future of the waiting code, if there is any."""
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
@@ -106,8 +109,11 @@ cdef class BasicHttp1Connection:
         return self._state == NOTHING_SENT
 
     cpdef _begin(self, ReceivedBody answer, receiver, bint without_body):
-        """Expect the response to a request that is being sent. receiver: its `answered` is called when the head has
-        arrived."""
+        """Expect the response to a request that is being sent.
+
+        answer: receives the response. receiver: its `answered(answer)` is called when the head has arrived; None: no
+        such call. without_body: the response has no body whatever its headers say, because the method is HEAD.
+        """
         self.used += 1
         self._state = NOTHING_BACK
         self._parser = None
@@ -117,6 +123,7 @@ cdef class BasicHttp1Connection:
         self._receiver = receiver
 
     def data_received(self, bytes data not None):
+        # Once a response has needed the full parser, all its further data goes to it.
         if self._parser is None:
             if self._state == NOTHING_BACK and not self._without_body and self._take_plain(data):
                 return
@@ -126,7 +133,10 @@ cdef class BasicHttp1Connection:
         self._received(data)
 
     cdef bint _take_plain(self, bytes data) except -1:
-        """Parse a simple response. Return False for any other response, without having changed anything."""
+        """Parse a simple response, whose first bytes are `data`: the whole head, and perhaps bytes of the body.
+
+        Return False for any other response, without having changed anything.
+        """
         cdef ReceivedBody answer = self._answer
         cdef Py_ssize_t length, begin, here
         plain = plain_head(data)
@@ -158,8 +168,8 @@ cdef class BasicHttp1Connection:
         return True
 
     cdef int _take_left(self, bytes data) except -1:
-        """Take further data of a body whose length is known. After data beyond this length, the connection is not
-        used again."""
+        """Take further data of a body of which `_left` bytes are missing. After data beyond its end, which is dropped,
+        the connection is not used again."""
         cdef ReceivedBody answer = self._answer
         if answer is None:
             return 0
@@ -175,7 +185,7 @@ cdef class BasicHttp1Connection:
         return 0
 
     cpdef _hold_back(self, ReceivedBody answer):
-        """Stop reading while too much data has not been taken, so that the server waits."""
+        """Stop reading while more than PAUSE_ABOVE bytes of `answer` have not been taken, so that the server waits."""
         if answer.buffered > PAUSE_ABOVE and self._transport is not None:
             self._transport.pause_reading()
             answer.paused = True
@@ -211,8 +221,8 @@ cdef class PendingHttpResponse(PendingWork):
     """A step that waits for a response of another service.
 
     Subclasses have `_answered_otherwise(answer)`, for a response that is incomplete or leads to a further request, and
-    `_count(status)`, for a response that is sent on. unwatched: contains this object while no other code handles it.
-    finish(context, answer, moment): sends the response.
+    `_count(status)`, for a response that is sent on. unwatched: contains this object as a key while no other code
+    handles it. finish(context, answer, moment): sends the response on. moment: passed to `finish`.
     """
 
     def __init__(self, context, dict unwatched not None, finish):
@@ -221,7 +231,8 @@ cdef class PendingHttpResponse(PendingWork):
         self.finish = finish
 
     cpdef answered(self, ReceivedBody answer):
-        """Handle a response whose head has arrived: send it on if it is complete and final."""
+        """Handle a response whose head has arrived: send it on if it is complete and final, and leave any other one to
+        `_answered_otherwise`."""
         if self._arriving is None and self.context is not None and answer._ended and answer._error is None \
                 and is_final_with_body(answer.status):
             self._finish(answer)
@@ -229,6 +240,7 @@ cdef class PendingHttpResponse(PendingWork):
             self._answered_otherwise(answer)
 
     cpdef _finish(self, ReceivedBody answer):
+        """Send a complete response on, and continue the request; fail it if `finish` raises."""
         self.unwatched.pop(self, None)
         self._count(answer.status)
         try:

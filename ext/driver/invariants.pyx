@@ -10,7 +10,8 @@ from rowcall.ext.driver.execution cimport Execution, ExecutionState, Statement
 
 
 def broken_invariants(Connection connection not None):
-    """Return a sentence for each invariant that does not hold; an empty list if all hold."""
+    """Return a sentence for each invariant of the connection that does not hold, with its number; an empty list if all
+    hold. The functions below append their sentences to `broken`."""
     cdef list broken = []
     _queue(connection, broken)
     _state(connection, broken)
@@ -28,6 +29,7 @@ cdef int _queue(Connection connection, list broken) except -1:
         broken.append(f"connection-1: {connection.in_flight} executions are counted, {count} are in flight")
     if connection.head is None and connection.queue:
         broken.append("connection-1: executions wait behind no head")
+    # The head, which may be None, is one more object than those in the queue.
     if len({id(execution) for execution in connection.queue} | {id(connection.head)}) != len(connection.queue) + 1:
         broken.append("connection-1: an execution is in flight twice")
     for execution in connection.queue:

@@ -12,6 +12,8 @@ from rowcall.ext.driver.request_context cimport RequestContext
 from rowcall.ext.driver.execution cimport Execution, ExecutionState
 from rowcall.ext.rendering.timed_rows cimport TimedPlan
 
+# The numbers of a row: STATUSES counters, three histograms of BUCKETS counters and a sum, and the single numbers. The
+# last bucket has no upper bound.
 cdef enum:
     BUCKETS = 15
     HISTOGRAM = BUCKETS + 1
@@ -20,6 +22,7 @@ cdef enum:
     SINGLES = FIRST_HISTOGRAM + 3 * HISTOGRAM
     TOTAL = SINGLES + 9
 
+# The histograms: seconds of requests, seconds that executions have waited, and seconds that the database has worked.
 cdef enum:
     DURATION
     WAIT
@@ -56,8 +59,8 @@ cdef int GONE = 499
 cdef class Meter:
     """One row of numbers. As the first step of a request, it counts the request until its last step.
 
-    memory: `len(columns)` numbers of eight bytes, aligned. gone: class of the errors which mean that the client has
-    disconnected.
+    memory: writable buffer of `len(columns)` numbers of eight bytes (double), aligned. gone: class of the errors which
+    mean that the client has disconnected; None: no error means that. Raises ValueError if the memory is too small.
     """
 
     def __cinit__(self, memory, gone=None):
@@ -84,7 +87,7 @@ cdef class Meter:
         context.at_end(measured.end)
 
     cdef void observe(self, int histogram, double seconds) noexcept nogil:
-        """Add a duration to a histogram."""
+        """Add a duration to a histogram: DURATION, WAIT or DATABASE."""
         cdef double *place = self.numbers + FIRST_HISTOGRAM + histogram * HISTOGRAM
         cdef int bucket = 0
         while bucket < BUCKETS - 1 and seconds > BOUNDS[bucket]:
@@ -93,7 +96,7 @@ cdef class Meter:
         place[BUCKETS] += seconds
 
     cdef void count(self, int status) noexcept nogil:
-        """Count a response by its status."""
+        """Count a response by its status; 499: the client has disconnected. A status below 100 is not counted."""
         cdef int place = 5 if status == GONE else status // 100 - 1
         if 0 <= place < STATUSES:
             self.numbers[place] += 1
@@ -103,16 +106,17 @@ cdef class Meter:
             self.numbers[<int>OVERLOADED] += 1
 
     cpdef add(self, str column, double amount=1.0):
-        """Add to the number of a column; not for the hot path."""
+        """Add to the number of a column; not for the hot path. Raises KeyError if `columns` does not have it."""
         self.numbers[COLUMN[column]] += amount
 
     cpdef begin(self):
-        """Count the beginning of work without a request context; return the moment, for `done`."""
+        """Count the beginning of work without a request context; return the present time (`now`), for `done`."""
         self.numbers[<int>IN_FLIGHT] += 1
         return now()
 
     cpdef done(self, double began, int status):
-        """Count the end of work that `begin` has counted. status: 0: no response was sent."""
+        """Count the end of work that `begin` has counted at the time `began`. status: that of the response; 0: none was
+        sent, which counts as 499."""
         self.numbers[<int>IN_FLIGHT] -= 1
         self.count(status or GONE)
         self.observe(DURATION, now() - began)
@@ -165,8 +169,8 @@ cdef class MeteredProtocol:
         return stream
 
     cdef int answered(self, int status, Py_ssize_t sent) except -1:
-        """Count the beginning of the response, and the time that its execution has waited. sent: bytes of the body, if
-        known."""
+        """Count the beginning of the response, and the time that its execution has waited; a second call has no effect.
+        sent: bytes of the body; 0: unknown."""
         cdef Execution request
         cdef double moment, ran
         if self.status:
@@ -190,7 +194,7 @@ cdef class MeteredProtocol:
         return 0
 
     def end(self, context, error):
-        """Count the end of a request, whose steps are done or failed.
+        """Count the end of a request, whose steps are done (error: None) or failed.
 
         After a failure the response follows at once, unless the client has disconnected.
         """
@@ -204,6 +208,7 @@ cdef class MeteredProtocol:
             if type(request.plan) is TimedPlan:
                 meter.numbers[<int>RENDERING] += (<TimedPlan>request.plan).seconds
         if not self.status:
+            # `answered` counts the response that follows.
             if error is None or type(error) is not meter.gone:
                 return
             self.status = GONE

@@ -16,9 +16,9 @@ cdef double SHORT_WAIT = 0.000_5
 cdef Connection _select(list connections, int depth, double slow, bint crowded, Statement statement):
     """Return the connection with the fewest executions in flight that can run the statement; None: there is none.
 
-    It must have fewer than `depth` executions in flight. A connection whose head has been running for more than `slow`
-    seconds is skipped, as executions behind the head wait for it. If the pool has only this connection, it is skipped
-    after STALLED seconds, or `slow` if that is longer.
+    It must be ready, and have fewer than `depth` executions in flight. A connection whose head has been running for
+    more than `slow` seconds is skipped, as executions behind the head wait for it. If the pool has only this
+    connection, it is skipped after STALLED seconds, or `slow` if that is longer.
 
     crowded: processes wait for a processor. Then the first connection with only a short wait is returned instead: each
     further server process that is woken costs more processor time, on both sides, than a brief statement does.
@@ -37,14 +37,20 @@ cdef Connection _select(list connections, int depth, double slow, bint crowded, 
             continue
         best = connection
         least = connection.in_flight
+        # No other connection can be better.
         if least == 0 or (crowded and least * statement.usual_seconds < SHORT_WAIT):
             break
     return best
 
 
 def try_submit(list connections not None, int depth, double slow, bint crowded, Execution execution not None):
-    """Submit an execution to a connection of the pool. Return False if no connection can take it. depth: maximum number
-    of executions in flight on a connection. slow: in seconds; as crowded, for `_select`.
+    """Submit an execution to the connection of a pool with the fewest executions in flight. Return False if no
+    connection can take it.
+
+    connections: all connections of the pool. depth: maximum number of executions in flight on a connection. slow:
+    seconds; a connection whose head has been running for longer is skipped. crowded: processes wait for a processor, so
+    that a connection with a short wait is preferred to an idle one. Raises what `Connection.submit` raises, and
+    TypeError for an item that is no `Connection`.
     """
     cdef Connection best = _select(connections, depth, slow, crowded, execution.statement)
     if best is None:

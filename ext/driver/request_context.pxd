@@ -1,4 +1,9 @@
-"""The context of one request, and the runner that carries it through the steps of its endpoint."""
+"""The context of one request, and the runner that carries it through the steps of its endpoint.
+
+A step is a function of the context. It returns None to continue, or what it waits for: an `Execution`, a `BodyArrival`,
+a `PendingWork` or an awaitable. Everything runs with the GIL on the thread of the event loop. Fields without a comment
+are described in `request_context.pyx`.
+"""
 
 from rowcall.ext.driver.execution cimport Execution
 
@@ -20,8 +25,10 @@ cdef class RequestContext:
     cdef public list endings
     cdef public double deadline
     cdef public object task
+    # The present steps, and the index of the next one.
     cdef tuple steps
     cdef Py_ssize_t next_step
+    # `steps`, `next_step` and `outer` of the steps around these; None: there are none.
     cdef tuple outer
 
     cpdef follow(self, tuple steps)
@@ -31,12 +38,15 @@ cdef class RequestContext:
 
 
 cdef class BodyArrival:
+    # When the step began to wait, in seconds of the monotonic clock.
     cdef readonly double began
     cdef readonly Py_ssize_t received
     cdef readonly Py_ssize_t unseen
     cdef public bint late
     cdef object future
+    # None once the body has arrived or will never arrive.
     cdef RequestContext context
+    # None until the step has returned this object.
     cdef StepRunner runner
     cdef set reading
     cdef set scopes
@@ -48,7 +58,9 @@ cdef class BodyArrival:
 
 
 cdef class PendingWork:
+    # None once the request has continued.
     cdef readonly RequestContext context
+    # None until the step has returned this object.
     cdef StepRunner runner
 
     cpdef cancel(self)
@@ -64,6 +76,7 @@ cdef class StepRunner:
     cdef readonly set active
     cdef object wait
     cdef object on_failure
+    # The bound method `_resume`, so that it is not created for every execution.
     cdef object resume_method
 
     cpdef start(self, RequestContext context, tuple steps)

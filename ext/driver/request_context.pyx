@@ -14,11 +14,12 @@ cdef object NO_VALUES = {}
 cdef class RequestContext:
     """Data that the steps of one request share, and the position in these steps. It lives as long as the request.
 
-    values: texts of the parameter segments of the path, by name.
-    body: read once, by the first step that needs it (`service.request.body`).
-    mask: bits of the present parameters.
-    arguments: the text of each present parameter, or None. has_null: one of them is None.
-    execution: the run of the routine, in flight or finished.
+    scope, protocol: the RSGI objects of the request and its response.
+    values: decoded texts of the parameter segments of the path, by name.
+    body: bytes; None until the first step that needs it has read it (`service.request.body`).
+    mask: bits of the present parameters, by index in the routine.
+    arguments: the text (UTF-8) of each present parameter, or None for NULL. has_null: one of them is None.
+    execution: the run of the routine, in flight or finished; None before.
     comment_headers: the header lines of the comment, once the caller is authorised.
     user: the caller (`core.auth.claims.User`); None for an anonymous caller, and if no step has authenticated.
     lease: the lease under which the result is computed; None if no other request can wait for it.
@@ -39,7 +40,7 @@ cdef class RequestContext:
         self.steps = ()
 
     cpdef follow(self, tuple steps):
-        """Continue with these steps instead of all remaining ones."""
+        """Continue with these steps instead of all remaining ones, also of those around entered steps."""
         self.steps = steps
         self.next_step = 0
         self.outer = None
@@ -57,7 +58,8 @@ cdef class RequestContext:
         self.steps, self.next_step, self.outer = self.outer
 
     cpdef at_end(self, ending):
-        """Register `ending(context, error)`, which is called when the last step is done or a step has failed."""
+        """Register `ending(context, error)`, which is called when the last step is done, with None as the error, or a
+        step has failed."""
         if self.endings is None:
             self.endings = []
         self.endings.append(ending)
@@ -94,13 +96,14 @@ cdef class BodyArrival:
         return self.context is None
 
     cdef int _begin(self, StepRunner runner) except -1:
+        """Let `runner` continue the request when the body has arrived. Called when a step has returned this object."""
         self.runner = runner
         self.context.task = self
         self.future.add_done_callback(self._arrived)
         return 0
 
     def _arrived(self, future):
-        """Continue the request with the body, or fail it."""
+        """Continue the request with the body, or fail it with the error from `refusal`. future: the done one."""
         cdef RequestContext context = self.context
         self.context = None
         # The future refers to this object by the callback. Both would stay in memory, because the garbage collector
@@ -135,13 +138,14 @@ cdef class PendingWork:
         return self.context is None
 
     cdef int _begin(self, StepRunner runner) except -1:
+        """Let `runner` continue the request when the work is done. Called when a step has returned this object."""
         self.runner = runner
         self.context.task = self
         return 0
 
     cdef RequestContext _end(self):
-        """Return the context, which continues now. Raises RuntimeError for a second call, or before the step has
-        returned."""
+        """Return the context, which continues now and no longer waits for this work. Raises RuntimeError for a second
+        call, or before the step has returned."""
         cdef RequestContext context = self.context
         if context is None or self.runner is None:
             raise RuntimeError("this ends once, and not before its step has given it back")
@@ -186,7 +190,8 @@ cdef class StepRunner:
         self.advance(context)
 
     cpdef advance(self, RequestContext context):
-        """Run steps until a step has to wait, or no step is left."""
+        """Run steps until a step has to wait, or no step is left; then the endings are called. If a step raises, the
+        request ends as by `fail`."""
         try:
             if self._run(context):
                 return
@@ -198,7 +203,7 @@ cdef class StepRunner:
             self._end(context, None)
 
     cpdef fail(self, RequestContext context, error):
-        """End the request with an error."""
+        """End the request with an error: call its endings and `on_failure`."""
         self.active.discard(context)
         if context.endings is None:
             self.on_failure(context, error)
@@ -209,9 +214,10 @@ cdef class StepRunner:
             self.on_failure(context, error)
 
     cdef int _end(self, RequestContext context, error) except -1:
-        """Call all endings. After an error of an ending, the others are still called; then the first error is
-        raised."""
+        """Call all endings with `error`, or None. After an error of an ending, the others are still called; then the
+        first error is raised."""
         endings = context.endings
+        # Each ending is called once, even if one of them ends the request again.
         context.endings = None
         broken = None
         for ending in endings:
@@ -233,6 +239,7 @@ cdef class StepRunner:
                     return 0
                 context.leave()
                 continue
+            # Advanced before the call, because the step may replace the remaining steps.
             step = context.steps[context.next_step]
             context.next_step += 1
             waiting = step(context)
@@ -241,6 +248,7 @@ cdef class StepRunner:
                     return 0
             elif type(waiting) is Execution:
                 execution = <Execution>waiting
+                # A result that is there already, such as that of a refused execution, needs no callback.
                 if execution.state != ExecutionState.DONE and execution.state != ExecutionState.STREAMING:
                     execution.owner = context
                     execution.on_done = self.resume_method

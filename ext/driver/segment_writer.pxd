@@ -1,4 +1,8 @@
-"""The segments of one connection, as written into the buffer of libpq."""
+"""The segments of one connection, as written into the buffer of libpq.
+
+Methods that return int return 0, except `sync`; those without a comment are described in `segment_writer.pyx`. All are
+called with the GIL.
+"""
 
 from rowcall.ext.base.libpq cimport PGconn
 from rowcall.ext.driver.execution cimport Execution, Statement, Step
@@ -10,7 +14,9 @@ cdef enum:
 
 
 cdef class SegmentWriter:
+    # Borrowed from the connection, which sets it to NULL when it closes.
     cdef PGconn *conn
+    # Statements are prepared; otherwise they are parsed for every execution.
     cdef bint named
     # Names of the statements that are prepared on the connection when all written segments have been run.
     cdef set prepared

@@ -22,6 +22,7 @@ from rowcall.ext.driver.execution cimport (
 
 
 cdef enum:
+    # Number of values for which the arrays of a message are on the stack.
     FEW_PARAMETERS = 64
     # Upper limit for the bytes of the messages around a statement's text, values and name.
     MESSAGE_BYTES = 96
@@ -34,7 +35,8 @@ cdef class SegmentWriter:
         self.prepared = set()
 
     cdef int connect(self, PGconn *conn, bint named) noexcept:
-        """Set the connection. named: statements are prepared; otherwise a statement is parsed for every execution."""
+        """Set the connection, which is borrowed and in pipeline mode. named: statements are prepared; otherwise a
+        statement is parsed for every execution."""
         self.conn = conn
         self.named = named
         return 0
@@ -65,14 +67,15 @@ cdef class SegmentWriter:
         return 0
 
     cdef int write_part(self, Execution execution) except -1:
-        """Write the next segment of a script, without its Sync: the statements up to and including the next `last`
-        one."""
+        """Write the next segment of the script of an execution, without its Sync: the statements from `placed` up to
+        and including the next `last` one. Their values have been checked by `write`."""
         cdef tuple parts = execution.script.parts
         cdef Part part
         cdef int placed = execution.placed
         cdef int room = 0
         _start_segment(execution)
         execution.steps_ahead = 0
+        # Each statement may have a Parse, so it has up to two steps.
         while True:
             part = <Part>parts[placed]
             placed += 1
@@ -98,7 +101,7 @@ cdef class SegmentWriter:
         return 0
 
     cdef int write_all(self, Execution execution, list statements) except -1:
-        """Write statements without parameters as one segment."""
+        """Write statements without parameters as one segment of `execution`, without its Sync."""
         _start_segment(execution)
         for statement in statements:
             self.command(execution, statement, [], STEP_RESET)
@@ -107,7 +110,8 @@ cdef class SegmentWriter:
     cdef int command(self, Execution execution, Statement statement, list values, Step step) except -1:
         """Write one statement with its values, and before it its Parse if this connection has not prepared it yet.
 
-        step: kind of the statement. Raises ValueError if the segment has no room for it.
+        values: those of the execution, of which `statement.picks` selects, each bytes or None for NULL; libpq copies
+        them. step: kind of the statement. Raises ValueError if the segment has no room for it, and MemoryError.
         """
         cdef const char *few[FEW_PARAMETERS]
         cdef const char **texts = few
@@ -119,6 +123,7 @@ cdef class SegmentWriter:
         if execution.step_count + 2 > execution.room:
             raise ValueError("too many statements for one segment")
         if n > FEW_PARAMETERS:
+            # One allocation for both arrays.
             texts = <const char **>malloc(n * (sizeof(char *) + sizeof(int)))
             if texts == NULL:
                 raise MemoryError()
@@ -161,7 +166,8 @@ cdef class SegmentWriter:
         return 0
 
     cdef int _parse(self, Execution execution, Statement statement) except -1:
-        """Write the Parse of a statement, which counts as prepared from now on."""
+        """Write the Parse of a statement, which counts as prepared from now on. The caller has made room for its
+        step."""
         cdef int count = 0 if statement.type_memory is None else statement.count
         self.unsent_bytes += MESSAGE_BYTES + PyBytes_GET_SIZE(statement.sql) + 4 * count
         if not pq.sendPrepare(
@@ -178,15 +184,16 @@ cdef class SegmentWriter:
         return 0
 
     cdef int drop_parse(self, Execution execution) except -1:
-        """Record that the Parse of the present step has failed, so that its statement is not prepared."""
+        """Record that the Parse of the present step of `execution` has failed, so that its statement is not
+        prepared."""
         if execution.parses is not None and execution.parse < len(execution.parses):
             self.prepared.discard((<Statement>execution.parses[execution.parse]).name)
             execution.parse += 1
         return 0
 
     cdef bint relied_on(self, Execution execution, Step step) except -1:
-        """Return whether the statement of the present step counts as prepared, so that its Parse has not failed. For
-        a statement in front of the call, any of these counts."""
+        """Return whether the statement of the present step of `execution` counts as prepared, so that its Parse has not
+        failed. step: kind of this step. In a script, for a statement in front of the call, any of these counts."""
         if execution.script is None:
             return execution.statement.name in self.prepared
         if step == STEP_AHEAD:

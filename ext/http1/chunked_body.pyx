@@ -10,8 +10,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 cdef enum:
     CR = 13
     LF = 10
+    # Maximum number of bytes of the line of a size, and of all trailer lines.
     MAX_LINE = 4096
     MAX_TRAILERS = 16384
+    # Hexadecimal digits whose number fits into 63 bits.
     MAX_SIZE_DIGITS = 15
 
 cdef enum State:
@@ -37,7 +39,7 @@ cdef class ChunkedBody:
     """
 
     cdef Py_ssize_t decode(self, bytes data, Py_ssize_t at, list pieces) except -1:
-        """Decode from the offset `at` and append the content to `pieces`.
+        """Decode `data` from the offset `at` and append the content to `pieces`, as bytes.
 
         Returns the offset of the first byte that was not read: after the body, at the error, or at the end of `data`.
         """
@@ -60,7 +62,8 @@ cdef class ChunkedBody:
         return at
 
     cdef bint _step(self, unsigned char byte) noexcept:
-        """Read one byte that is not content. Returns False if the byte is invalid at this place."""
+        """Read one byte that is not content, and change the state. Returns False if the byte is invalid at this
+        place."""
         cdef int digit
         if self.state == SIZE or self.state == SIZE_DIGITS:
             digit = _hexadecimal(byte)
@@ -76,7 +79,7 @@ cdef class ChunkedBody:
                 return True
             # White space in front of an extension is refused: senders must not generate it (RFC 9112, 7.1.1).
             self.state = EXTENSION
-            return byte == 59
+            return byte == 59  # a semicolon
         if self.state == EXTENSION:
             self.line_bytes += 1
             if byte == CR:
@@ -84,6 +87,7 @@ cdef class ChunkedBody:
                 return True
             return self.line_bytes <= MAX_LINE and _is_text(byte)
         if self.state == SIZE_LF:
+            # A chunk of size 0 is the last one.
             self.line_bytes = 0
             self.state = DATA if self.remaining else TRAILER
             return byte == LF
@@ -103,7 +107,7 @@ cdef class ChunkedBody:
             self.state = TRAILER_NAME
             return _is_token(byte)
         if self.state == TRAILER_NAME:
-            if byte == 58:
+            if byte == 58:  # a colon
                 self.state = TRAILER_VALUE
                 return True
             return _is_token(byte)
@@ -115,16 +119,19 @@ cdef class ChunkedBody:
         if self.state == TRAILER_LF:
             self.state = TRAILER
             return byte == LF
+        # END_LF: the LF of the empty line behind the trailers.
         self.state = DONE
         self.complete = byte == LF
         return self.complete
 
 
 cdef inline bint _is_text(unsigned char byte) noexcept:
+    """Return whether a byte may be part of an extension or of the value of a trailer: no control character but tab."""
     return byte == 9 or (byte >= 32 and byte != 127)
 
 
 cdef inline bint _is_token(unsigned char byte) noexcept:
+    """Return whether a byte may be part of a header name (RFC 9110, 5.6.2)."""
     return (48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122
             or byte in (33, 35, 36, 37, 38, 39, 42, 43, 45, 46)
             or 94 <= byte <= 96 or byte == 124 or byte == 126)

@@ -1,4 +1,8 @@
-"""Connections of the HTTP/1.1 server (docs/internals/http-engine.md has their states and invariants)."""
+"""Connections of the HTTP/1.1 server (docs/internals/http-engine.md has their states and invariants).
+
+Everything runs with the GIL on the thread of the event loop. Methods that return int without another description return
+0. Times are in seconds of the monotonic clock (`now()`); offsets and sizes are in bytes.
+"""
 
 from rowcall.ext.http1.chunked_body cimport ChunkedBody
 from rowcall.ext.http1.request_head cimport RequestHead
@@ -13,6 +17,7 @@ cdef enum Phase:
     DETACHED        # the transport is closed, or another protocol has taken it over
 
 
+# Fields are described in `connection.pyx`.
 cdef class Http1Server:
     cdef object handle, problem_body, send_file, take_http2, closed_error, loop, on_closed
     cdef Py_ssize_t head_limit, line_limit, body_buffer
@@ -27,13 +32,14 @@ cdef class Connection:
     cdef readonly object transport
     cdef str client, local      # addresses of the peer and of the listener, as `Scope` has them
     cdef bytes pending          # received bytes, parsed up to `position`; None if all are parsed
-    cdef Py_ssize_t position
+    cdef Py_ssize_t position    # offset in `pending`
     cdef list output            # bytes that `_flush` sends
-    cdef RequestProtocol request
+    cdef RequestProtocol request  # the present request; None if there is none
     cdef Phase phase
     cdef bint fresh             # no request has been parsed: the HTTP/2 preface is possible
     cdef bint advancing         # `_advance` is running, and sends the output when it ends
-    cdef bint reading_paused, writing_paused
+    cdef bint reading_paused    # the transport does not read
+    cdef bint writing_paused    # the buffer of the transport is full
     cdef bint eof               # the client has closed its sending half
     cdef bint waiting_for_admission
     cdef double last_sent       # time when the client last took or was sent something, as `now()` has it
@@ -83,7 +89,7 @@ cdef class RequestProtocol:
     cdef bint probed                # `check_hang_up` has sent its interim response
     cdef object reader              # future of the read that waits for a piece or for the whole body; None without one
     cdef list watchers              # futures of `client_disconnect`, or None
-    cdef StreamWriter stream
+    cdef StreamWriter stream        # writer of a response in parts that has been prepared; None without one
 
     cdef Py_ssize_t take(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1
     cdef bint is_ahead(self) noexcept

@@ -42,9 +42,9 @@ cdef enum:
     GATHERED = 65536        # bytes up to which a body is copied behind its head, so that both are one piece
     PREFACE_SIZE = 24
 
-# For how long input is dropped after the last response of a connection.
+# For how many seconds input is dropped after the last response of a connection.
 cdef double LINGER_SECONDS = 2.0
-# Time between the interim response of `check_hang_up` and the check whether the client has sent a reset.
+# Seconds between the interim response of `check_hang_up` and the check whether the client has sent a reset.
 cdef double HANG_UP_CHECK_SECONDS = 0.02
 
 cdef bytes PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -58,15 +58,16 @@ cdef list PROBLEM = [("content-type", "application/problem+json")]
 cdef class Http1Server:
     """What the connections of one listener have in common.
 
-    handle(scope, protocol): handles a request; raises nothing. problem_body(status, detail): returns the body of the
-    response to a request that cannot be parsed. send_file(protocol, status, headers, path, start, end): responds with a
+    loop: the event loop. handle(scope, protocol): handles a request; raises nothing. problem_body(status, detail):
+    returns the body (bytes) of the response to a request that cannot be parsed. send_file(protocol, status, headers,
+    path, start, end): responds with the bytes from `start` to before `end` of a file; end: None for the end of the
     file. take_http2(transport, data): takes over a connection that begins with the HTTP/2 preface (RFC 9113, 3.4);
     None: the preface is refused. closed_error: exception class raised by a read of a body whose connection has ended.
     on_closed(connection): called when a connection has ended. head_limit: maximum of bytes of request line and header
     section; line_limit: maximum of bytes of the request line, 0 without a separate limit. body_buffer: bytes of an
-    unread body at which reading from the client pauses, at least READ_AHEAD. keep_alive: False closes each connection
-    after its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time
-    for which a client may leave sent bytes unread.
+    unread body at which reading from the client pauses; less than READ_AHEAD counts as READ_AHEAD. keep_alive: False
+    closes each connection after its first response. idle_seconds: time limit for a head, counted from the last byte
+    sent. unread_seconds: time for which a client may leave sent bytes unread.
     """
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
@@ -109,7 +110,7 @@ cdef class Http1Server:
 
 
 cdef class Connection:
-    """One connection: the protocol of its transport."""
+    """One connection: the protocol of its transport. `server` counts it in `connections` until it has ended."""
 
     def __init__(self, Http1Server server not None):
         self.server = server
@@ -144,6 +145,7 @@ cdef class Connection:
     def data_received(self, bytes data not None):
         if self.phase >= LINGERING:
             return
+        # Offsets of a head refer to its own bytes object, so a new object for all pending bytes does not affect it.
         if self.pending is None:
             self.pending = data
             self.position = 0
@@ -211,7 +213,7 @@ cdef class Connection:
         return 0
 
     cdef bint _step(self) except -1:
-        """Do what the phase demands with the received bytes. Returns False if nothing more can be done now."""
+        """Do what the phase demands with the received bytes. Returns whether the next phase may do more now."""
         if self.phase == READING_HEAD:
             return self.pending is not None and not self.writing_paused and self._take_head()
         if self.phase == RUNNING:
@@ -239,6 +241,7 @@ cdef class Connection:
         cdef Scope scope
         cdef RequestProtocol request
         cdef Py_ssize_t end
+        # False also while only the start of the preface has arrived.
         if self.fresh and self._begins_http2():
             return False
         head = RequestHead.__new__(RequestHead)
@@ -295,7 +298,8 @@ cdef class Connection:
     cdef bint _exceeds_limits(self, RequestHead head, Py_ssize_t end) except -1:
         """Refuse a head that exceeds a size limit, even an incomplete one. Returns whether the head was refused.
 
-        end: offset behind the head; 0 if the head is incomplete.
+        end: offset behind the head; 0 if the head is incomplete. Of a complete head, only the size of the whole is
+        checked here; the application checks the request line.
         """
         cdef Py_ssize_t size = (end if end else PyBytes_GET_SIZE(self.pending)) - self.position
         cdef Py_ssize_t line_limit = self.server.line_limit
@@ -323,14 +327,15 @@ cdef class Connection:
         return 0
 
     cdef int _refuse(self, int status, str detail) except -1:
-        """Respond to an invalid head, and end the connection, because the start of the next request is unknown."""
+        """Respond to an invalid head, and end the connection, because the start of the next request is unknown. detail:
+        a sentence for the body of the response."""
         body = self.server.problem_body(status, detail)
         self.output.append(response_message(status, PROBLEM, WITH_LENGTH, len(body), CLOSE, body))
         self._linger()
         return 0
 
     cdef int respond(self, bytes message, bytes body) except -1:
-        """Queue the bytes of the present response. body: bytes that follow `message`, or None."""
+        """Queue the bytes of the present response, which `_flush` sends. body: bytes that follow `message`, or None."""
         self.output.append(message)
         if body is not None:
             self.output.append(body)
@@ -345,6 +350,7 @@ cdef class Connection:
         cdef RequestProtocol request = self.request
         if self.pending is not None and self.position >= PyBytes_GET_SIZE(self.pending):
             self.pending = None
+        # If the client has closed its sending half, requests that it has sent before are still answered.
         if close or (self.eof and self.pending is None):
             self.request = None
             if self.pending is None and request.body_complete:
@@ -390,7 +396,7 @@ cdef class Connection:
     # Reading ahead
 
     cdef int _control_reading(self) except -1:
-        """Pause reading while enough input is buffered, resume it otherwise."""
+        """Pause reading while enough input is buffered or the connection waits for admission, resume it otherwise."""
         cdef bint pause = self.waiting_for_admission
         if self.phase == RUNNING:
             pause = (self.pending is not None and self.request.body_complete
@@ -437,6 +443,7 @@ cdef class Connection:
         return 0
 
     cdef int end_if_idle(self) except -1:
+        """Close the connection if it has no request and no received bytes."""
         if self.phase == READING_HEAD and self.pending is None and self.transport is not None:
             self.close()
         return 0
@@ -444,7 +451,7 @@ cdef class Connection:
     cdef int check(self, double moment) except -1:
         """Close the connection if a time limit has passed; look for a client that has left during a request.
 
-        moment: the present time, as `now()` has it.
+        moment: the present time, as `now()` has it. Called by `Http1Server.check`.
         """
         cdef Py_ssize_t unsent
         if self.transport is None or self.phase == DETACHED:
@@ -459,6 +466,7 @@ cdef class Connection:
             return 0
         if self.waiting_for_admission:
             return 0
+        # A client that takes sent bytes counts as active, even if it takes few of them.
         unsent = self.transport.get_write_buffer_size()
         if unsent:
             if unsent != self.unsent:
@@ -466,6 +474,7 @@ cdef class Connection:
             self.unsent = unsent
             if moment - self.last_sent > self.server.unread_seconds:
                 self.abort()
+        # The transport has handed everything to the system, whose buffer may still be full.
         elif moment - self.last_sent > self.server.idle_seconds:
             if not self._is_unread() or moment - self.last_sent > self.server.unread_seconds:
                 self.close()
@@ -504,7 +513,10 @@ cdef class RequestProtocol:
     # The body of the request
 
     cdef Py_ssize_t take(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1:
-        """Read the bytes of the body in `data[at:end]`. Returns the offset of the first byte that was not read."""
+        """Read the bytes of the body in `data[at:end]`. Returns the offset of the first byte that was not read.
+
+        end: the size of `data`.
+        """
         cdef Py_ssize_t size, count = len(self.pieces)
         if self.chunks is None:
             size = end - at if end - at < self.remaining else <Py_ssize_t>self.remaining
@@ -539,7 +551,7 @@ cdef class RequestProtocol:
 
     cdef int _resolve(self, reader) except -1:
         """Complete the future of a read with the whole body, the next piece, an empty piece for a broken body, the
-        end of the body or `closed_error`."""
+        end of the body (StopAsyncIteration) or `closed_error`. reader: the future, which is not done."""
         if self.whole:
             if not self.body_complete:
                 reader.set_exception(self.server.closed_error("the body is incomplete"))
@@ -564,7 +576,8 @@ cdef class RequestProtocol:
         return 0
 
     cdef object _read(self):
-        """Return a future of the next piece, or of the whole body if `whole` is set."""
+        """Return a future of the next piece, or of the whole body if `whole` is set; both are bytes. What it raises:
+        see `_resolve`."""
         reader = self.server.loop.create_future()
         if self.pieces and not self.whole or self.body_complete or self.body_broken or self.input_ended:
             self._resolve(reader)
@@ -577,6 +590,7 @@ cdef class RequestProtocol:
         """Send the response 100 to a client that sends its body only after it (RFC 9110, 10.1.1)."""
         if self.head.expects_continue and not self.continued and not self.begun and self.connection is not None:
             self.continued = True
+            # A client that has sent a part of its body does not wait.
             if not self.waiting_bytes:
                 self.connection.output.append(CONTINUE)
                 self.connection.send_now()
@@ -602,7 +616,7 @@ cdef class RequestProtocol:
         return self._read()
 
     cdef int end_of_input(self) except -1:
-        """Note that the client has closed its sending half, and wake the tasks that wait for more input."""
+        """Record that the client has closed its sending half, and wake the tasks that wait for more input."""
         self.input_ended = not self.body_complete
         self._wake_reader()
         if self.watchers:
@@ -612,9 +626,10 @@ cdef class RequestProtocol:
     # The client
 
     def client_disconnect(self):
-        """Return a future that is done when the client leaves before the response is complete.
+        """Return a future that is done, with None, when the client leaves before the response is complete.
 
-        Called after that, or when the connection has ended during a response, it returns a future that is never done.
+        If the connection has ended before a response has begun, the future is done at once. If the response is
+        complete, or the connection has ended during it, the future is never done.
         """
         future = self.server.loop.create_future()
         if self.connection is None:
@@ -641,6 +656,8 @@ cdef class RequestProtocol:
             self._notify_watchers()
             # uvloop reads nothing behind the end of the input, and so does not report that the connection has ended.
             connection.abort()
+        # `client` is empty over a Unix socket, where a full close is visible to `hung_up`. Within a response, or to
+        # HTTP/1.0, no interim response can be sent: the half-close counts as the end.
         elif connection.client and (self.begun or self.head.minor_version == 0):
             self._notify_watchers()
         elif connection.client and not self.probed:
@@ -651,9 +668,11 @@ cdef class RequestProtocol:
         return 0
 
     def _check_again(self):
+        """Check once more, after the time within which a reset would have arrived."""
         self.check_hang_up()
 
     cdef int _notify_watchers(self) except -1:
+        """Resolve the futures of `client_disconnect`."""
         watchers = self.watchers
         self.watchers = None
         if watchers:
@@ -663,7 +682,7 @@ cdef class RequestProtocol:
         return 0
 
     cdef int disconnected(self) except -1:
-        """Note that the connection has ended, and wake all waiting tasks."""
+        """Record that the connection has ended, and wake all waiting tasks."""
         self.connection = None
         self.input_ended = not self.body_complete
         self._wake_reader()
@@ -687,6 +706,7 @@ cdef class RequestProtocol:
         return 0
 
     cdef bint _may_answer(self) noexcept:
+        """Return whether no response has begun and the client has not left."""
         return self.connection is not None and not self.begun
 
     cdef bint _has_no_body(self, int status) noexcept:
@@ -697,20 +717,23 @@ cdef class RequestProtocol:
         return self.head.method_length == 4 and memcmp(self.head.text + self.head.method, b"HEAD", 4) == 0
 
     cdef bint _closes(self, headers) except -1:
-        """Return whether the connection ends with this response."""
+        """Return whether the connection ends with a response of these headers. The connection must not have ended."""
         if not self.head.keep_alive or not self.server.keep_alive or self.server.closing:
             return True
         if self.connection.eof and not self.connection.has_more():
             return True
+        # The unread rest of a body has to be read before the next request: not if it is long or its length is unknown.
         if not self.body_complete:
             if self.body_broken or self.chunks is not None or self.remaining > DISCARD_MOST:
                 return True
+            # The client may or may not send the body now, so the start of the next request is unknown.
             if self.head.expects_continue and not self.continued:
                 return True
         return says_close(headers)
 
     cdef int _respond(self, int status, headers, bytes body) except -1:
-        """Send a complete response. body: None for a response of `response_empty`."""
+        """Send a complete response, which has been checked, and separate this request from its connection. body: None
+        for a response of `response_empty`."""
         cdef bint close = self._closes(headers)
         cdef bint bodiless = self._has_no_body(status)
         cdef Py_ssize_t size = 0 if body is None else PyBytes_GET_SIZE(body)
@@ -719,6 +742,7 @@ cdef class RequestProtocol:
         cdef Persistence persistence = CLOSE if close else IMPLIED if self.head.minor_version else KEEP_ALIVE
         cdef bint gathered = size <= GATHERED
         cdef Connection connection = self.connection
+        # Before `complete`, which may handle the next request of the connection.
         self.begun = True
         self.connection = None
         self.watchers = None
@@ -780,6 +804,7 @@ cdef class RequestProtocol:
         return self.stream
 
     cdef int _begin_stream(self, int status, headers) except -1:
+        """Send the head of a response that has been checked, and open its writer, `stream`."""
         cdef StreamWriter stream = self.stream
         cdef Connection connection = self.connection
         cdef Framing framing
@@ -818,7 +843,7 @@ cdef class StreamWriter:
             and not self.connection.transport.is_closing()
 
     def send_bytes(self, data):
-        """Send one part. Returns False if the client has left or the response is not open.
+        """Send one part. data: bytes of any length. Returns False if the client has left or the response is not open.
 
         Raises ValueError if the body becomes longer than its Content-Length.
         """
@@ -843,7 +868,7 @@ cdef class StreamWriter:
         return self.open and self.connection.writing_paused
 
     def room(self):
-        """Return a future that is done when the transport takes more, or the connection has ended."""
+        """Return a future that is done, with None, when the transport takes more, or the connection has ended."""
         if not self.full():
             future = self.request.server.loop.create_future()
             future.set_result(None)
@@ -882,7 +907,8 @@ cdef class StreamWriter:
             connection.abort()
 
     cdef int _detach(self) except -1:
-        """Separate the writer and its request from the connection, which may go on with the next request."""
+        """Separate the writer and its request from the connection, which may go on with the next request. From then on,
+        nothing can be sent."""
         self.connection = None
         self.request.connection = None
         self.request.watchers = None
@@ -891,6 +917,6 @@ cdef class StreamWriter:
 
 
 cdef str _address(tuple address):
-    """Return `host:port` for an address of a socket, with an address of IPv6 in brackets."""
+    """Return `host:port` for an address of a socket (host, port, …), with an address of IPv6 in brackets."""
     host = address[0]
     return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"

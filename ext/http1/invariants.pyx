@@ -11,7 +11,8 @@ from rowcall.ext.http1.request_head cimport RequestHead
 
 
 def broken_invariants(Connection connection not None):
-    """Return a sentence for each invariant that does not hold; an empty list if all hold."""
+    """Return a sentence for each invariant of the connection that does not hold, with its number; an empty list if all
+    hold. The functions below append their sentences to `broken`."""
     cdef list broken = []
     _request(connection, broken)
     _input(connection, broken)
@@ -48,6 +49,7 @@ cdef int _input(Connection connection, list broken) except -1:
         broken.append("engine-4: the position is behind the received bytes")
         return 0
     if waits and not connection.writing_paused:
+        # `parse` returns 0 for an incomplete head only.
         head = RequestHead.__new__(RequestHead)
         if connection.eof or (not _may_be_preface(connection) and head.parse(connection.pending, connection.position)):
             broken.append("engine-4: a request has been received, but is not handled")

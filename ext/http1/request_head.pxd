@@ -1,6 +1,7 @@
 """The head of an HTTP/1.1 request as offsets into the bytes that were received."""
 
 cdef enum:
+    # Maximum number of header lines.
     MAX_FIELDS = 100
 
 
@@ -30,10 +31,11 @@ cdef struct Field:
     Py_ssize_t value_length
 
 
+# The fields are valid after `parse` has returned an offset. Offsets and lengths are in bytes.
 cdef class RequestHead:
     # The received bytes, to which all offsets refer. The head need not be at their start, and bytes may follow it.
     cdef bytes data
-    # The address of `data`.
+    # The address of `data`, which owns the bytes.
     cdef const unsigned char *text
     cdef Py_ssize_t method, method_length
     cdef Py_ssize_t target, target_length
@@ -41,6 +43,7 @@ cdef class RequestHead:
     cdef Py_ssize_t authority, authority_length
     cdef Py_ssize_t path, path_length
     cdef Py_ssize_t query, query_length
+    # 0 for HTTP/1.0; 1 for HTTP/1.1 and higher minor versions.
     cdef int minor_version
     cdef Py_ssize_t field_count
     cdef Field fields[MAX_FIELDS]
@@ -53,8 +56,10 @@ cdef class RequestHead:
     cdef bint expects_continue
 
     cdef Py_ssize_t parse(self, bytes data, Py_ssize_t start)
+    # Returns the index of the next field with a name of `length` bytes (lower case) behind the index `after`, or -1.
+    # after: -1 for the first field.
     cdef Py_ssize_t find(self, const unsigned char *name, Py_ssize_t length, Py_ssize_t after) noexcept
-    # Returns the value of the field at `index`, which must be ASCII (`is_text`).
+    # Returns the value of the field at `index` (from 0), which must be ASCII (`is_text`).
     cdef str value(self, Py_ssize_t index)
     cdef bint is_text(self, Py_ssize_t index) noexcept
     cdef Py_ssize_t _parse(self, Py_ssize_t start, Py_ssize_t end) noexcept

@@ -15,6 +15,7 @@ cdef enum:
     SP = 32
     TAB = 9
     COLON = 58
+    # Digits of the longest Content-Length that fits into 63 bits for certain.
     MAX_DIGITS = 18
 
 ERRORS = {
@@ -41,6 +42,7 @@ cdef enum:
     IS_TARGET = 4
     IS_HOST = 8
 
+# For each byte the sets of characters, as bits, to which it belongs.
 cdef unsigned char[256] KINDS
 cdef str _ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -58,7 +60,7 @@ cdef class RequestHead:
     """The parsed head of one request. Python code reads it through the classes of `ext.http1.scope`."""
 
     cdef Py_ssize_t parse(self, bytes data, Py_ssize_t start):
-        """Parse the head that begins at `start`.
+        """Parse the head that begins at the offset `start` of `data`, which is kept.
 
         Returns the offset behind its empty line, 0 if the head is incomplete, or the negative of a `HeadError`.
         """
@@ -68,6 +70,7 @@ cdef class RequestHead:
         return self._parse(start, end)
 
     cdef Py_ssize_t _parse(self, Py_ssize_t start, Py_ssize_t end) noexcept:
+        """Do what `parse` does, with the bytes of `text` from `start` to before `end`."""
         cdef const unsigned char *text = self.text
         cdef Py_ssize_t at = start
         cdef Py_ssize_t error
@@ -121,6 +124,7 @@ cdef class RequestHead:
         if self.target_length == 0 or text[at] != SP:
             return -INVALID_TARGET
         at += 1
+        # `HTTP/1.1` and CRLF, compared byte by byte below.
         if end - at < 10:
             return self._invalid_start_of_version(at, end)
         if not (text[at] == 72 and text[at + 1] == 84 and text[at + 2] == 84 and text[at + 3] == 80
@@ -138,7 +142,8 @@ cdef class RequestHead:
         return at + 10 if self._split_target() else -INVALID_TARGET
 
     cdef Py_ssize_t _invalid_start_of_version(self, Py_ssize_t at, Py_ssize_t end) noexcept:
-        """Return 0 if the last bytes can be the start of a version, the negative of a `HeadError` otherwise.
+        """Return 0 if the last bytes, from `at` to before `end`, can be the start of a version, the negative of a
+        `HeadError` otherwise.
 
         So a client that sends an invalid line and waits gets its response at once.
         """
@@ -163,12 +168,14 @@ cdef class RequestHead:
         cdef Py_ssize_t end = at + self.target_length
         self.authority = at
         self.authority_length = 0
+        # asterisk-form: `*`, for OPTIONS only.
         if text[at] == 42:
             self.path = at
             self.path_length = self.target_length
             self.query = end
             self.query_length = 0
             return self.target_length == 1 and self.method_length == 7 and _is(text + self.method, b"OPTIONS", 7)
+        # absolute-form, if the target does not begin with a slash: the authority ends at a slash or question mark.
         if text[at] != 47:
             if self.target_length > 7 and _is_lowered(text + at, b"http://", 7):
                 at += 7
@@ -191,7 +198,8 @@ cdef class RequestHead:
         return True
 
     cdef Py_ssize_t _parse_field(self, Py_ssize_t at, Py_ssize_t end) noexcept:
-        """Parse the header line at `at`. Returns what `parse` returns, with the offset behind this line."""
+        """Parse the header line at `at` as the field `field_count`, which is counted if it is valid. Returns what
+        `parse` returns, with the offset behind this line."""
         cdef const unsigned char *text = self.text
         cdef Field *field
         if self.field_count == MAX_FIELDS:
@@ -270,7 +278,8 @@ cdef class RequestHead:
         return 0
 
     cdef Py_ssize_t find(self, const unsigned char *name, Py_ssize_t length, Py_ssize_t after) noexcept:
-        """Return the index of the next field called `name` (lower case) behind the index `after`, or -1."""
+        """Return the index of the next field called `name`, `length` bytes in lower case, behind the index `after`, or
+        -1 if there is none. after: -1 for the first field."""
         cdef Py_ssize_t index
         for index in range(after + 1, self.field_count):
             if self.fields[index].name_length == length and _is_lowered(
@@ -279,8 +288,8 @@ cdef class RequestHead:
         return -1
 
     cdef bint is_text(self, Py_ssize_t index) noexcept:
-        """Return whether the value of a field is ASCII. Other values are not read: their encoding is unknown
-        (RFC 9110, 5.5)."""
+        """Return whether the value of the field at `index` is ASCII. Other values are not read: their encoding is
+        unknown (RFC 9110, 5.5)."""
         cdef const unsigned char *value = self.text + self.fields[index].value
         cdef Py_ssize_t place
         for place in range(self.fields[index].value_length):
@@ -294,6 +303,7 @@ cdef class RequestHead:
 
 
 cdef inline bint _is(const unsigned char *text, const unsigned char *expected, Py_ssize_t length) noexcept nogil:
+    """Return whether the first `length` bytes of both texts are equal."""
     cdef Py_ssize_t place
     for place in range(length):
         if text[place] != expected[place]:
@@ -302,7 +312,7 @@ cdef inline bint _is(const unsigned char *text, const unsigned char *expected, P
 
 
 cdef inline bint _is_lowered(const unsigned char *text, const unsigned char *lowered, Py_ssize_t length) noexcept nogil:
-    """Return whether `text`, in any case, equals `lowered`."""
+    """Return whether the first `length` bytes of `text`, in any case, equal `lowered`, which is in lower case."""
     cdef Py_ssize_t place
     cdef unsigned char byte
     for place in range(length):
@@ -315,7 +325,7 @@ cdef inline bint _is_lowered(const unsigned char *text, const unsigned char *low
 
 
 cdef bint _is_utf8(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """Return whether the text is UTF-8 (RFC 3629), without overlong forms and surrogates."""
+    """Return whether `length` bytes are UTF-8 (RFC 3629), without overlong forms and surrogates."""
     cdef Py_ssize_t place = 0, more
     cdef unsigned char first, second
     while place < length:
@@ -323,6 +333,7 @@ cdef bint _is_utf8(const unsigned char *text, Py_ssize_t length) noexcept nogil:
         place += 1
         if first < 0x80:
             continue
+        # Number of continuation bytes; 0: no sequence begins with this byte.
         more = 1 if 0xC2 <= first <= 0xDF else 2 if 0xE0 <= first <= 0xEF else 3 if 0xF0 <= first <= 0xF4 else 0
         if more == 0 or length - place < more:
             return False
@@ -343,8 +354,8 @@ cdef inline bint _is_hexadecimal(unsigned char byte) noexcept nogil:
 
 
 cdef bint _is_host(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """Return whether the text has the form `uri-host [":" port]` of an http URI, with a host that is not empty
-    (RFC 9110, 4.2.1)."""
+    """Return whether `length` bytes have the form `uri-host [":" port]` of an http URI, with a host that is not empty
+    and a port that may be (RFC 9110, 4.2.1)."""
     cdef Py_ssize_t place = 0
     if length == 0 or text[0] == COLON:
         return False
@@ -356,6 +367,7 @@ cdef bint _is_host(const unsigned char *text, Py_ssize_t length) noexcept nogil:
                                   or not _is_hexadecimal(text[place + 2])):
             return False
     place = 0
+    # An IP literal in brackets, which is not examined further, or a name or address without brackets.
     if text[0] == 91:
         while place < length and text[place] != 93:
             place += 1
@@ -380,7 +392,8 @@ cdef bint _is_host(const unsigned char *text, Py_ssize_t length) noexcept nogil:
 
 
 cdef long long _number(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """Return the value of a decimal number of at most 18 significant digits; -1 for any other text."""
+    """Return the value of a decimal number of at most 18 digits behind leading zeros; -1 for any other text. length:
+    number of bytes."""
     cdef long long number = 0
     cdef Py_ssize_t place, digits = 0
     if length == 0:
@@ -397,10 +410,14 @@ cdef long long _number(const unsigned char *text, Py_ssize_t length) noexcept no
 
 
 cdef Py_ssize_t _transfer_encoding_error(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """Return 0 for `chunked` alone, the only supported coding (RFC 9112, 6.1 and 7), and a `HeadError` otherwise."""
+    """Return 0 for `chunked` alone, the only supported coding (RFC 9112, 6.1 and 7), and a `HeadError` otherwise.
+
+    text: value of a Transfer-Encoding, of `length` bytes.
+    """
     cdef Py_ssize_t last
     if length == 7 and _is_lowered(text, b"chunked", 7):
         return 0
+    # The last coding of the list; 44 is a comma.
     last = length
     while last > 0 and text[last - 1] != 44:
         last -= 1
@@ -414,7 +431,7 @@ cdef Py_ssize_t _transfer_encoding_error(const unsigned char *text, Py_ssize_t l
 cdef bint _has_token(const unsigned char *text, Py_ssize_t length, const unsigned char *token,
                      Py_ssize_t token_length) noexcept nogil:
     """Return whether a comma-separated list (RFC 9110, 5.6.1) contains, in any case, `token`, which is in lower case.
-    """
+    length, token_length: in bytes."""
     cdef Py_ssize_t at = 0, start, end
     while at < length:
         while at < length and (text[at] == SP or text[at] == TAB or text[at] == 44):

@@ -14,10 +14,12 @@ cdef enum Persistence:
     CLOSE
     KEEP_ALIVE
 
-# Returns the head of a response, followed by `body` if that is not None. length: bytes of the body, used WITH_LENGTH.
+# Returns the head of a response, followed by `body` if that is not None. status: 100 to 599. headers: (name, value)
+# pairs of str that `field_problem` has accepted; names are sent in lower case, values as UTF-8. length: bytes of the
+# body, used WITH_LENGTH only.
 cdef bytes response_message(int status, headers, Framing framing, long long length, Persistence persistence, bytes body)
 
-# Returns whether the application's headers contain `Connection: close`.
+# Returns whether the application's headers, as of `response_message`, contain `Connection: close`.
 cdef bint says_close(headers) except -1
-# Returns the Content-Length of the application's headers; -1 without that header.
+# Returns the Content-Length of the application's headers, as of `response_message`; -1 without that header.
 cdef long long stated_length(headers) except -2

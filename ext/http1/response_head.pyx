@@ -16,9 +16,12 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 cdef enum:
+    # Bytes of the line that `_date_line` returns.
     DATE_SIZE = 37
+    # Room for the other lines that the server adds.
     SMALL_FIELDS = 200
 
+# By status: the first line with its end (bytes).
 cdef list STATUS_LINES = [None] * 600
 for _status in range(100, 600):
     try:
@@ -29,6 +32,7 @@ for _status in range(100, 600):
 
 cdef const char **DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
 cdef const char **MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+# The line of the second DATE_OF, in seconds since 1970.
 cdef char[64] DATE_LINE
 cdef time_t DATE_OF = 0
 
@@ -41,7 +45,8 @@ cdef enum FieldKind:
 
 
 cdef const char *_date_line() noexcept:
-    """Return the line `date: …` with its line end, as text that is valid until the next call."""
+    """Return the line `date: …` of the present second with its line end: DATE_SIZE bytes, borrowed, valid until the
+    next call."""
     global DATE_OF
     cdef time_t now = time(NULL)
     cdef tm parts
@@ -65,6 +70,7 @@ cdef bytes response_message(
     cdef FieldKind kind
     cdef char *start
     cdef char *out
+    # The first loop adds up an upper limit for the size, the second one writes.
     for pair in headers:
         PyUnicode_AsUTF8AndSize((<tuple>pair)[0], &name_size)
         PyUnicode_AsUTF8AndSize((<tuple>pair)[1], &value_size)
@@ -107,6 +113,7 @@ cdef bytes response_message(
 
 
 cdef bint _asks_to_keep(pair) except -1:
+    """Return whether a (name, value) pair is `Connection: keep-alive`, in any case."""
     return (<str>(<tuple>pair)[0]).lower() == "connection" and (<str>(<tuple>pair)[1]).lower() == "keep-alive"
 
 
@@ -132,6 +139,7 @@ cdef long long stated_length(headers) except -2:
 
 
 cdef FieldKind _kind(const char *name, Py_ssize_t size) noexcept:
+    """Return how a header is treated. name: `size` bytes in any case, a token."""
     if size == 14 and _is(name, "content-length", 14):
         return LENGTH
     if size == 4 and _is(name, "date", 4):
@@ -145,7 +153,8 @@ cdef FieldKind _kind(const char *name, Py_ssize_t size) noexcept:
 
 
 cdef inline bint _is(const char *text, const char *lowered, Py_ssize_t size) noexcept:
-    """Return whether `text`, in any case, equals `lowered`, which consists of lower-case letters and hyphens."""
+    """Return whether the `size` bytes of `text`, which are a token, equal `lowered` in any case. lowered: lower-case
+    letters and hyphens."""
     cdef Py_ssize_t place
     for place in range(size):
         if (text[place] | 32) != lowered[place]:
@@ -154,11 +163,13 @@ cdef inline bint _is(const char *text, const char *lowered, Py_ssize_t size) noe
 
 
 cdef inline char *_put(char *out, const char *text, Py_ssize_t size) noexcept:
+    """Copy `size` bytes to `out`, which must have room for them. Return the position behind them."""
     memcpy(out, text, size)
     return out + size
 
 
 cdef inline char *_put_lowered(char *out, const char *text, Py_ssize_t size) noexcept:
+    """Do what `_put` does, with ASCII letters in lower case."""
     cdef Py_ssize_t place
     for place in range(size):
         out[place] = text[place] | 32 if 65 <= text[place] <= 90 else text[place]

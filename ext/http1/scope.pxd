@@ -6,8 +6,9 @@ from rowcall.ext.http1.request_head cimport RequestHead
 cdef class Headers:
     cdef RequestHead head
 
-    # Returns the first ASCII value of the header `name` (lower case); None if there is none.
+    # Returns the first ASCII value (str) of the header `name` (lower case); None if there is none.
     cdef object first(self, str name)
+    # Returns the name, in lower case, of the header at `index`, from 0.
     cdef str _name(self, Py_ssize_t index)
 
 

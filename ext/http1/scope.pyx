@@ -33,7 +33,7 @@ cdef class Headers:
                 return self.head.value(index)
 
     def get(self, str name not None, default=None):
-        """Return the first value of a header, or `default` if the header is missing."""
+        """Return the first ASCII value of a header, or `default` if there is none."""
         value = self.first(name)
         return default if value is None else value
 
@@ -74,7 +74,7 @@ cdef class Headers:
         ]
 
     def as_json(self):
-        """Return the headers as a JSON object of names in lower case and values.
+        """Return the headers as a JSON object of names in lower case and values, in ASCII bytes.
 
         None if they need more care: a name is repeated or `Cookie`, or a value is not ASCII. granian's headers lack
         this.
@@ -131,7 +131,7 @@ cdef class Headers:
         return result[:place + 1]
 
     def keys(self):
-        """Return the names, each once."""
+        """Return the names of the headers with ASCII values, each once, in the order in which they were sent."""
         return list(dict.fromkeys(name for name, _ in self.items()))
 
     def values(self):
@@ -155,6 +155,7 @@ cdef class Headers:
         return len(self.keys())
 
     cdef str _name(self, Py_ssize_t index):
+        # A name is a token, so it is ASCII.
         name = PyUnicode_DecodeASCII(
             <const char *>self.head.text + self.head.fields[index].name, self.head.fields[index].name_length, NULL)
         return name.lower()
@@ -221,8 +222,8 @@ cdef inline unsigned char _lowered(unsigned char byte) noexcept:
 
 
 cdef bint _equal_names(RequestHead head, Py_ssize_t first, Py_ssize_t second) noexcept:
-    """Return whether two header names of the same length are equal in any case. first, second: indexes of the fields.
-    """
+    """Return whether two header names of the same length are equal in any case. first, second: indexes of the fields,
+    from 0."""
     cdef const unsigned char *one = head.text + head.fields[first].name
     cdef const unsigned char *other = head.text + head.fields[second].name
     cdef Py_ssize_t place
@@ -233,12 +234,14 @@ cdef bint _equal_names(RequestHead head, Py_ssize_t first, Py_ssize_t second) no
 
 
 cdef str _decoded(const unsigned char *text, Py_ssize_t length):
-    """Return the percent-decoded path; `/` for an empty one. A percent sign without two digits stays as it is."""
+    """Return the percent-decoded path; `/` for an empty one. A percent sign without two digits stays as it is, and
+    bytes that are not UTF-8 become U+FFFD. text: `length` bytes."""
     cdef Py_ssize_t place = 0, out = 0
     cdef int high, low
     cdef bytearray decoded
     if length == 0:
         return "/"
+    # Most paths have no percent sign, and need no copy.
     while place < length and text[place] != 37:
         place += 1
     if place == length:

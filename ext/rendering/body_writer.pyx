@@ -21,6 +21,7 @@ cdef class RowPlan:
         cdef int index
         self._allocations = []
         self.count = pq.nfields(result)
+        # A bytes object of zeros serves as the memory of the array; it is freed with the plan.
         self.described = <Described *>self.keep(bytes(self.count * sizeof(Described)))
         for index in range(self.count):
             self.described[index].type = pq.ftype(result, index)
@@ -42,6 +43,7 @@ cdef class RowPlan:
 cdef class BodyWriter:
     cdef RowPlan plan_for(self, const PGresult *result):
         if self._plan is None or not self._plan.fits(result):
+            # Only a new description is checked: an equal one has passed before.
             self._check(result)
             self._plan = self.new_plan(result)
         return self._plan
@@ -49,7 +51,8 @@ cdef class BodyWriter:
     def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
         """Let later results with other columns raise `ColumnsChangedError`, because the endpoint was built for these.
 
-        types: OIDs, 0 for any. names: column names, or None for any. one_row: the driver refuses more than one row.
+        types: OID of each column, 0 for any. names: name of each column as bytes (UTF-8); None: any names. one_row: the
+        driver refuses more than one row.
         """
         self._types = types
         self._names = names
@@ -96,9 +99,11 @@ cdef class BodyWriter:
         return self.end(plan, out, rows)
 
     def render_result(self, pgresult_ptr: int) -> bytes:
-        """Return the whole body for a finished result. pgresult_ptr: address of its PGresult (as in psycopg).
+        """Return the whole body for a finished result. pgresult_ptr: address of its PGresult (as in psycopg), which
+        stays that of the caller.
 
-        For a routine that returns no set, only the first row is written, and a scalar NULL gives no bytes.
+        Raises ColumnsChangedError or another ValueError if the columns do not fit, and MemoryError. For a routine that
+        returns no set, only the first row is written, and a scalar NULL gives no bytes.
         """
         cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
         cdef RowPlan plan = self.plan_for(result)

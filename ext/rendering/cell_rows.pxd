@@ -13,6 +13,7 @@ cdef class CellPlan(RowPlan):
     # The start `["name",23,false,` of the cells of each column, and its length in bytes.
     cdef const char **heads
     cdef Py_ssize_t *lengths
+    # Owns the codecs.
     cdef Codecs _codecs
 
 

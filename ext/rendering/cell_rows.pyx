@@ -65,6 +65,8 @@ cdef class CellRows(BodyWriter):
 
 
 cdef int write_cells(CellPlan plan, Buffer out, Scratch scratch, const PGresult *result, int row) except -1:
+    """Write row number `row` of a result as an array of cells; return 0. The caller checks `out.failed`. Raises
+    MemoryError."""
     cdef const char *text
     cdef Py_ssize_t size
     cdef Buffer json
@@ -82,6 +84,7 @@ cdef int write_cells(CellPlan plan, Buffer out, Scratch scratch, const PGresult 
         size = pq.getlength(result, row, index)
         out.append_string(text, size)
         out.append_char(c',')
+        # The JSON of the value becomes a JSON string, so it is written to a buffer of its own first.
         json = Buffer()
         render(plan.codecs[index], plan.codecs[index].kind, json, scratch, text, text + size, 0)
         value = json.take()

@@ -41,7 +41,8 @@ cdef class Codecs:
             self.define_array(oid, element_oid, DELIMITERS.get(oid, ","))
 
     def define_scalar(self, oid: int, kind_name: str) -> None:
-        """Define a scalar type by the name of its rule. Raises KeyError for an unknown name."""
+        """Define a scalar type by the name of its rule: `text`, `money`, `number`, `floating`, `boolean`, `json`,
+        `datetime` or `record`. Raises KeyError for an unknown name."""
         self._define(oid, ("scalar", _KINDS[kind_name]))
 
     def define_array(self, oid: int, element_oid: int, delimiter: str = ",") -> None:
@@ -95,6 +96,7 @@ cdef class Codecs:
         blankable.fields = <Field *>self._allocate(sizeof(Field) * codec.field_count)
         blankable.field_count = codec.field_count
         for position in range(codec.field_count):
+            # The key is shared: it belongs to this registry too.
             blankable.fields[position] = codec.fields[position]
             blankable.fields[position].codec = self._as_column(codec.fields[position].codec)
         return blankable

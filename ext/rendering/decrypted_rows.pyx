@@ -31,6 +31,8 @@ cdef class DecryptingWriter(BodyWriter):
         return self._inner.begin(plan, out)
 
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        """Decrypt the values of a row within `result`, and let `inner` write it. Raises what a decrypting function and
+        `inner` raise."""
         cdef int column
         cdef int count = min(<int>len(self._openers), pq.nfields(result))
         for column in range(count):
@@ -44,6 +46,7 @@ cdef class DecryptingWriter(BodyWriter):
             pq.getvalue(result, row, column), pq.getlength(result, row, column))
         cdef bytes opened = opener(sealed)
         if opened is sealed:
+            # Not encrypted, so the result has the right value already.
             return 0
         # libpq copies the value into memory of the result.
         if not pq.setvalue(result, row, column, PyBytes_AS_STRING(opened), <int>PyBytes_GET_SIZE(opened)):

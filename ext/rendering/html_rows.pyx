@@ -46,7 +46,7 @@ cdef class HtmlTable(BodyWriter):
 
 
 def escape(text: bytes) -> bytes:
-    """Return the text with `&`, `<`, `>` and `"` escaped as HTML entities."""
+    """Return the text, in UTF-8, with `&`, `<`, `>` and `"` escaped as HTML entities. Raises MemoryError."""
     cdef Buffer buffer = Buffer()
     cdef bytes source = text
     append_escaped(buffer, <const char *>source, len(source))
@@ -54,12 +54,15 @@ def escape(text: bytes) -> bytes:
 
 
 cdef int append(Buffer out, bytes text) except -1:
+    """Append `text` unchanged; return 0. Raises MemoryError."""
     if out.append(<const char *>text, len(text)) < 0:
         raise MemoryError("no memory for the response body")
     return 0
 
 
 cdef void write_row(RowPlan plan, Buffer out, const PGresult *result, int row) noexcept nogil:
+    """Write row number `row` of a result as a row of the table. A NULL is an empty cell. The caller checks
+    `out.failed`."""
     cdef const char *text
     cdef int index
     out.append(b"<tr>", 4)
@@ -78,6 +81,7 @@ cdef void write_row(RowPlan plan, Buffer out, const PGresult *result, int row) n
 
 
 cdef int append_escaped(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
+    """Append `size` bytes of UTF-8 with HTML entities. Returns 0, or -1 if memory cannot be allocated."""
     cdef const char *end = text + size
     cdef Py_ssize_t piece
     while text < end:

@@ -7,12 +7,13 @@ from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 cdef class PagePlan(RowPlan):
     """The plan of one result, and what has been seen of its page so far. Used for this result only."""
 
+    # The plan of the writer of the rows.
     cdef RowPlan inner
     # Number of rows written so far.
     cdef Py_ssize_t written
     # There are rows beyond the page.
     cdef bint more
-    # Position of the first written row; None without a row.
+    # Position of the first written row, in UTF-8; None without a row.
     cdef bytes first
     # Position of the last written row; empty without a row.
     cdef Buffer last
@@ -21,6 +22,7 @@ cdef class PagePlan(RowPlan):
 
 
 cdef class PageWriter(BodyWriter):
+    # Writes the rows.
     cdef BodyWriter _inner
     # Maximum number of rows of a page.
     cdef Py_ssize_t _limit

@@ -43,7 +43,10 @@ cdef class PageWriter(BodyWriter):
         return self._inner.begin(None if page is None else page.inner, out)
 
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        """Write a row, and record its position, unless the position is NULL or the row is beyond the page. Returns 0.
+        index is not used, because it counts rows that are not written, too."""
         cdef PagePlan page = <PagePlan?>plan
+        # Of the position; that of the number of all rows follows.
         cdef int column = pq.nfields(result) - 1 - self._counted
         cdef const char *position
         cdef int size
@@ -71,6 +74,7 @@ cdef class PageWriter(BodyWriter):
         cdef bytes about
         if page is None:
             self._inner.end(None, out, 0)
+            # As below, for a page without rows.
             about = b"\x01\x010\x01\x01\x01"
         else:
             self._inner.end(page.inner, out, page.written)

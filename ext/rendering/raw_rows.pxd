@@ -14,7 +14,7 @@ cdef class RawPlan(RowPlan):
     cdef bint harmless
     # Rows are CSV (RFC 4180): NULL has no quotes, so it differs from an empty text.
     cdef bint csv
-    # The header row and what follows it; empty without a header row.
+    # The header row and what follows it, and its length in bytes; empty without a header row.
     cdef const char *header
     cdef Py_ssize_t header_length
 
@@ -29,7 +29,7 @@ cdef class RawRenderer(BodyWriter):
     cdef bytes _separator
     cdef bytes _new_line
 
-    # Returns the row of the column names, with its line end.
+    # Returns the row of the column names, each in quotes, with its line end.
     cdef bytes _header(self, RawPlan plan)
 
 

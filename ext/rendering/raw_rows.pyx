@@ -80,6 +80,7 @@ cdef class RawRenderer(BodyWriter):
         return 0
 
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        # In CSV, every line has an end, also the last one (RFC 4180); elsewhere a line end is between two rows.
         if index > 0 and not self._csv:
             out.append(PyBytes_AS_STRING(self._new_line), PyBytes_GET_SIZE(self._new_line))
         write_values(
@@ -116,7 +117,11 @@ cdef class BytesRenderer(BodyWriter):
 cdef void write_values(
     RawPlan plan, Buffer out, const PGresult *result, int row, const char *separator, Py_ssize_t separator_length,
 ) noexcept nogil:
-    """Write the values of a row; NULL is an empty text (rendering-36). The caller checks for a failed append."""
+    """Write the values of row number `row` of a result; NULL is an empty text (rendering-36). The caller checks for a
+    failed append.
+
+    separator: `separator_length` bytes between two values.
+    """
     cdef int index
     for index in range(plan.count):
         if index > 0:
@@ -128,7 +133,7 @@ cdef void write_values(
 
 
 cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size, bint harmless) noexcept nogil:
-    """Write a text in quotes, with each quote inside doubled.
+    """Write the `size` bytes of a text in quotes, with each quote inside doubled.
 
     harmless: write an apostrophe before a text that a spreadsheet would take for a formula.
     """
@@ -142,6 +147,7 @@ cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size, bint harml
         if quote == NULL:
             out.append(text, end - text)
             break
+        # Up to and including the quote, which is then written again.
         out.append(text, quote + 1 - text)
         out.append_char(c'"')
         text = quote + 1

@@ -17,9 +17,10 @@ cdef enum Shape:
     ROW_VALUE
     ROW_OBJECT
 
+# How one column is written. Its texts belong to the plan, its codec to the registry; lengths are in bytes.
 cdef struct Column:
     const Codec *codec
-    # `{"first":` or `,"other":`, padded; NULL in a row without names.
+    # `{"first":` or `,"other":`, padded; NULL in a row without names, and if the column is spread over the row.
     const char *key
     Py_ssize_t key_length
     # What is written if a composite that is spread over the row is NULL: `,"width":null,"height":null`; the address
@@ -34,8 +35,9 @@ cdef class JsonPlan(RowPlan):
     cdef Shape shape
     # Between two rows: a comma, or a line feed for JSON lines.
     cdef char separator
-    # Number of first columns that are written: all but the hidden columns, or only one.
+    # The first `shown` columns are written: all but the hidden columns, or only one.
     cdef int shown
+    # One for each column of the result; only those that are written are set.
     cdef Column *columns
     # Owns the codecs to which the columns point.
     cdef Codecs _codecs
@@ -55,11 +57,15 @@ cdef class Renderer(BodyWriter):
     cdef bint _lines
     cdef Scratch _scratch
 
+    # Returns the codec of a column of this type (OID), which is borrowed from the registry.
     cdef const Codec *_codec(self, Oid type) except NULL
-    # Returns the shape of a result. count: number of columns; first: codec of the first one, NULL without columns.
+    # Returns the shape of a result, SCALAR_TEXT also for bytea. count: number of columns; first: codec of the first
+    # one, NULL without columns.
     cdef Shape _shape(self, int count, const Codec *first) noexcept
-    # Returns the keys of the columns; empty if rows are written without keys. names: column names of the result.
-    # Raises ColumnsChangedError if the result has a wrong number of columns.
+    # Returns the keys of the columns, as `rows.pyi` describes them; empty if rows are written without keys. names:
+    # names (bytes) of the columns of the result that are not hidden. Raises ColumnsChangedError if their number is
+    # wrong.
     cdef list _keys_for(self, list names)
-    # Lets column `index`, a composite, be written as members of the row, under `keys`.
+    # Lets column `index` (from 0), a composite, be written as members of the row. keys: those of its fields (bytes,
+    # UTF-8, not escaped). Raises ValueError if the column has another type.
     cdef int _spread(self, JsonPlan plan, int index, tuple keys) except -1

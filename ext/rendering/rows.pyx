@@ -62,6 +62,8 @@ cdef class Renderer(BodyWriter):
         return 0
 
     cdef RowPlan new_plan(self, const PGresult *result):
+        """Return the plan of a result (borrowed). Raises ColumnsChangedError for a wrong number of columns, and
+        ValueError if a column that is spread over the row is no composite with the expected fields."""
         cdef JsonPlan plan = JsonPlan()
         cdef Column *column
         cdef bytes fragment
@@ -82,12 +84,14 @@ cdef class Renderer(BodyWriter):
                 column.key = plan.keep(fragment + bytes(PADDING))
                 column.key_length = len(fragment)
         plan.shape = self._shape(plan.count, plan.columns[0].codec if plan.count else NULL)
+        # The result of a scalar has one column: `_keys_for` has refused any other number, as no scalar is `first_only`.
         if plan.shape == SCALAR_TEXT and plan.described[0].type == BYTEA_OID:
             plan.shape = SCALAR_BYTES
         return plan
 
     cdef int _spread(self, JsonPlan plan, int index, tuple keys) except -1:
         cdef Column *column = &plan.columns[index]
+        # The first member of the row begins with the brace, every other one with a comma.
         cdef bytes blank = b"".join([b',"' + escape(key) + b'":null' for key in keys])
         column.codec = self._codecs.resolve_spread(plan.described[index].type, keys)
         column.blank = plan.keep(b"{" + blank[1:] if index == 0 else blank)
@@ -117,7 +121,7 @@ cdef class Renderer(BodyWriter):
 cdef int write_row(
     JsonPlan plan, Buffer out, Scratch scratch, const PGresult *result, int row, Py_ssize_t index,
 ) noexcept nogil:
-    """Write one row in the shape of its plan.
+    """Write row number `row` of a result, from 0, in the shape of its plan. index: number of rows written before.
 
     Returns -1 if memory cannot be allocated, 1 for a scalar NULL (nothing is written), else 0.
     """
@@ -135,8 +139,10 @@ cdef int write_row(
 cdef void write_object(
     JsonPlan plan, Buffer out, Scratch scratch, const PGresult *result, int row,
 ) noexcept nogil:
+    """Write row number `row` of a result as an object. The caller checks `out.failed`."""
     cdef const Column *column
     cdef int index
+    # The key of the first column begins with the brace.
     if plan.shown == 0:
         out.append_char(c'{')
     for index in range(plan.shown):
@@ -152,10 +158,14 @@ cdef void write_object(
 cdef void write_spread(
     const Column *column, Buffer out, Scratch scratch, const PGresult *result, int row, int index,
 ) noexcept nogil:
-    """Write the fields of a composite as members of the row. A value that cannot be parsed is written like NULL."""
+    """Write the fields of a composite as members of the row. A value that cannot be parsed is written like NULL.
+
+    column: that of the composite. row, index: numbers of the row and the column in `result`, from 0.
+    """
     cdef Py_ssize_t start = out.length
     if not pq.getisnull(result, row, index):
         write_value(column, out, scratch, result, row, index)
+        # An object was written, not a string: its braces make room for those of the row, or a comma.
         if not out.failed and out.data[start] == c'{':
             out.data[start] = c'{' if index == 0 else c','
             out.length -= 1
@@ -167,6 +177,8 @@ cdef void write_spread(
 cdef inline void write_value(
     const Column *column, Buffer out, Scratch scratch, const PGresult *result, int row, int index,
 ) noexcept nogil:
+    """Write the value in a row and column of a result, both numbered from 0, as JSON. The caller checks
+    `out.failed`."""
     cdef const char *text
     if pq.getisnull(result, row, index):
         out.append(b"null", 4)
@@ -178,6 +190,7 @@ cdef inline void write_value(
 cdef int write_scalar(
     JsonPlan plan, Buffer out, Scratch scratch, const PGresult *result, int row,
 ) noexcept nogil:
+    """Write the value in the first column of a row. Returns what `write_row` returns."""
     cdef const char *text
     cdef Py_ssize_t size
     if pq.getisnull(result, row, 0):

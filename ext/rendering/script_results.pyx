@@ -15,7 +15,8 @@ cdef const char **COUNTED = [b"INSERT", b"UPDATE", b"DELETE", b"MERGE"]
 
 
 def key_prefix(key: bytes, first: bool) -> bytes:
-    """Return the key and punctuation in front of a value: `{"key":` or `,"key":`."""
+    """Return the key and punctuation in front of a value: `{"key":` or `,"key":`. key: UTF-8, not escaped. first: the
+    key is the first one of its object."""
     return (b'{"' if first else b',"') + escape(key) + b'":'
 
 
@@ -66,6 +67,7 @@ cdef class AffectedRows(BodyWriter):
 
 
 cdef int append(Buffer out, bytes text) except -1:
+    """Append `text` unchanged; return 0. Raises MemoryError."""
     if out.append(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)) < 0:
         raise MemoryError("no memory for the response body")
     return 0

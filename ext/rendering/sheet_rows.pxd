@@ -8,7 +8,7 @@ cdef enum CellKind:
     CELL_BOOLEAN
     CELL_DATE
 
-# How the cells of one column are written.
+# How the cells of one column are written. The texts belong to the plan; lengths are in bytes.
 cdef struct Cell:
     CellKind kind
     # What precedes the number of the row: `<c r="AB`.
@@ -22,11 +22,12 @@ cdef struct Cell:
 cdef class SheetPlan(RowPlan):
     """How the cells of one result description are written."""
 
+    # One for each column of the result.
     cdef Cell *cells
 
 
 cdef class SheetRows(BodyWriter):
-    # The row of titles.
+    # The element of the row of titles, in UTF-8.
     cdef bytes _head
     # Number of columns that a result must have.
     cdef Py_ssize_t _count

@@ -90,7 +90,7 @@ cdef class SheetRows(BodyWriter):
         return plan
 
     def _middle(self, kind: int) -> bytes:
-        """Return what is between the number of the row and the value in a cell of this kind."""
+        """Return what is between the number of the row and the value in a cell of this kind, a `CellKind`."""
         if kind == CELL_NUMBER:
             return b'"' + self._number_style + b"><v>"
         if kind == CELL_DATE:
@@ -112,7 +112,7 @@ cdef class SheetRows(BodyWriter):
 
 
 def column_letters(index: int) -> bytes:
-    """Return the letters of a column: `A` for 0, `Z` for 25, `AA` for 26."""
+    """Return the letters of a column. index: its number, from 0: `A` for 0, `Z` for 25, `AA` for 26."""
     letters = b""
     number = index + 1
     while number:
@@ -122,11 +122,14 @@ def column_letters(index: int) -> bytes:
 
 
 cdef bytes style_of(int index):
-    """Return the attribute of a cell for a cell format of the workbook; empty for 0."""
+    """Return the attribute of a cell for a cell format of the workbook, with a blank in front; empty for 0, the default
+    format. index: number of the format in the workbook."""
     return b' s="%d"' % index if index else b""
 
 
 cdef int write_row(SheetPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t number) except -1:
+    """Write row number `row` of a result as row `number` of the worksheet, from 1; return 0. A NULL has no cell. The
+    caller checks `out.failed`."""
     cdef char place[24]
     cdef int length = snprintf(place, sizeof(place), b"%zd", number)
     cdef const char *text
@@ -147,7 +150,11 @@ cdef int write_row(SheetPlan plan, Buffer out, const PGresult *result, int row, 
 
 
 cdef bint write_typed(const Cell *cell, Buffer out, const char *text, Py_ssize_t size) except -1:
-    """Write a value as a cell of its kind. Returns False, and writes nothing, if the text does not have that form."""
+    """Write the rest of a cell whose opening and row number are written, if the value can be a cell of its kind.
+
+    Returns False, and writes nothing, for a text column, and if the `size` bytes of `text` do not have the form of the
+    kind. `text` is NUL-terminated, as libpq returns it.
+    """
     cdef int64_t days = 0
     cdef int64_t micros = 0
     cdef double value = 0
@@ -178,6 +185,7 @@ cdef bint write_typed(const Cell *cell, Buffer out, const char *text, Py_ssize_t
 
 
 cdef int append_double(Buffer out, double value) except -1:
+    """Append a finite number with the fewest digits that give the same double; return 0. Raises MemoryError."""
     cdef char *text = PyOS_double_to_string(value, c'r', 0, 0, NULL)
     out.append(text, strlen(text))
     PyMem_Free(text)
@@ -185,27 +193,31 @@ cdef int append_double(Buffer out, double value) except -1:
 
 
 cdef void append_serial(Buffer out, long long days, long long micros) noexcept nogil:
-    """Write a date as days with twelve decimals (about 0.1 µs). micros: microseconds since midnight."""
+    """Write a date as days since 1899-12-30, with twelve decimals (about 0.1 µs) unless it is midnight. micros:
+    microseconds since midnight."""
     cdef char text[48]
     cdef int length
     if micros == 0:
         length = snprintf(text, sizeof(text), b"%lld", days)
     else:
+        # A day has 86,400,000,000 microseconds, so this is the part of the day in units of 10^-12.
         length = snprintf(text, sizeof(text), b"%lld.%012lld", days, micros * 10000 // 864)
     out.append(text, length)
 
 
 cdef void write_text(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
-    """Write the content and the end of a text cell, whose beginning is written. A text that is too long for a cell is
-    cut."""
+    """Write the rest of a text cell whose opening and row number are written. text: `size` bytes of UTF-8; a text of
+    more than CELL_UNITS UTF-16 units is cut."""
     out.append(TEXT_MIDDLE, strlen(TEXT_MIDDLE))
     append_text(out, text, utf16_cut(text, text + size, CELL_UNITS) - text)
     out.append(b"</t></is></c>", 13)
 
 
 cdef int append_text(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
+    """Append `size` bytes of UTF-8, escaped for a cell. Returns 0, or -1 if memory cannot be allocated."""
     cdef const char *end = text + size
     while text < end:
+        # `cell_escape` writes a character that begins before the end of the piece whole: up to three bytes more.
         if out.reserve((PIECE + 2) * GROWTH) < 0:
             return -1
         out.length = cell_escape(out.data + out.length, &text, min(text + PIECE, end), end) - out.data

@@ -36,6 +36,7 @@ cdef class TimedWriter(BodyWriter):
         return self._inner.begin(None if timed is None else timed.inner, out)
 
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        # Only rows are measured: the beginning and the end of a body are a few bytes.
         cdef TimedPlan timed = <TimedPlan?>plan
         cdef double began = now()
         cdef int outcome = self._inner.row(timed.inner, out, result, row, index)
@@ -49,7 +50,11 @@ cdef class TimedWriter(BodyWriter):
 
 def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:
     """Render the values of one column of a finished result as JSON, without keys, for measurements; return the
-    number of bytes. Raises IndexError if there is no such column."""
+    number of bytes. A NULL writes nothing.
+
+    pgresult_ptr: address of the PGresult, which stays that of the caller. column: its number, from 0. Raises IndexError
+    if there is no such column, and what `render_result` raises for other columns than expected.
+    """
     cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
     cdef JsonPlan plan = <JsonPlan?>renderer.plan_for(result)
     cdef Buffer out = Buffer()

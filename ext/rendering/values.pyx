@@ -7,8 +7,11 @@ the next level. Each depth has its own scratch memory; a part without escapes is
 If the text of a container breaks the grammar of `array_out` or `record_out`, its output is dropped and the whole text
 is written as one JSON string.
 
-The `read_…` functions read one element or slot at `text` and return the position behind it, or NULL if the text is
-malformed. The other `render_…` functions that return `bint` return whether the text was well-formed.
+All texts are borrowed, in UTF-8 and not NUL-terminated: [text, end) is the text of the value, and the byte at `end` is
+not read. `depth` is the number of containers around the value. The `read_…` functions read one element or slot at
+`text`, whose text they write to their last parameter, and return the position behind it, or NULL if the text is
+malformed. The other `render_…` functions that return `bint` return whether the text was well-formed; if it was not,
+what they have appended has to be dropped. A failed allocation is recorded in `out.failed` only.
 """
 
 from libc.stdlib cimport free, realloc
@@ -26,7 +29,7 @@ cdef enum:
     # Bytes of scratch memory of one depth that `trim` does not free.
     KEPT_CAPACITY = 1 << 20
 
-# The text of one element or slot. `text` is NULL for SQL NULL.
+# The text of one element or slot, within the value or in scratch memory. `text` is NULL for SQL NULL.
 cdef struct Slice:
     const char *text
     const char *end
@@ -76,6 +79,8 @@ cdef int render(
 
 
 cdef int append_boolean(Buffer out, const char *text, const char *end) noexcept nogil:
+    """Append `true` or `false` for the text of a boolean; any other text becomes a string. Returns 0, or -1 if memory
+    cannot be allocated."""
     cdef Py_ssize_t size = end - text
     if (size == 1 and text[0] == c't') or (size == 4 and memcmp(text, b"true", 4) == 0):
         return out.append(b"true", 4)
@@ -85,8 +90,8 @@ cdef int append_boolean(Buffer out, const char *text, const char *end) noexcept 
 
 
 cdef int append_datetime(Buffer out, const char *text, const char *end) noexcept nogil:
-    """Append a timestamp as `to_json` writes it: `T` behind the date, minutes in the offset; the blank before BC
-    stays. Returns -1 if memory cannot be allocated."""
+    """Append a timestamp as `to_json` writes it: `T` behind the date, minutes in the offset; the blank before BC stays.
+    A text without a blank, such as `infinity`, stays as it is. Returns 0, or -1 if memory cannot be allocated."""
     cdef Py_ssize_t position = out.length
     cdef Py_ssize_t tail
     if out.append_string(text, end - text) < 0:
@@ -121,6 +126,8 @@ cdef inline bint is_digit(char byte) noexcept nogil:
 cdef int render_container(
     const Codec *codec, Kind kind, Buffer out, Scratch scratch, const char *text, const char *end, int depth,
 ) noexcept nogil:
+    """Append a container, or its whole text as a string if it breaks its grammar or is too deep. Returns 0, or -1 if
+    memory cannot be allocated."""
     cdef Py_ssize_t start = out.length
     cdef bint understood = False
     if depth < MAX_DEPTH:
@@ -136,6 +143,7 @@ cdef int render_container(
         return -1
     if understood:
         return 0
+    # The part that was appended before the fault was found is dropped.
     out.length = start
     return out.append_string(text, end - text)
 
@@ -172,6 +180,7 @@ cdef const char *skip_bounds(const char *text, const char *end) noexcept nogil:
 
 
 cdef const char *skip_integer(const char *text, const char *end) noexcept nogil:
+    """Return the position behind an integer, which may have a minus sign; NULL if there is none."""
     cdef const char *digits
     if text < end and text[0] == c'-':
         text += 1
@@ -186,10 +195,11 @@ cdef const char *skip_integer(const char *text, const char *end) noexcept nogil:
 cdef const char *render_body(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth, int dimension,
 ) noexcept nogil:
-    """Render an array literal `{…}`, without bounds, as a JSON array.
+    """Render the array literal `{…}` that begins at `text`, without bounds, as a JSON array.
 
-    depth: number of containers around the array, of which dimensions are none. dimension: number of the dimension that
-    begins here, from 1. Returns the position behind the literal, or NULL if the literal is malformed.
+    codec: that of the array. depth: number of containers around the array, of which dimensions are none. dimension:
+    number of the dimension that begins here, from 1. Returns the position behind the literal, or NULL if the literal is
+    malformed.
     """
     cdef char separator
     if text == end or text[0] != c'{' or dimension > MAX_DIMENSIONS:
@@ -219,6 +229,10 @@ cdef const char *render_body(
 cdef const char *render_element(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth, int dimension,
 ) noexcept nogil:
+    """Render the element at `text` of an array; return the position behind it, or NULL if it is malformed.
+
+    codec: that of the array. depth: number of containers around the array. dimension: that of the element, from 1.
+    """
     cdef Kind kind = codec.element.element_kind
     cdef Slice element
     text = read_element(codec.delimiter, out, scratch, text, end, depth, &element)
@@ -246,6 +260,7 @@ cdef const char *read_element(
         return NULL
     element.text = start
     element.end = text
+    # The text NULL in capitals is SQL NULL; a string of these letters would be quoted.
     if text - start == 4 and memcmp(start, b"NULL", 4) == 0:
         element.text = NULL
     return text
@@ -266,6 +281,7 @@ cdef bint render_composite(
     if text == end or text[0] != c'(':
         return False
     text += 1
+    # The key of the first field begins with the brace.
     if codec.field_count == 0:
         out.append(b"{}", 2)
         return end - text == 1 and text[0] == c')'
@@ -342,7 +358,8 @@ cdef inline const char *read_quoted(
     (`out.failed`).
 
     text: begins with the quote. depth: number of containers around the value, each with scratch memory of its own.
-    doubled: a quote inside may be written as two quotes, as in a composite. inside: receives the unquoted text.
+    doubled: a quote inside may be written as two quotes, as in a composite. inside: receives the unquoted text, which
+    is in the scratch memory of `depth` until the next value of this depth is read.
     """
     cdef char *room = scratch.reserve(depth, end - text + VECTOR_SLACK)
     if room == NULL:
@@ -357,7 +374,8 @@ cdef inline const char *read_quoted(
 
 
 def render_value(codecs: Codecs, oid: int, text: bytes | None) -> bytes:
-    """Return the JSON of one value as a column of a row; None is SQL NULL."""
+    """Return the JSON of one value as a column of a row, in UTF-8. oid: OID of its type. text: that of the server; None
+    is SQL NULL. Raises MemoryError."""
     cdef Codecs registry = codecs
     cdef Buffer out = Buffer()
     cdef const Codec *codec = registry.resolve(oid)

@@ -13,6 +13,7 @@ cdef uint32_t allocate_block(Region *region) noexcept nogil:
         region.damaged = True
         return 0
     head.room -= 1
+    # Freed blocks are used before those that were never used, whose memory may not have been touched yet.
     if index:
         head.free = link_of(region, index)[0]
     else:
@@ -27,12 +28,16 @@ cdef void free_blocks(Region *region, uint32_t first, uint32_t last, uint32_t co
     link_of(region, last)[0] = head.free
     head.free = first
     head.room += count
+    # Block 0 is never free.
     if head.room >= region.count:
         region.damaged = True
 
 
 cdef inline size_t _piece(Region *region, Place *place, size_t most, char **piece) noexcept nogil:
-    """Return the size of the contiguous bytes at `place`, at most `most`, and advance `place` behind them."""
+    """Return the size of the contiguous bytes at `place`, at most `most`, and advance `place` behind them.
+
+    piece: receives the address of these bytes in the shared memory.
+    """
     if place.at == BLOCK:
         place.block = link_of(region, place.block)[0]
         place.at = LINK

@@ -10,6 +10,7 @@ cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) no
     cdef uint32_t index = region.buckets[name[1] & region.mask]
     cdef uint32_t _turn
     cdef CachedResponse *item
+    # A chain has fewer items than there are blocks, unless it is a circle.
     for _turn in range(region.count):
         if index == 0:
             return 0

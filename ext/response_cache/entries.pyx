@@ -31,6 +31,7 @@ cdef bint make_room(Region *region, uint64_t count, double now) noexcept nogil:
         return False
     remove_ended(region, now, tick)
     while head.room < count and not region.damaged:
+        # A call visits few slots, so the wheel may still have expired responses.
         if head.tick and head.tick < tick:
             remove_ended(region, now, tick)
         elif head.oldest:
@@ -94,6 +95,7 @@ cdef uint32_t remove_ended(Region *region, double now, uint64_t tick) noexcept n
     cdef int _turn
     if head.tick == 0:
         return 0
+    # The wheel has turned more than once since: each slot has to be visited only once.
     if head.tick + SLOTS < tick:
         head.tick = tick - SLOTS
     for _turn in range(SLOTS_AT_ONCE):
@@ -103,6 +105,7 @@ cdef uint32_t remove_ended(Region *region, double now, uint64_t tick) noexcept n
         seen = 0
         while index:
             behind = response_at(region, index).behind
+            # A slot also contains responses that end in later turns of the wheel.
             if is_over(response_at(region, index).ends, now):
                 remove(region, index)
                 count += 1
@@ -142,6 +145,7 @@ cdef uint32_t insert(
     length += PyBytes_GET_SIZE(body)
     if length > OWN:
         count += (length - OWN + FURTHER - 1) // FURTHER
+    # Each tag may need a block of its own, and NODES tags share a block of nodes.
     if not make_room(region, count + len(tags) + (len(tags) + NODES - 1) // NODES, now):
         return 0
     index = last = allocate_block(region)
@@ -170,7 +174,7 @@ cdef uint32_t insert(
 
 
 cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
-    """Append a response as the newest item, and add it to the wheel slot in which it ends."""
+    """Append the response at `index` as the newest item, and add it to the wheel slot in which it ends."""
     cdef Head *head = region.head
     cdef CachedResponse *item = response_at(region, index)
     cdef uint32_t slot
@@ -192,6 +196,7 @@ cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
 
 
 cdef void _tie_all(Region *region, uint32_t index, list tags) noexcept:
+    """Tie the response at `index` to each of its tags (bytes), for which enough blocks have to be free."""
     cdef CachedResponse *item = response_at(region, index)
     cdef Nodes *nodes = NULL
     cdef uint32_t node

@@ -18,7 +18,11 @@ cdef list broken_invariants_of(Region *region):
 
 
 cdef class _Check:
-    """One pass over a shard. broken: a sentence for each broken invariant. owners: what uses each block."""
+    """One pass over a shard, whose lock the caller holds.
+
+    broken: a sentence for each broken invariant. owners: index of a block → what uses it, for messages. responses,
+    tags: the indices that the buckets lead to.
+    """
 
     cdef Region *region
     cdef list broken
@@ -45,7 +49,7 @@ cdef class _Check:
         return 0
 
     cdef int _claim(self, uint32_t index, str owner) except -1:
-        """Record what uses a block; each block has one use (shard-1)."""
+        """Record what uses the block at `index`; each block has one use (shard-1). owner: the user, for messages."""
         if index == 0 or index >= self.region.head.fresh or index >= self.region.count:
             self._wrong(f"shard-1: {owner} uses block {index}, which was never allocated")
         elif index in self.owners:
@@ -78,6 +82,7 @@ cdef class _Check:
                 names.add((item.kind, item.name[0], item.name[1]))
                 index = item.chain
             else:
+                # More items than there are blocks: the links form a circle.
                 self._wrong(f"shard-2: bucket {bucket} has no end")
         return 0
 
@@ -115,6 +120,7 @@ cdef class _Check:
             self._wrong("shard-1: more blocks are in use than there are")
         elif self.region.head.room != free + self.region.count - self.region.head.fresh:
             self._wrong(f"shard-1: {self.region.head.room} blocks are said to be free, but {free} and the new ones are")
+        # Every block from 1 to before `fresh` was allocated once, so it is free or in use.
         elif <uint32_t>len(self.owners) != self.region.head.fresh - 1:
             self._wrong(f"shard-1: {self.region.head.fresh - 1 - len(self.owners)} blocks are lost")
         return 0
@@ -150,6 +156,7 @@ cdef class _Check:
                 item = response_at(self.region, index)
                 if index in seen or item.slot != slot or item.before != before:
                     self._wrong(f"shard-4: response {index} is tied to slot {slot} in a wrong way")
+                # A response that had ended when it was stored is in the slot at which the wheel was then.
                 if tick_of(item.ends) >= self.region.head.tick and tick_of(item.ends) % SLOTS != slot:
                     self._wrong(f"shard-4: response {index} is not in the slot of its end")
                 seen.add(index)
@@ -170,6 +177,7 @@ cdef class _Check:
             block, turn = response_at(self.region, index).nodes, 0
             while block and turn < self.region.count:
                 nodes = nodes_at(self.region, block)
+                # A new block is put in front of the full ones, so only the first one may have room.
                 if not 0 < nodes.count <= NODES or (turn and nodes.count != NODES):
                     self._wrong(f"shard-5: a block of nodes of response {index} has {nodes.count} nodes")
                 for place in range(min(nodes.count, <uint32_t>NODES)):

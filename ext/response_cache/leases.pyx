@@ -37,9 +37,11 @@ cdef int64_t acquire_lease(
     if region.head.retired:
         return -1
     if lease and not is_over(lease.ends, now):
+        # Waiting requests of the process itself are not counted here: that process knows them.
         if lease.process != process:
             lease.flags |= AWAITED_BIT
         return 0
+    # An expired lease of this name is taken over in place, so that a name never has two.
     if not lease:
         row = region.leases + (name[0] % region.rows) * PLACES
         for index in range(PLACES):

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from rowcall.ext.response_cache.layout cimport Region
 
 
+# The numbers of a copied response, as in `layout.CachedResponse`.
 cdef struct CopiedNumbers:
     uint64_t rows
     bint is_null
@@ -14,12 +15,21 @@ cdef struct CopiedNumbers:
 
 
 cdef class Shard:
-    """One shard. Methods without a comment are described at the method of `table.ResponseTable` with the same name."""
+    """One shard. Methods without a comment are described at the method of `table.ResponseTable` with the same name.
 
+    They are called with the GIL and without the lock of the shard; methods whose name begins with an underscore, except
+    `_lock` and `_copied_entry`, are called with the lock.
+    """
+
+    # The memory, which is not freed while the shard exists.
     cdef Py_buffer _view
+    # Addresses within this memory.
     cdef Region region
+    # Id of the process that acquires leases here.
     cdef int32_t _process
+    # Tuple class of a cached response.
     cdef object _entry
+    # The response that `_copy` has read: numbers, body (None: the memory was damaged), tags joined by line feeds, head.
     cdef CopiedNumbers _numbers
     cdef bytes _body
     cdef bytes _texts
@@ -41,6 +51,7 @@ cdef class Shard:
     cdef bint put(self, bytes key, entry, double began, double now) except -1
     cdef int drop(self, bytes key, uint64_t number) except? -2
     cdef object invalidate(self, bytes key, double now, bint noted)
+    # Returns the number of removed responses that had not expired. more: receives whether responses may be left.
     cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1
     cdef int invalidate_all(self, bytes prefix) except -1
     cdef int prune(self, double now) except -1

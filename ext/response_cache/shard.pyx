@@ -39,8 +39,8 @@ cdef extern from "robust_lock.h" nogil:
     void rowcall_lock_give(rowcall_lock *)
 
 cdef enum:
-    MOST_ROWS = 512
-    BUCKETS_AT_ONCE = 4096
+    MOST_ROWS = 512     # of leases
+    BUCKETS_AT_ONCE = 4096  # buckets that `invalidate_all` searches before it releases the lock
     READY = 0x326e7377  # has to change with the layout
     INVALIDATED_BIT = 2
 
@@ -49,13 +49,13 @@ AWAITED, INVALIDATED = AWAITED_BIT, INVALIDATED_BIT
 
 
 cdef uint64_t _rows_for(uint64_t size) noexcept:
-    """Return the number of rows of leases for a shard of this size in bytes."""
+    """Return the number of rows of leases for a shard of this size in bytes, from 64 to MOST_ROWS."""
     cdef uint64_t rows = size >> 14
     return MOST_ROWS if rows > MOST_ROWS else (64 if rows < 64 else rows)
 
 
 cdef uint32_t _buckets_for(uint64_t size) noexcept:
-    """Return the number of buckets: one for four blocks."""
+    """Return the number of buckets, a power of two, for a shard of this size in bytes: about one for four blocks."""
     cdef uint32_t buckets = 64
     while <uint64_t>buckets * BLOCK * 4 < size and buckets < (1 << 26):
         buckets *= 2
@@ -63,6 +63,11 @@ cdef uint32_t _buckets_for(uint64_t size) noexcept:
 
 
 cdef class Shard:
+    """One shard in the memory of a table.
+
+    memory: writable buffer, all zero or initialised before with the same size. process, entry: see
+    `table.ResponseTable`. Raises ValueError for memory with other contents, and OSError as `_make_ready` does.
+    """
 
     def __cinit__(self, memory not None, int process, type entry not None):
         cdef Region *region = &self.region
@@ -90,7 +95,7 @@ cdef class Shard:
         PyBuffer_Release(&self._view)
 
     def _make_ready(self, uint64_t size):
-        """Initialise the head of zeroed memory. Raises OSError if the lock cannot be initialised.
+        """Initialise the head of zeroed memory of `size` bytes. Raises OSError if the lock cannot be initialised.
 
         If a process died here earlier, it has written to the head only.
         """
@@ -105,6 +110,7 @@ cdef class Shard:
         head.size = size
         head.fresh = 1
         head.room = self.region.count - 1
+        # Last, so that a head that is ready is complete.
         head.ready = READY
 
     cdef int _lock(self) except -1:
@@ -120,7 +126,7 @@ cdef class Shard:
         return 0
 
     cdef int _unlock(self) except -1:
-        """Release the lock. If a contradiction was found, clear the shard before."""
+        """Release the lock, which this process holds. If a contradiction was found, clear the shard before."""
         if self.region.damaged:
             self._clear()
         rowcall_lock_give(&self.region.head.lock)
@@ -142,13 +148,16 @@ cdef class Shard:
         return 0
 
     cdef uint32_t _find_unexpired(self, const uint64_t *name, bytes key, double now) noexcept:
-        """Return the first block of a response whose lifetime has not ended, or 0."""
+        """Return the index of the response with this key if its lifetime has not ended, or 0. name: that of the key."""
         cdef uint32_t index = find_response(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         return 0 if index and is_over(response_at(&self.region, index).ends, now) else index
 
     cdef int _copy(self, uint32_t index) except -1:
-        """Copy a response from the shared memory to attributes. `_copied_entry` makes the entry later, without the
-        lock."""
+        """Copy the response at `index` from the shared memory to attributes; return 0. `_copied_entry` makes the entry
+        later, without the lock.
+
+        If its memory turns out to be damaged, `_body` is None.
+        """
         cdef CachedResponse *item = response_at(&self.region, index)
         cdef Place place
         if self.region.damaged or not is_whole(&self.region, index):
@@ -156,6 +165,7 @@ cdef class Shard:
             return 0
         self._numbers.rows, self._numbers.is_null = item.rows, item.is_null != 0
         self._numbers.written, self._numbers.ends, self._numbers.fresh = item.written, item.ends, item.fresh
+        # `bytes` are not tracked by the cyclic garbage collector, so creating them cannot start it.
         self._body = PyBytes_FromStringAndSize(NULL, item.body)
         self._lines = self._texts = b""
         place.block, place.at = index, sizeof(CachedResponse)
@@ -172,7 +182,8 @@ cdef class Shard:
         return 0
 
     cdef object _copied_entry(self):
-        """Return the copied response as an entry, or None if its memory was damaged."""
+        """Return the copied response as an entry, or None if its memory was damaged. Called without the lock; the copy
+        is given away."""
         cdef CopiedNumbers numbers = self._numbers
         cdef bytes body = self._body
         cdef bytes head = self._lines
@@ -185,7 +196,7 @@ cdef class Shard:
         return tuple.__new__(self._entry, values)
 
     cdef bint _is_invalidated(self, list tags, double began) noexcept:
-        """Return whether one of the tags may have been invalidated at `began` or later."""
+        """Return whether one of the tags (bytes) may have been invalidated at `began` or later."""
         cdef uint64_t[2] name
         for text in tags:
             name_of(&self.region, OF_TAG, <bytes>text, name)
@@ -230,6 +241,7 @@ cdef class Shard:
             if index:
                 self._copy(index)
                 if self._body is None:
+                    # FULL: `_unlock` clears the shard, and this caller computes the response without a lease.
                     index = 0
                     number = -1
             else:
@@ -261,6 +273,7 @@ cdef class Shard:
                 return flags
             if tags and self._is_invalidated(tags, began):
                 return flags | INVALIDATED_BIT
+            # A response that ends at the time when it is written serves only the requests that wait for it.
             if values[4] == 0 or values[4] > values[3]:
                 insert(&self.region, name, key, values, texts, tags, now)
             return flags
@@ -321,6 +334,7 @@ cdef class Shard:
         self._lock()
         self._mark_invalidated(name, now)
         more[0] = False
+        # `remove` unties the response from the tag, whose next response is then the first one.
         for _turn in range(most):
             index = find_block(&self.region, TAG, name)
             if index == 0 or tag_at(&self.region, index).first == 0 or self.region.damaged:
@@ -348,7 +362,7 @@ cdef class Shard:
         return 0
 
     cdef void _invalidate_bucket(self, uint32_t bucket, bytes prefix) noexcept:
-        """Remove the responses of a bucket whose key begins with `prefix`."""
+        """Remove the responses whose key begins with `prefix` from one bucket. bucket: its number, from 0."""
         cdef Region *region = &self.region
         cdef uint32_t index = region.buckets[bucket], behind, seen = 0
         cdef Place place
@@ -405,7 +419,8 @@ cdef class Shard:
 
 
 cdef tuple _values(entry):
-    """Return the entry as a tuple; `entry` may be of a subclass. Raises `TypeError` for anything else."""
+    """Return the entry as a tuple; `entry` may be of a subclass. Raises `TypeError` for anything but a tuple of eight
+    values, whose types are not checked."""
     if not isinstance(entry, tuple) or len(entry) != 8:
         raise TypeError("not a cached response")
     return <tuple>entry

@@ -27,10 +27,15 @@ SPLIT = 8_388_608
 cdef class ResponseTable:
     """Cached responses and their leases; safe to use from several processes at once.
 
-    memory: LEAST bytes or more that all processes map. Zeroed memory is initialised; no other process may do so at the
-    same time. process: id of the process that acquires leases here. entry: tuple class of a cached response: body,
-    number of rows, whether it is NULL, when it was written, when it ends (0: never), when it becomes stale (0: never),
-    head, tags. Times are in seconds on the monotonic clock, and greater than 0.
+    memory: writable buffer of LEAST bytes or more that all processes map. Zeroed memory is initialised; no other
+    process may do so at the same time. process: id of the process that acquires leases here. entry: tuple class of a
+    cached response: body, number of rows, whether it is NULL, when it was written, when it ends (0: never), when it
+    becomes stale (0: never), head (bytes), tags (tuple of str without line feeds). All times, also those of the
+    methods, are in seconds on the monotonic clock, and greater than 0; `now` is the present time. key, tag: any bytes.
+    size: bytes of the memory.
+
+    Raises ValueError for a process that is not greater than 0 and for memory that is too small or has other contents.
+    Every method raises OSError if the lock of a shard is unusable.
     """
 
     cdef list _shards
@@ -46,10 +51,12 @@ cdef class ResponseTable:
         if self.size < LEAST:
             raise ValueError("too little memory for responses")
         self._count = SHARDS if self.size >= SPLIT else 1
+        # Each shard begins at a multiple of HEAD bytes, so that its lock and its structs are aligned.
         part = self.size // self._count // HEAD * HEAD
         self._shards = [Shard(view[n * part : (n + 1) * part], process, entry) for n in range(self._count)]
 
     cdef Shard _of(self, bytes key):
+        """Return the shard of the response with this key."""
         cdef Shard first = <Shard>self._shards[0]
         cdef uint64_t[2] name
         if self._count == 1:
@@ -79,7 +86,8 @@ cdef class ResponseTable:
 
         Returns GONE if this process did not hold it; nothing is stored then. Otherwise, the result has the flag AWAITED
         if other processes wait for the response, and the flag INVALIDATED if one of its tags was invalidated since
-        `began`, so that it was not stored. began: when the computation began.
+        `began`, so that it was not stored. Without a flag of its own, a response is not stored either if there is no
+        room for it, or if it ends when it is written. began: when the computation began.
         """
         return self._of(key).keep(key, number, began, entry, now)
 
@@ -101,8 +109,8 @@ cdef class ResponseTable:
     def invalidate(self, bytes key not None, double now, bint noted):
         """Invalidate one key: remove its response, and end its lease of any process.
 
-        Returns two booleans: whether there was a response, and whether other processes wait for the lease. noted:
-        record the time, so that `put` refuses a response whose computation began before.
+        Returns two booleans: whether there was a response that had not expired, and whether other processes wait for
+        the lease. noted: record the time, so that `put` refuses a response whose computation began before.
         """
         return self._of(key).invalidate(key, now, noted)
 
@@ -121,7 +129,7 @@ cdef class ResponseTable:
         return count, more
 
     def invalidate_all(self, bytes prefix not None):
-        """Remove all responses whose key begins with `prefix`."""
+        """Remove all responses whose key begins with `prefix`; empty: all responses. Leases and marks stay."""
         cdef Shard shard
         for shard in self._shards:
             shard.invalidate_all(prefix)
@@ -135,7 +143,8 @@ cdef class ResponseTable:
         return count
 
     def retire(self):
-        """Remove all responses and leases, and store nothing from now on: `begin` returns FULL to all processes."""
+        """Remove all responses and leases, and store nothing from now on: for all processes, `begin` returns FULL,
+        `put` False and `keep` GONE."""
         cdef Shard shard
         for shard in self._shards:
             shard.retire()
@@ -157,11 +166,13 @@ cdef class ResponseTable:
     @property
     def retired(self):
         """Whether a process has called `retire`."""
+        # `retire` changes the last shard last.
         return (<Shard>self._shards[self._count - 1]).region.head.retired != 0
 
     @property
     def count(self):
-        """Number of responses, including expired ones that are not removed yet."""
+        """Number of responses, including expired ones that are not removed yet; read without the locks, as `used` and
+        `taken` are."""
         cdef Shard shard
         return sum([shard.region.head.count for shard in self._shards])
 

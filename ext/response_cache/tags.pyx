@@ -24,7 +24,7 @@ cdef uint32_t tag_named(Region *region, const uint64_t *name) noexcept nogil:
 
 
 cdef void _drop_tag(Region *region, uint32_t index) noexcept nogil:
-    """Free a tag that has no responses and no mark."""
+    """Free the tag at `index` if it has no responses and no mark. If there is no tag, mark the region as damaged."""
     cdef Tag *tag = tag_at(region, index)
     if tag.kind != TAG:
         region.damaged = True
@@ -53,10 +53,12 @@ cdef void mark(Region *region, uint32_t index, double now) noexcept nogil:
     while head.marks > 64 and not region.damaged:
         if head.marks <= region.count >> 4 and now - tag_at(region, head.first_mark).mark <= MARKED:
             break
+        # Older than MARKED, or more marks than a sixteenth of the blocks.
         drop_mark(region, now)
 
 
 cdef void _unlink_mark(Region *region, Tag *tag) noexcept nogil:
+    """Remove a tag from the list of marks. `tag.mark` itself stays."""
     cdef Head *head = region.head
     if tag.earlier:
         tag_at(region, tag.earlier).later = tag.later

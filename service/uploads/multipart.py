@@ -192,8 +192,9 @@ class _Part:
 
 
 def _file_name(header: bytes, options: dict[bytes, bytes]) -> str | None:
-    """Return the file name, or None without one. RFC 7578 4.2 forbids `filename*`, but clients send it; the plain one
-    takes precedence. header: value of `Content-Disposition`. options: its parameters, as the library reads them.
+    """Return the file name without NUL characters; None: there is none. RFC 7578 4.2 forbids `filename*`, but clients
+    send it; the plain one takes precedence. header: value of `Content-Disposition`. options: its parameters, as the
+    library reads them.
     """
     plain = options.get(b"filename")
     if plain is not None:
@@ -202,12 +203,12 @@ def _file_name(header: bytes, options: dict[bytes, bytes]) -> str | None:
     if extended is None:
         return None
     charset = "latin-1" if extended[1].lower() == b"iso-8859-1" else "utf-8"
-    return unquote_to_bytes(extended[2]).decode(charset, errors="replace")
+    return _text(unquote_to_bytes(extended[2]), charset)
 
 
-def _text(data: bytes) -> str:
-    """Decode UTF-8, replace invalid bytes, and drop NUL characters."""
-    return data.decode(errors="replace").replace("\0", "")
+def _text(data: bytes, charset: str = "utf-8") -> str:
+    """Return the text of bytes in a character set. Invalid bytes become U+FFFD; NUL characters are left out."""
+    return data.decode(charset, errors="replace").replace("\0", "")
 
 
 def broken(why: str) -> Problem:

@@ -65,6 +65,7 @@ def load(answer: Answer, rate: float = 0.0, piece: int = 65536, pause: float = 0
         return generate(target, 4, 0.2, rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("response", [GOOD, CHUNKED])
 def test_every_request_is_answered_by_a_good_service(response: bytes) -> None:
     tally = load(lambda _: response)

@@ -46,6 +46,7 @@ class Terminal:
 BANNER = "\nrowcall: PostgreSQL routines as HTTP endpoints\n\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_print_what_the_page_says(name: str, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)

@@ -51,6 +51,7 @@ def seconds(settings: dict[str, Any]) -> float:
     return total
 
 
+@pytest.mark.slow
 def test_the_image_is_configured_with_keys_that_there_are(tmp_path: Path) -> None:
     settings = accepted(tmp_path, (FOLDER / "container.json").read_text())
     compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())

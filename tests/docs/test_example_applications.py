@@ -43,6 +43,7 @@ def _listens(port: int) -> bool:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", APPLICATIONS, ids=lambda folder: folder.name)
 def test_an_application_does_what_its_readme_says(folder: Path, own_database: Database, serve_once: Serve) -> None:
     page = read_page(folder / "README.md")

@@ -30,6 +30,7 @@ _CONSOLE = re.compile(r"^```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 """Output of commands, which may be about keys that do not exist."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_examples_do_what_the_page_says(page: Page, own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     # Without its usual switch for tests: a page says itself how it is served.

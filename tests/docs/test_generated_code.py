@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from rowcall.core.annotations import GROUPS
 from rowcall.core.annotations.manual import examples
 from tests.docs.pages import FOLDER
@@ -33,6 +35,7 @@ _CODE = re.compile(
 _ANNOTATION = re.compile(r"^(?:ts|dart)client\w* = \w+(?=';$)", re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_code_shown_is_generated_because_of_the_annotation(
     database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:

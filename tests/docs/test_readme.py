@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from bench.summary import ordinary, table
 from ci.draw_architecture import FILE, drawing
 from tests.docs.pages import read_page
@@ -18,6 +20,7 @@ TEXT = README.read_text(encoding="utf-8")
 RUN = ROOT / "bench" / "results" / "2026-11-28T1836-vm.json"
 
 
+@pytest.mark.slow
 def test_the_first_example_answers_as_shown(own_database: Database, serve_once: Serve) -> None:
     example = re.search(r"^\$ curl 'http://localhost:8080(?P<target>[^']+)'\n(?P<body>.*)\n```", TEXT, re.MULTILINE)
     assert example is not None

@@ -78,6 +78,7 @@ class _Loaded(HTMLParser):
             self.addresses.append(named.get("href") or "")
 
 
+@pytest.mark.slow
 def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 60
@@ -111,6 +112,7 @@ def test_names_of_files_are_titles_of_code_blocks(site: Path) -> None:
     assert '<span class="filename">shop.json</span>' in (site / "running.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_search_leads_to_the_right_page_first(site: Path) -> None:
     found = json.loads(node.run(FOLDER.parent / "tests" / "docs" / "search.mjs", str(site), *RIGHT_PAGE))
     wrong = {term: found[term] for term, page in RIGHT_PAGE.items() if found[term][:1] != [page]}

@@ -120,6 +120,7 @@ def says(page: Page, text: str) -> None:
     expect(page.locator("#message")).to_contain_text(text)
 
 
+@pytest.mark.slow
 def test_sign_in_with_a_provider(tmp_path: Path, own_database: Database, serve_once: Serve) -> None:
     provider = IdentityProvider()
     try:

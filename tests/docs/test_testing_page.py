@@ -6,6 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.docs.pages import FOLDER, fits, read_page
 from tests.harness.command import rowcall
 from tests.harness.database import Database
@@ -14,6 +16,7 @@ _BLOCK = re.compile(r"^```(?P<kind>\w+)(?: (?P<name>\S+))?\n(?P<text>.*?)^```$",
 _COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!^\$ ).*\n)*)", re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_tests_of_the_manual_print_what_it_says(own_database: Database, tmp_path: Path) -> None:
     path = FOLDER / "testing.md"
     own_database.execute(read_page(path).sql)

@@ -118,6 +118,7 @@ def test_the_tests_of_the_tutorial_pass(own_database: Database, folder: Path) ->
     assert fits(shown["output"], done.stdout), done.stdout
 
 
+@pytest.mark.slow
 def test_the_page_compiles_with_the_generated_client(own_database: Database, folder: Path) -> None:
     own_database.execute(PAGE.sql)
     _build(folder, own_database)

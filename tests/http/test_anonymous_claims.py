@@ -108,6 +108,7 @@ def shown(response: httpx.Response) -> tuple[object, ...]:
     return response.status_code, headers, response.content
 
 
+@pytest.mark.slow
 def test_failed_sign_ins_look_alike(service: Service) -> None:
     def attempt(path: str, **body: object) -> tuple[object, ...]:
         return shown(service.post(f"/api/{path}", json=body))
@@ -127,6 +128,7 @@ def test_the_log_distinguishes_them(service: Service) -> None:
     service.wait_for_log("wrong password, user id 42, user name mo")
 
 
+@pytest.mark.slow
 def test_a_key_makes_them_distinguishable_again(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, member_sql(), {"Auth:BearerTokenAuth": "true", OPEN_AGAIN: "true"})
     problem(service.post("/api/sign-in", json={"nick": "kiri", "passphrase": "wrong"}), 404)

@@ -229,6 +229,7 @@ def test_names_and_places_are_configured(own_database: Database, serve_once: Ser
     assert sent.text == "x"
 
 
+@pytest.mark.slow
 def test_tokens_may_be_issued_only(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, member_sql() + SQL, {**ANTIFORGERY, "Antiforgery:Enforce": "false"})
     token, _ = fetch(service)

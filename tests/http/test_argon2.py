@@ -46,6 +46,7 @@ def status(service: Service, name: str, password: str) -> int:
     return service.post("/enter", json={"name": name, "password": password}).status_code
 
 
+@pytest.mark.slow
 def test_new_hashes_and_sign_ins(service: Service) -> None:
     stored = service.post("/enlist", json={"name": "ana", "password": "correct horse"}).text
     assert stored.startswith("$argon2id$v=19$m=20000,t=2,p=1$")
@@ -56,6 +57,7 @@ def test_new_hashes_and_sign_ins(service: Service) -> None:
     assert status(service, "unknown", "correct horse") == 401
 
 
+@pytest.mark.slow
 def test_hashes_of_pbkdf2_are_verified_and_replaced(service: Service, database: Database) -> None:
     old = password_hash.hash_password("old horse")
     database.execute(f"insert into member values ('ben', '{old}')")
@@ -92,6 +94,7 @@ def test_a_decoy_takes_the_same_work() -> None:
     assert argon2_hash.verify_password("x", argon2_hash.decoy(work)) is False
 
 
+@pytest.mark.slow
 def test_hashes_of_argon2_are_verified_where_new_ones_are_pbkdf2(own_database: Database, serve_once: Serve) -> None:
     plain = {key: value for key, value in SETTINGS.items() if "Argon2" not in value and "Argon2" not in key}
     service = serve_once(own_database, SQL, plain)
@@ -102,6 +105,7 @@ def test_hashes_of_argon2_are_verified_where_new_ones_are_pbkdf2(own_database: D
     assert password_hash.iterations_of(own_database.value("select secret from member where name = 'dora'")) is not None
 
 
+@pytest.mark.slow
 def test_too_little_memory_is_refused(own_database: Database, tmp_path: object) -> None:
     key = AUTHENTICATION + "Argon2Memory"
     settings = (f"--{AUTHENTICATION}PasswordHashAlgorithm=Argon2id", f"--{key}=1000")

@@ -222,6 +222,7 @@ def callers(service: Service) -> dict[str, Caller]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
 def test_every_kind_of_caller_is_let_in_where_the_rule_says_so(
     service: Service, callers: dict[str, Caller], http2: bool

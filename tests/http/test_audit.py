@@ -34,6 +34,7 @@ def audit(folder: Path, database: Database, role: str, *arguments: str) -> tuple
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str, tmp_path: Path) -> None:
     own_database.execute(PAGE.sql.replace("clerk", clerk))
     settings = [f"--{key}={value}" for key, value in PAGE.settings.items()]
@@ -52,6 +53,7 @@ def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str,
     assert "1234" not in message
 
 
+@pytest.mark.slow
 def test_work_without_a_request_is_listed(own_database: Database, tmp_path: Path) -> None:
     """Schedules, subscribers of webhooks, and the routes of jobs and batches."""
     own_database.execute(install_sql())
@@ -93,6 +95,7 @@ def test_work_without_a_request_is_listed(own_database: Database, tmp_path: Path
     assert not any(text in done.stdout + printed for text in (secret, "a secret of GitHub", "hidden"))
 
 
+@pytest.mark.slow
 def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp_path: Path) -> None:
     """Policies of a table that the service owns have no effect; once they are forced, only intended findings remain."""
     own_database.execute(f"""

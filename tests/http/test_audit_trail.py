@@ -74,6 +74,7 @@ def test_calls_are_written_down_with_their_callers(service: Service, database: D
     assert "4242" not in str(database.fetch("select c.*::text from call c"))
 
 
+@pytest.mark.slow
 def test_records_wait_while_the_command_fails_and_the_failure_is_logged(
     own_database: Database, serve_once: Serve
 ) -> None:

@@ -195,6 +195,7 @@ def test_for_every_endpoint(database: Database, service: Service, serve_once: Se
     assert "without TLS" in everywhere.log
 
 
+@pytest.mark.slow
 def test_without_tls_no_password_is_requested(database: Database, service: Service, serve_once: Serve) -> None:
     strict = serve_once(database)
     problem(strict.get("/api/weigh", headers=credentials("scale7", "s3cret")), 401)
@@ -232,6 +233,7 @@ def cookie(service: Service) -> dict[str, str]:
     return {"Cookie": service.request_once("POST", "/api/sign-in").headers["set-cookie"].partition(";")[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/either", "/other"])
 def test_a_session_is_no_password_and_the_reverse(service: Service, path: str) -> None:
     """Of routines on one path, one requires HTTP Basic."""
@@ -253,6 +255,7 @@ def test_a_challenge_command_is_asked_once_for_several_routines(database: Databa
     assert database.value("select nextval('challenges')") == before + 2
 
 
+@pytest.mark.slow
 def test_a_session_is_no_password_where_paths_are_hidden(
     database: Database, service: Service, serve_once: Serve
 ) -> None:
@@ -276,6 +279,7 @@ def everywhere(database: Database, service: Service, serve: Serve) -> Service:
     return serve(database, "", settings)
 
 
+@pytest.mark.slow
 def test_events_for_callers_do_not_reach_a_subscriber_without_a_password(service: Service, everywhere: Service) -> None:
     """Whether the comment or the configuration requires the password."""
     mate, stream = credentials("mate", "s3cret"), "/api/publish-callers/info"

@@ -290,6 +290,7 @@ def test_a_failed_dependency(service: Service) -> None:
     assert "the response 1 has no body.id" in response.json()[1]["body"]["detail"]
 
 
+@pytest.mark.slow
 def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
     own_database: Database, serve_once: Serve
 ) -> None:
@@ -361,6 +362,7 @@ def test_other_mistakes(service: Service) -> None:
     assert problem(post(service, get("/batch")), 404)["item"] == 1
 
 
+@pytest.mark.slow
 def test_limits_of_the_whole(service: Service, database: Database) -> None:
     count = "select count(*) from orders where customer = 'slow'"
     assert "Batch:Timeout" in problem(post(service, request("/slow", {"seconds": 30})), 504)["detail"]
@@ -372,6 +374,7 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
         assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transaction", [True, False])
 def test_a_request_ends_with_the_time_of_its_batch(service: Service, database: Database, *, transaction: bool) -> None:
     running = """select count(*) from pg_stat_activity

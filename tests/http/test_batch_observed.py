@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.harness.collector import collect_over_http
@@ -24,6 +25,7 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 BATCH = [{"method": "POST", "path": "/add", "body": {"id": 1}}, {"method": "POST", "path": "/add", "body": {"id": 2}}]
 
 
+@pytest.mark.slow
 def test_each_request_of_a_batch_is_observed(own_database: Database, serve_once: Serve) -> None:
     with collect_over_http() as collector:
         settings = {

@@ -210,6 +210,7 @@ def test_a_procedure_has_its_settings_whether_wrapped_or_not(
     assert own_database.fetch("select * from steps") == [("plain", "7s")]
 
 
+@pytest.mark.slow
 def test_the_application_name_can_contain_the_request(own_database: Database, serve_once: Serve) -> None:
     sql = "create function name() returns text language sql stable as $$ select current_setting('application_name') $$;"
     settings = {"ConnectionSettings:UseJsonApplicationName": "true", "ApplicationName": "shop"}

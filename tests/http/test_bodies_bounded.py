@@ -123,6 +123,7 @@ def test_logins_take_little(service: Service) -> None:
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
+@pytest.mark.slow
 def test_a_form_of_a_million_fields(service: Service) -> None:
     body = b"&".join(b"k%d=1" % number for number in range(1_000_000))
     assert "10000 fields" in problem(service.post("/api/taken", content=body, headers=FORM), 400)["detail"]
@@ -185,6 +186,7 @@ FEW = 4
 """Responses during two bodies if bodies block everything else: one or two each."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/counted", "/api/proxied"])
 @pytest.mark.parametrize("body", [ESCAPES, SHORT_FIELDS], ids=["escapes", "short fields"])
 def test_others_are_answered_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
@@ -193,6 +195,7 @@ def test_others_are_answered_while_a_form_is_decoded(service: Service, path: str
     assert sum(answered_meanwhile(service, path, body, kind) for kind in kinds) > FEW
 
 
+@pytest.mark.slow
 def test_others_are_answered_while_an_antiforgery_token_is_looked_for(guarded: Service) -> None:
     assert sum(answered_meanwhile(guarded, "/api/counted", LONG_NAME) for _ in range(2)) > FEW
 
@@ -226,6 +229,7 @@ def test_a_boundary_of_seventy_characters(service: Service) -> None:
     assert service.post("/api/taken", **multipart(boundary, body)).text == "3"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/taken", "/api/half"])
 def test_an_object_of_a_million_keys(service: Service, path: str) -> None:
     body = b"{" + b",".join(b'"k%d":1' % number for number in range(1_000_000)) + b"}"
@@ -251,6 +255,7 @@ def test_crumbs(patient: Service) -> None:
 # --- how it comes --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_body_that_stalls_is_ended(service: Service) -> None:
     for size in (100, 1_000_000):
         with announced(service, "/api/taken", size) as connection:
@@ -258,6 +263,7 @@ def test_a_body_that_stalls_is_ended(service: Service) -> None:
             assert status(connection) == 408
 
 
+@pytest.mark.slow
 def test_a_body_that_drips_is_ended(service: Service) -> None:
     with announced(service, "/api/taken", 1_000_000) as connection:
         ended = threading.Event()
@@ -276,6 +282,7 @@ def test_a_body_that_drips_is_ended(service: Service) -> None:
             dripping.join()
 
 
+@pytest.mark.slow
 def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, serve_once: Serve) -> None:
     # A separate service: large bodies of other tests may take long on a busy machine.
     limits = {**SETTINGS, "HttpServer:Limits:RequestBodyTimeout": "3 seconds"}
@@ -296,6 +303,7 @@ def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, 
             trickling.join()
 
 
+@pytest.mark.slow
 def test_a_slow_body_that_keeps_the_pace_is_taken(service: Service) -> None:
     body = b'{"a":"' + b"x" * 3000 + b'"}'
     with announced(service, "/api/taken", len(body)) as connection:

@@ -100,6 +100,7 @@ def test_an_answer_is_one_for_all(instances: list[Service], name: str) -> None:
     agreed(instances, unique(name))
 
 
+@pytest.mark.slow
 def test_sets_are_kept_up_to_their_limit(instances: list[Service]) -> None:
     assert ask(instances[0], "some-rows/forget?n=20", "POST").status_code == 200
     agreed(instances, "some-rows?n=20")
@@ -112,6 +113,7 @@ def test_an_answer_ends_everywhere(instances: list[Service]) -> None:
     wait_until(lambda: first not in everywhere(instances, path), "the answer has ended")
 
 
+@pytest.mark.slow
 def test_forgetting_counts_for_all_when_it_is_answered(instances: list[Service]) -> None:
     path = unique("one")
     for _ in range(5):
@@ -162,6 +164,7 @@ def test_no_request_waits_for_a_set_that_is_too_large(instances: list[Service], 
     threads.shutdown()
 
 
+@pytest.mark.slow
 def test_who_waits_has_a_deadline_of_his_own(instances: list[Service], prepared: Database) -> None:
     path = unique("limited")
     with prepared.locked(11):
@@ -228,6 +231,7 @@ async def _crowd(instances: list[Service], path: str, asked: asyncio.Event, coun
     return await asyncio.gather(*(one(instances[number % len(instances)]) for number in range(count)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
 def test_five_hundred_misses_are_one_run(instances: list[Service], prepared: Database, killed: bool) -> None:
     path = unique("slow")
@@ -284,6 +288,7 @@ def _talks_to(pid: int, database: Database, backend: int) -> bool:
     return any(item.laddr and item.laddr.port == port for item in psutil.Process(pid).net_connections("tcp"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
 def test_requests_go_on_without_redis_and_with_it_again(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
@@ -315,6 +320,7 @@ def is_replaced(service: Service, pid: int) -> bool:
     return pid not in service.pids() and len(service.pids()) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
 def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str

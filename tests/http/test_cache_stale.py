@@ -164,6 +164,7 @@ def test_one_request_refreshes_a_stale_response_and_no_request_waits(service: Se
     assert prepared.value("select last_value from runs") > before
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: Service, prepared: Database) -> None:
     path = unique("price-of")
     with ThreadPoolExecutor() as threads:
@@ -177,6 +178,7 @@ def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: 
         assert old not in {item.result().text for item in values}
 
 
+@pytest.mark.slow
 def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepared: Database) -> None:
     path = unique("price-or-last")
     sku = path.rpartition("=")[2]

@@ -99,6 +99,7 @@ def everywhere(service: Service, path: str) -> set[str]:
     return {ask(service, f"/api/{path}").text for _ in range(6)}
 
 
+@pytest.mark.slow
 def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) -> None:
     paths = ("prices?sku=a", "prices?sku=b", "untagged?sku=a")
     first = [everywhere(service, path) for path in paths]

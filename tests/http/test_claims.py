@@ -203,6 +203,7 @@ def test_context(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> 
     assert service.get("/api/context", headers=mo).json()["depot"] == ""
 
 
+@pytest.mark.slow
 def test_context_does_not_outlive_its_request(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
     """On every connection, shared or not."""
     for number in range(60):
@@ -234,6 +235,7 @@ def test_roles_come_before_parameters(service: Service, mo: dict[str, str]) -> N
 # --- behind proxies ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_address_behind_a_trusted_proxy(database: Database, service: Service, serve_once: Serve) -> None:
     settings = {**SETTINGS, "ForwardedHeaders:Enabled": "true", "ForwardedHeaders:KnownProxies:0": "127.0.0.1"}
     behind = serve_once(database, settings=settings)

@@ -167,6 +167,7 @@ STEPS: tuple[Callable[[Client], None], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_no_caller_sees_the_claims_of_another(service: Service, database: Database) -> None:
     _interleave(service, database, ROUNDS)
 

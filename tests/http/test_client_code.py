@@ -404,6 +404,7 @@ def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[s
     return write
 
 
+@pytest.mark.slow
 def test_the_compiler_finds_nothing_to_object_to(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
@@ -568,6 +569,7 @@ console.log({ENCODED_ANSWERS});
 """
 
 
+@pytest.mark.slow
 def test_the_client_gets_the_values_of_the_database(made: Database, serve_once: Serve, tmp_path: Path) -> None:
     made.execute("delete from depot")
     settings = {P + "SkipTypes": "true", P + "IncludeHost": "true", "Auth:CookieAuth": "true"}

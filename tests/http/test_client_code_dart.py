@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rowcall.core.codegen.comments import Definition
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.options import DartOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
@@ -164,7 +165,7 @@ def test_there_is_a_file_for_each_schema_and_module(plain: dict[str, str]) -> No
 def test_a_file_has_what_it_needs_and_no_more(plain: dict[str, str]) -> None:
     assert plain["day_shift_api.dart"].startswith(
         "import 'dart:convert';\n\nimport 'package:http/http.dart' as http;\n\nString baseUrl = '';\n\n"
-        "/// Sends all requests when it is given: a test can put its own here.\nhttp.Client? httpClient;\n\n"
+        "/// Sends all requests if it is set, for example by a test. It is never closed.\nhttp.Client? httpClient;\n\n"
         "Future<http.Response> _send("
     )
     for word in ("_query", "_segment", "_upload", "SseSubscription", "ApiResult", "dart:async", "dart:math"):
@@ -330,6 +331,7 @@ def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
     assert "hidden" not in public
 
 
+@pytest.mark.slow
 def test_everything_at_once_is_dart(generate: Generate) -> None:
     generate(comment="Simple")
     files = generate(
@@ -368,6 +370,17 @@ def test_everything_at_once_is_dart(generate: Generate) -> None:
     assert "final List<String>? days;" in models
 
 
+def test_each_line_of_a_default_is_in_the_comment(snapshot: SchemaSnapshot) -> None:
+    (oid,) = (item.routine.oid for item in snapshot.endpoints if item.routine.name == "append_note")
+    definitions = {oid: Definition("", (None, "'a\nb'::text"))}
+    options = replace(PLAIN, comment="Simple")
+    files = {
+        item.path: item.text for item in dart_files(snapshot.endpoints, snapshot.types_of, definitions, options, "")
+    }
+    assert "///     _note text DEFAULT 'a\n/// b'::text\n/// )\n" in str(files["public_api.dart"])
+
+
+@pytest.mark.slow
 def test_the_comment_shows_the_routine(generate: Generate) -> None:
     assert body(generate(comment="Simple")["public_api.dart"], "findParcels").startswith(
         """/// function public.find_parcels(

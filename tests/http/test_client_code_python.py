@@ -18,6 +18,11 @@ from tests.http.conftest import Serve
 
 SQL = """
 create type geo as (lat numeric, lon numeric);
+create type span as (low int, high int);
+create function next_orders() returns table (order_id int, sequence span) language sql stable as
+    $$ select 1, row(1, 2)::span $$;
+comment on function next_orders is 'HTTP GET
+nested';
 create type stop as (label text, at geo);
 create function advised() returns void language plpgsql as
     $$ begin raise 'too heavy' using errcode = 'P0400', hint = 'Weigh it again.'; end $$;
@@ -147,6 +152,7 @@ CALLS: tuple[tuple[str, dict[str, Any], Any], ...] = (
         {},
         [{"routeId": 1, "depot": {"lat": 1, "lon": 2}, "stops": [{"label": "a", "at": {"lat": 3, "lon": 4}}]}],
     ),
+    ("next_orders", {}, [{"orderId": 1, "sequence": {"low": 1, "high": 2}}]),
     ("lambda_", {"class_": 4}, 4),
     ("lambda_", {"class_": None}, None),
 )
@@ -157,6 +163,7 @@ def test_values_come_back_as_they_are_in_the_database(api: ModuleType) -> None:
         assert [getattr(client, name)(**values) for name, values, _ in CALLS] == [value for _, _, value in CALLS]
 
 
+@pytest.mark.slow
 def test_and_so_they_do_with_asyncio(api: ModuleType) -> None:
     async def call() -> list[Any]:
         async with api.AsyncClient() as client:

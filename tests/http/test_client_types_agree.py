@@ -69,6 +69,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
     return serve(database, SCHEMA, settings)
 
 
+@pytest.mark.slow
 def test_results_of_several_statements_may_be_null(service: Service, folder: Path, tmp_path: Path) -> None:
     assert answer(service.get("/api/report")) == (200, JSON, REPORT)
     client = (folder / "client.ts").read_text(encoding="utf-8")
@@ -76,6 +77,7 @@ def test_results_of_several_statements_may_be_null(service: Service, folder: Pat
     assert compile_strictly(tmp_path) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expression",
     ["beds[0]!.name.length", "first!.name.length", "missing.id", "names.map(name => name.length)", "first!.id + 1"],

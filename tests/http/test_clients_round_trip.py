@@ -161,6 +161,7 @@ console.log(JSON.stringify(answers));
 """
 
 
+@pytest.mark.slow
 def test_values_come_back_to_javascript(
     service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]
 ) -> None:

@@ -48,6 +48,7 @@ def wait_for(service: Service, path: str) -> None:
     wait_until(is_served, f"{path} is served; the log says\n{service.log[-2000:]}", 30)
 
 
+@pytest.mark.slow
 def test_a_saved_file_is_in_force_and_a_removed_one_is_not(service: Service, file: Path) -> None:
     save(file, with_prefix("/saved"))
     wait_for(service, "/saved/word")
@@ -55,6 +56,7 @@ def test_a_saved_file_is_in_force_and_a_removed_one_is_not(service: Service, fil
     wait_for(service, "/api/word")
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_used_changes_nothing_and_says_why(service: Service, file: Path) -> None:
     save(file, with_prefix("/good"))
     wait_for(service, "/good/word")
@@ -65,6 +67,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_says_why(service: Servic
     wait_for(service, "/good/word")
 
 
+@pytest.mark.slow
 def test_after_a_start_that_failed_the_next_change_is_waited_for(service: Service, file: Path) -> None:
     save(file, '{"Service": {"ConnectionName": "nowhere"}}')
     service.wait_for_log("rowcall: Service:ConnectionName is 'nowhere', but ConnectionStrings has Default")
@@ -72,6 +75,7 @@ def test_after_a_start_that_failed_the_next_change_is_waited_for(service: Servic
     wait_for(service, "/mended/word")
 
 
+@pytest.mark.slow
 def test_it_stops_as_it_does_before_any_change(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {"Watch:Enabled": "true"})
     save(Path(f"/proc/{service.process.pid}/cwd").resolve() / "rowcall.json", with_prefix("/again"))

@@ -201,6 +201,7 @@ def other(postgres: PostgresServer) -> Iterator[Database]:
     drop_database(made)
 
 
+@pytest.mark.slow
 def test_routines_run_where_they_were_found(own_database: Database, other: Database, serve_once: Serve) -> None:
     other.execute(
         "create type pair as (a int, b int); create function of_other() returns pair language sql stable as "
@@ -281,6 +282,7 @@ def test_routines_that_are_all_there_are_counted(own_database: Database, second:
     assert "the routines of 4 endpoints exist" in serve_once(own_database, SAME + COMMENTS, settings).log
 
 
+@pytest.mark.slow
 def test_a_change_whose_reading_fails_is_found_by_the_next_notification(
     own_database: Database, other: Database, serve_once: Serve
 ) -> None:
@@ -318,6 +320,7 @@ def test_types_of_a_connection_that_is_away_during_a_reload_stay(
     assert {answer(service.request_once("GET", "/pair")) for _ in range(8)} == {RENDERED}
 
 
+@pytest.mark.slow
 def test_types_of_a_connection_that_is_away_at_the_start_are_read_later(
     own_database: Database, other: Database, serve_once: Serve
 ) -> None:

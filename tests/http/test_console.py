@@ -85,6 +85,7 @@ def data(console: httpx.Client, name: str, **query: str) -> dict[str, object]:
 # --- access ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
 def test_anonymous_callers_get_nothing(service: Service, method: str) -> None:
@@ -110,6 +111,7 @@ def test_invalid_credentials_are_refused(service: Service, credential: str) -> N
         assert client.get("/console/", headers={"cookie": "rowcall_console=wrong"}).status_code == 401
 
 
+@pytest.mark.slow
 def test_the_link_of_the_log_signs_in_once(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "Admin:BearerToken": None})
     address, token = console_link(service)
@@ -129,6 +131,7 @@ def test_the_link_of_the_log_signs_in_once(database: Database, serve_once: Serve
         assert ended.get("/console/api/overview").status_code == 401
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_pages_of_other_origins_cannot_use_a_session(service: Service, console: httpx.Client) -> None:
     address, _ = console_link(service)
@@ -188,6 +191,7 @@ def test_every_response_is_protected(service: Service, console: httpx.Client) ->
         assert {name: stream.headers.get(name) for name in PROTECTION} == PROTECTION
 
 
+@pytest.mark.slow
 def test_every_path_is_documented(database: Database, serve_once: Serve) -> None:
     manual = (Path(__file__).parents[2] / "docs" / "console.md").read_text(encoding="utf-8")
     settings = {**SETTINGS, "Console:AllowActions": "true", "Jobs:Enabled": "true", "Webhooks:Enabled": "true"}
@@ -254,6 +258,7 @@ def test_the_overview_has_rates_latencies_and_pools(console: httpx.Client) -> No
     assert {"connection", "pool", "connections", "inFlight", "most", "saturation", "waiting"} == pools[0].keys()
 
 
+@pytest.mark.slow
 def test_the_overview_is_sent_live(console: httpx.Client) -> None:
     with console.stream("GET", "/console/api/live") as response:
         assert response.headers["content-type"] == "text/event-stream"
@@ -411,6 +416,7 @@ def test_the_log_has_entries_of_workers(service: Service, console: httpx.Client)
     problem(console.get("/console/api/log?level=loud"), 400)
 
 
+@pytest.mark.slow
 def test_the_log_is_sent_live(service: Service, console: httpx.Client) -> None:
     last = str(data(console, "log")["last"])
     with console.stream("GET", "/console/api/log/live", params={"search": "division", "after": last}) as response:
@@ -419,6 +425,7 @@ def test_the_log_is_sent_live(service: Service, console: httpx.Client) -> None:
     assert "division by zero" in event
 
 
+@pytest.mark.slow
 def test_reloads_are_listed(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, SETTINGS)
     own_database.execute("create function new() returns int language sql as 'select 1'")

@@ -150,6 +150,7 @@ def test_pages_of_other_origins_cannot_act(service: Service) -> None:
         assert client.post(path, headers={**HEADER, "origin": address}).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_without_the_key_the_console_is_read_only(database: Database, serve_once: Serve, service: Service) -> None:
     plain = serve_once(database, "", {**SETTINGS, "Console:AllowActions": None, "Webhooks:Enabled": None})
@@ -265,6 +266,7 @@ def test_one_response_is_invalidated_by_its_arguments(service: Service, console:
     assert "depends on the caller" in refusal(console, 409, "invalidate-cache", endpoint="GET /mine", arguments="{}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
 def test_cached_responses_are_invalidated_on_all_hosts(
     database: Database, serve_once: Serve, service: Service, redis_if_any: RedisServer | None, kind: str

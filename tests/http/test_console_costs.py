@@ -41,6 +41,7 @@ def activities(console: ConsoleInProcess) -> tuple[set[threading.Thread], set[st
     return threads, asyncio.run_coroutine_threadsafe(tasks(), console.loop).result()
 
 
+@pytest.mark.slow
 def test_workers_are_asked_only_while_a_page_is_open(console: ConsoleInProcess) -> None:
     idle = activities(console)
     assert idle[1] == set()

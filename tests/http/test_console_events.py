@@ -73,6 +73,7 @@ def streams_of(console: httpx.Client, *paths: str) -> list[dict[str, Any]]:
     return wait_until(found, f"the streams are {paths}")[0]
 
 
+@pytest.mark.slow
 def test_streams_have_path_user_worker_and_since(service: Service, console: httpx.Client) -> None:
     began = time.time()
     cookie = with_cookie(service, "kiri")
@@ -88,6 +89,7 @@ def test_streams_have_path_user_worker_and_since(service: Service, console: http
     streams_of(console)
 
 
+@pytest.mark.slow
 def test_streams_of_all_workers_are_listed(service: Service, console: httpx.Client) -> None:
     with ExitStack() as opened:
         workers: set[str] = set()
@@ -101,6 +103,7 @@ def test_streams_of_all_workers_are_listed(service: Service, console: httpx.Clie
     streams_of(console)
 
 
+@pytest.mark.slow
 def test_published_and_delivered_events_are_counted(service: Service, console: httpx.Client) -> None:
     before = report_of(console)
     with EventStream(service, STREAM) as one, EventStream(service, STREAM) as other:
@@ -117,6 +120,7 @@ def _grown(before: dict[str, Any], now: dict[str, Any], *names: str) -> tuple[fl
     return tuple(now[name] - before[name] for name in names)
 
 
+@pytest.mark.slow
 def test_notifications_are_counted_by_channel(service: Service, database: Database, console: httpx.Client) -> None:
     with EventStream(service, "/api/heard/news") as stream:
         database.execute("notify shop_news, '<b>open</b>'")
@@ -131,6 +135,7 @@ def test_notifications_are_counted_by_channel(service: Service, database: Databa
     streams_of(console)
 
 
+@pytest.mark.slow
 def test_events_that_slow_readers_miss_are_counted(service: Service, console: httpx.Client) -> None:
     before = report_of(console)
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
@@ -142,6 +147,7 @@ def test_events_that_slow_readers_miss_are_counted(service: Service, console: ht
     streams_of(console)
 
 
+@pytest.mark.slow
 def test_the_report_is_sent_live(console: httpx.Client) -> None:
     with console.stream("GET", "/console/api/events/live") as response:
         assert response.headers["content-type"] == "text/event-stream"
@@ -150,6 +156,7 @@ def test_the_report_is_sent_live(console: httpx.Client) -> None:
     assert all("channels" in event for event in events)
 
 
+@pytest.mark.slow
 def test_an_operator_ends_a_stream(service: Service, console: httpx.Client) -> None:
     with EventStream(service, STREAM) as ended, EventStream(service, STREAM) as other:
         port = ended.socket.getsockname()[1]

@@ -60,6 +60,7 @@ def by_application(console: httpx.Client) -> dict[str, dict[str, Any]]:
     return {host["application"]: host for host in report(console)["hosts"]}
 
 
+@pytest.mark.slow
 def test_services_that_share_a_database_are_listed(first: Service, second: Service, console: httpx.Client) -> None:
     def counts() -> list[tuple[float, float]]:
         return [(host["requests"], host["errors"]) for host in by_application(console).values()]
@@ -85,6 +86,7 @@ def test_services_that_share_a_database_are_listed(first: Service, second: Servi
     assert report(console)["unavailable"] == {}
 
 
+@pytest.mark.slow
 def test_rates_of_other_hosts_are_of_their_last_answers(second: Service, console: httpx.Client) -> None:
     assert by_application(console)["<b>second</b>"]["requestsPerSecond"] is not None
     before = by_application(console)["<b>second</b>"]["requests"]
@@ -115,6 +117,7 @@ def payloads(connection: psycopg.Connection[Any]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_while_no_page_is_open(first: Service, second: Service, database: Database) -> None:
     """Also not by other reports; a request for the hosts or the live overview begins to ask."""
     with operator(first, TOKEN) as console:
@@ -136,6 +139,7 @@ def _silent(connection: psycopg.Connection[Any]) -> bool:
     return not list(connection.notifies(timeout=6, stop_after=1))
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_answers_of_others_are_checked_and_questions_answer_no_other_channel(
     first: Service, database: Database, console: httpx.Client
@@ -173,6 +177,7 @@ def _members(console: httpx.Client) -> list[str]:
     return [*report(console)["hosts"][0], "clock"]
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_answer_any_more_was_last_seen_some_time_ago(
     first: Service, database: Database, serve_once: Serve, console: httpx.Client
 ) -> None:
@@ -183,6 +188,7 @@ def test_a_host_that_does_not_answer_any_more_was_last_seen_some_time_ago(
     assert by_application(console)["first"]["lastSeenSeconds"] < 5
 
 
+@pytest.mark.slow
 def test_services_that_share_redis_are_listed(
     database: Database, own_database: Database, serve_once: Serve, redis_if_any: RedisServer | None
 ) -> None:
@@ -197,6 +203,7 @@ def test_services_that_share_redis_are_listed(
         wait_until(lambda: by_application(console)["two"]["requestsPerSecond"] is not None, "its rate is known")
 
 
+@pytest.mark.slow
 def test_without_something_shared_the_key_is_named(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "Console:Hosts": "None", "ApplicationName": "alone"})
     with operator(service, TOKEN) as console:
@@ -205,12 +212,14 @@ def test_without_something_shared_the_key_is_named(database: Database, serve_onc
         assert found["unavailable"] == {"hosts": "other hosts are not asked: set Console:Hosts to Database or Redis"}
 
 
+@pytest.mark.slow
 def test_behind_a_pooler_redis_is_proposed(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "ConnectionSettings:Pool:TransactionPooler": "true"})
     with operator(service, TOKEN) as console:
         assert "set Console:Hosts to Redis" in report(console)["unavailable"]["hosts"]
 
 
+@pytest.mark.slow
 def test_a_redis_that_cannot_be_reached_is_said(database: Database, serve_once: Serve) -> None:
     settings = {**SETTINGS, "Console:Hosts": "Redis", "Console:RedisConfiguration": "127.0.0.1:1,connectTimeout=500"}
     service = serve_once(database, "", settings)

@@ -173,6 +173,7 @@ def test_the_sign_in_page_offers_it(client: httpx.Client) -> None:
     assert 'id="own">' in page
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_an_ended_session_ends_its_streams(service: Service) -> None:
     address, _ = console_link(service)

@@ -206,6 +206,7 @@ def test_antiforgery_tokens_are_headers_without_line_ends(console: httpx.Client)
     assert "no antiforgery tokens" in refused(console, antiforgery="x")
 
 
+@pytest.mark.slow
 def test_a_page_that_reads_nothing_lets_events_wait_at_the_service(service: Service, console: httpx.Client) -> None:
     """The console reads the stream no faster than its page, so the rules for slow readers apply."""
 

@@ -124,6 +124,7 @@ def test_a_deadline_ends_the_request_and_its_work(
     wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
 
 
+@pytest.mark.slow
 def test_the_deadline_is_reported_whichever_part_notices_it_first(own_database: Database, serve_once: Serve) -> None:
     """Delayed workers receive the server's timeout before their own timer has run. The delayed parts stop for longer
     than a deadline, repeatedly, while requests run."""
@@ -197,6 +198,7 @@ def test_what_has_waited_too_long_is_not_run(own_database: Database, serve_once:
     assert own_database.fetch("select who from written") == [("in time",)]
 
 
+@pytest.mark.slow
 def test_files_and_what_is_committed_stay_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """The commit waits for longer than the deadline: another request of the same duration, begun later, has ended."""
     uploads = {"Enabled": "true", "UploadHandlers:FileSystemPath": str(tmp_path)}
@@ -225,6 +227,7 @@ def test_requests_to_others_end_with_the_client(service: Service, upstream: Upst
     wait_until(lambda: service.log.count(" responded 499 ") == 3, "each is logged as left")
 
 
+@pytest.mark.slow
 def test_an_unknown_deadline_header_stops_the_start(database: Database) -> None:
     command = [sys.executable, "-m", "rowcall.service.cli", f"--ConnectionStrings:Default={database.conninfo}",
                "--Service:Deadlines:RequestHeaders:0=X-Timeout", "--validate"]  # fmt: skip
@@ -239,6 +242,7 @@ def test_without_the_key_no_header_counts(database: Database, serve_once: Serve)
     assert service.get("/nap?s=0.2", headers={"Request-Timeout": "0.01", "Deadline": "1"}).text == "slept"
 
 
+@pytest.mark.slow
 def test_the_remaining_time_is_sent_to_another_service(service: Service) -> None:
     """1.1 seconds have passed before the outgoing request."""
     moment = "2100-01-01T00:00:00Z"

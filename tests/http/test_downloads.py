@@ -208,6 +208,7 @@ def test_a_range_of_a_file_is_neither_compressed_nor_missing_in_the_audit_trail(
     wait_until(lambda: database.fetch(statuses) == [("206",)], "the call is recorded")
 
 
+@pytest.mark.slow
 def test_head_of_a_file_with_compression_has_the_headers_of_get(
     database: Database, serve_once: Serve, folder: Path
 ) -> None:
@@ -364,6 +365,7 @@ def test_other_files_do_not_exist(service: Service, folder: Path, value: str) ->
     problem(service.get("/file", params={"file": str(folder / value)}), 404)
 
 
+@pytest.mark.slow
 def test_proxies_may_send_files(database: Database, serve_once: Serve, folder: Path) -> None:
     nginx = serve_once(database, "", settings(folder, **{"Downloads:SendFile": "X-Accel-Redirect"}))
     response = nginx.get("/file", params={"file": "in/a b.txt"})
@@ -398,6 +400,7 @@ def test_large_objects(service: Service, large: int) -> None:
     assert service.get(f"/large/{large}", headers={"if-none-match": f'"large-{large}"'}).status_code == 304
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_frees_its_connection(database: Database, service: Service, large: int) -> None:
     with httpx.Client(base_url=service.url) as client:
         for _ in range(30):
@@ -406,6 +409,7 @@ def test_a_client_that_leaves_frees_its_connection(database: Database, service: 
     assert service.get(f"/large/{large}").content == LARGE
 
 
+@pytest.mark.slow
 def test_a_large_object_is_not_held_in_memory(database: Database, service: Service) -> None:
     """64 MB. Clients that read slowly make the service read slowly."""
     database.execute(
@@ -489,6 +493,7 @@ def test_objects_by_addresses_of_the_store(
     assert httpx.get(location.replace("X-Amz-Expires=300", "X-Amz-Expires=301")).status_code == 403
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away(database: Database, serve_once: Serve, folder: Path, store: ObjectStore) -> None:
     away: dict[str, Any] = {**of_store(store), HANDLERS + "S3Endpoint": "http://127.0.0.1:9"}
     service = serve_once(database, "", settings(folder, **away))

@@ -216,6 +216,7 @@ def test_without_data_protection_nothing_is_sealed(own_database: Database, serve
     assert "encrypt and decrypt do nothing" in service.log
 
 
+@pytest.mark.slow
 def test_a_restart_opens_what_was_sealed_before(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     settings = {"DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": str(tmp_path / "keys")}
     settings["ApplicationName"] = "members"  # not that of the folder in which it runs

@@ -96,6 +96,7 @@ def test_error_behind_the_first_rows_is_still_an_error(service: Service) -> None
     problem(service.get("/api/late-error?rows=3"), 500)
 
 
+@pytest.mark.slow
 def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
     """The status has been sent, so only the missing end can report it: the body is never complete, and the log has the
     reason."""
@@ -146,6 +147,7 @@ comment on function patient(float8) is E'HTTP GET\\n@timeout 1min';
 """
 
 
+@pytest.mark.slow
 def test_timeout_of_the_configuration_and_of_the_annotation(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, GLOBAL_TIMEOUT, {"Service:CommandTimeout": "300ms"})
     problem(service.get("/api/sleeping?seconds=30"), 504)

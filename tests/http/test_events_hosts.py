@@ -99,6 +99,7 @@ def test_notifications_arrive_once_on_each_host(hosts: Hosts, database: Database
         other.wait_for("once", "end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["Redis", "Postgres"])
 def test_what_the_last_requests_of_a_host_publish_reaches_the_others(
     own_database: Database, redis: RedisServer, serve_once: Serve, way: str
@@ -129,6 +130,7 @@ def refuses(service: Service) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_once: Serve) -> None:
     settings = {
         "Service:ServerSentEvents:BetweenHosts": "Redis",
@@ -152,6 +154,7 @@ def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_o
     wait_until(lambda: "is back" in item.log or "is back" in other.log, "the log reports that PostgreSQL is back")
 
 
+@pytest.mark.slow
 def test_a_host_that_starts_knows_what_was_published_before(
     own_database: Database, redis: RedisServer, serve_once: Serve
 ) -> None:

@@ -48,6 +48,7 @@ def read_nothing(service: Service) -> EventStream:
     return EventStream(service, STREAM, receive_buffer=4096)
 
 
+@pytest.mark.slow
 def test_a_slow_reader_gets_the_newest_events_and_a_gap_is_logged(service: Service) -> None:
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
         sent = flood(service, fast)
@@ -73,6 +74,7 @@ def test_an_event_of_ten_megabytes(service: Service) -> None:
             assert len(stream.messages[0]) == 10_000_002
 
 
+@pytest.mark.slow
 def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, serve_once: Serve) -> None:
     settings = {"Service:ServerSentEvents:SlowReaderEvents": "50", "Service:ServerSentEvents:SlowReaders": "End"}
     service = serve_once(own_database, SQL, settings)
@@ -84,6 +86,7 @@ def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, s
         fast.wait(lambda: fast.body.endswith(b"end\n\n"), "others go on")
 
 
+@pytest.mark.slow
 def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Service:ServerSentEvents:SlowReaderTimeout": "2s"})
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
@@ -231,6 +234,7 @@ def test_only_those_who_may_call_the_endpoint_subscribe(members: Service) -> Non
         stream.wait_for("hello")
 
 
+@pytest.mark.slow
 def test_a_stream_ends_with_its_session(members: Service) -> None:
     with EventStream(members, STREAM) as anonymous, EventStream(members, STREAM, with_cookie(members)) as signed_in:
         signed_in.wait_for_end(8)

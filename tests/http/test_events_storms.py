@@ -89,6 +89,7 @@ class Reader:
         return self.messages
 
 
+@pytest.mark.slow
 def test_hundreds_of_readers_of_a_killed_worker_come_back_at_once_and_miss_nothing(service: Service) -> None:
     with ThreadPoolExecutor(32) as pool:
         readers = list(pool.map(lambda _: Reader(service), range(READERS)))

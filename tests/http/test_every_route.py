@@ -40,6 +40,7 @@ def test_every_route_admits_the_callers_that_it_is_meant_for(
     assert list(access_walk.walk(service, routes, provider, http2=http2)) == []
 
 
+@pytest.mark.slow
 def test_actions_of_the_console_need_their_key(
     own_database: Database,
     serve_once: Serve,

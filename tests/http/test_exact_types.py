@@ -170,6 +170,7 @@ def test_tools_say_so_too(service: Service) -> None:
     assert tool["inputSchema"]["properties"]["m"] == {"type": "string", "enum": ["good", "it's bad"]}
 
 
+@pytest.mark.slow
 def test_a_contract_notices_a_narrower_column(database: Database, service: Service, folder: Path) -> None:
     values = {"ConnectionStrings:Default": database.conninfo, **settings(folder)}
     switches = [f"--{key}={value}" for key, value in values.items()]

@@ -205,6 +205,7 @@ def test_parquet(service: Service) -> None:
     assert (third["name"], third["yes"], math.isnan(third["double"])) == ("", False, True)
 
 
+@pytest.mark.slow
 def test_parquet_of_many_rows_is_streamed(service: Service) -> None:
     content = service.get("/many?count=600000&format=parquet").content
     file = pq.ParquetFile(io.BytesIO(content))
@@ -236,6 +237,7 @@ def test_columns_have_the_names_of_json(service: Service) -> None:
     assert rows_of(service.get("/expanded?format=csv").text) == [keys, ["1", "2", "3"]]
 
 
+@pytest.mark.slow
 def test_many_rows_are_streamed(service: Service) -> None:
     text = service.get("/many?count=200000&format=csv").text
     rows = rows_of(text)

@@ -127,6 +127,7 @@ def test_behind_a_proxy_the_cookie_is_bound_to_the_host(service: Service, provid
     assert all("; secure; " in cookie for cookie in response.headers.get_list("set-cookie"))
 
 
+@pytest.mark.slow
 def test_hosts_that_share_their_keys_are_one(
     own_database: Database, serve_once: Serve, provider: IdentityProvider, tmp_path: Path
 ) -> None:

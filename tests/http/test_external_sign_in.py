@@ -436,6 +436,7 @@ def test_signing_out_by_script(service: Service) -> None:
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_new_keys_of_an_issuer_are_found(service: Service, provider: IdentityProvider) -> None:
     """By every worker, at the earliest a second after its last fetch; the old keys are dropped then."""
     sign_in(service, "/signin-id")

@@ -182,6 +182,7 @@ def test_a_batch_whose_worker_is_killed_leaves_nothing(hosts: list[Service], dat
     assert database.value("select count(*) from payment") == 0
 
 
+@pytest.mark.slow
 def test_a_finished_job_does_not_run_again(database: Database, serve_once: Serve, lose: Lose) -> None:
     service = serve_once(database, settings={**SETTINGS, "Jobs:Enabled": "true"})
     location = service.post("/pay-later").headers["location"]

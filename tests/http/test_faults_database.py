@@ -88,6 +88,7 @@ def test_killed_backends_cost_no_answer(own_database: Database, serve_once: Serv
     assert len(own_database.backends()) <= MOST_CONNECTIONS
 
 
+@pytest.mark.slow
 def test_read_only_requests_survive_a_killed_backend(own_database: Database, serve_once: Serve) -> None:
     """A call that only reads is repeated, so its client notices nothing (driver-25)."""
     service = serve_once(own_database, SQL)
@@ -99,6 +100,7 @@ def test_read_only_requests_survive_a_killed_backend(own_database: Database, ser
     assert [outcome for outcome in load.outcomes if outcome.body != b"%d" % outcome.number] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, serve_once: Serve, mode: str) -> None:
     database = create_database(own_postgres)
@@ -118,6 +120,7 @@ def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, ser
     wait_until(lambda: not database.backends("state <> 'idle'"), "every session is idle again")
 
 
+@pytest.mark.slow
 def test_while_the_server_is_away_clients_are_asked_to_retry(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, IMPATIENT)
@@ -130,6 +133,7 @@ def test_while_the_server_is_away_clients_are_asked_to_retry(own_postgres: Postg
     wait_until(lambda: service.get("/api/echo?id=3").status_code == 200, "the service is back", 30)
 
 
+@pytest.mark.slow
 def test_stopping_leaves_no_session_behind(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     with Load(service.port, mixed) as load:
@@ -155,6 +159,7 @@ comment on function see_moment() is 'HTTP GET';
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaver", ["leave-setting", "leave-zone", "leave-style"])
 def test_session_state_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
     """One connection of each kind, so that the next caller uses the same one (driver-18 to driver-21)."""
@@ -176,6 +181,7 @@ comment on function public.version() is 'HTTP GET /version';
 """
 
 
+@pytest.mark.slow
 def test_statements_are_prepared_again_after_ddl(own_database: Database, serve_once: Serve) -> None:
     """The driver handles 0A000 (`cached plan must not change result type`), and the endpoint is read again
     (test_faults_schema.py)."""
@@ -199,6 +205,7 @@ def test_replaced_function_is_called_at_once(own_database: Database, serve_once:
     assert answer(service.get("/version"))[2] == "3"
 
 
+@pytest.mark.slow
 def test_statements_thrown_away_by_the_session_are_prepared_again(own_database: Database, serve_once: Serve) -> None:
     """26000: some routines and poolers deallocate statements of others."""
     sql = """
@@ -221,6 +228,7 @@ ONE_CONNECTION = {
 }
 
 
+@pytest.mark.slow
 def test_what_a_file_does_to_prepared_statements_stays_its_own(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def until_closed(connection: socket.socket) -> None:
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SILENT)
 def test_connection_on_which_nothing_happens_is_closed(service: Service, name: str) -> None:
     with service.connect() as connection:
@@ -96,6 +97,7 @@ def drip(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begin", "piece"),
     [
@@ -110,6 +112,7 @@ def test_a_byte_now_and_then_keeps_no_connection_open(service: Service, begin: b
         wait_until(lambda: drip(connection, lambda: piece), "the connection is closed", 20)
 
 
+@pytest.mark.slow
 def test_connection_whose_request_is_worked_on_is_left_alone(database: Database, service: Service) -> None:
     """Longer than the timer, which is proved by another connection that is closed meanwhile."""
     with ThreadPoolExecutor(1) as clients:
@@ -122,6 +125,7 @@ def test_connection_whose_request_is_worked_on_is_left_alone(database: Database,
         assert answer(running.result()) == (200, TEXT, str(LOCK))
 
 
+@pytest.mark.slow
 def test_kept_connection_serves_as_long_as_it_is_used(service: Service) -> None:
     with service.connect() as used:
         for _ in range(3):
@@ -135,6 +139,7 @@ def test_kept_connection_serves_as_long_as_it_is_used(service: Service) -> None:
                     connection_closed = drip(idle, lambda: b"")
 
 
+@pytest.mark.slow
 def test_stream_of_events_without_events_is_left_alone(database: Database, serve_once: Serve) -> None:
     """The response has begun long ago, and nothing is sent over it."""
     sql = """

@@ -35,6 +35,7 @@ def damage(folder: Path, kind: str) -> None:
             path.write_bytes(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["no UTF-8", "a folder", "endless", "empty"])
 def test_damaged_key_file_takes_no_other_key_away(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str

@@ -84,6 +84,7 @@ def test_waiting_for_a_connection_is_bounded(database: Database, service: Servic
     assert answer(narrow.get("/api/echo?id=2")) == (200, TEXT, "2")
 
 
+@pytest.mark.slow
 def test_fast_routines_pass_slow_ones(database: Database, service: Service) -> None:
     with ThreadPoolExecutor(8) as clients:
         with database.locked(LOCK):
@@ -95,6 +96,7 @@ def test_fast_routines_pass_slow_ones(database: Database, service: Service) -> N
         assert [answer(future.result())[2] for future in slow] == [str(LOCK)] * 8
 
 
+@pytest.mark.slow
 def test_routine_that_was_fast_and_turns_slow_blocks_no_later_request(database: Database, service: Service) -> None:
     """It has been promoted to a shared connection when it begins to wait there (driver-2)."""
     for number in range(300):
@@ -119,6 +121,7 @@ def test_query_of_a_client_that_left_is_cancelled(database: Database, service: S
     assert answer(service.get("/api/echo?id=1")) == (200, TEXT, "1")
 
 
+@pytest.mark.slow
 def test_cancelling_for_one_client_does_not_hit_another(database: Database, service: Service) -> None:
     with ThreadPoolExecutor(4) as clients:
         with database.locked(LOCK):
@@ -145,6 +148,7 @@ def streaming(database: Database) -> list[int]:
     return database.backends("state = 'active' and query like '%many%'")
 
 
+@pytest.mark.slow
 def test_large_set_streams_to_a_slow_reader_in_bounded_memory(database: Database, service: Service) -> None:
     rows = 500_000
     [worker] = [psutil.Process(pid) for pid in service.pids()]
@@ -162,6 +166,7 @@ def test_large_set_streams_to_a_slow_reader_in_bounded_memory(database: Database
     assert grown <= 32 * 1024 * 1024
 
 
+@pytest.mark.slow
 def test_client_that_never_reads_is_dropped(database: Database, service: Service, serve_once: Serve) -> None:
     strict = serve_once(database, settings={"ConnectionSettings:Pool:SlowClientTimeout": "500ms"})
     with strict.connect(receive_buffer=4096) as connection:
@@ -171,6 +176,7 @@ def test_client_that_never_reads_is_dropped(database: Database, service: Service
     assert answer(strict.get("/api/echo?id=1")) == (200, TEXT, "1")
 
 
+@pytest.mark.slow
 def test_body_cut_off_for_reading_too_slowly_does_not_look_complete(
     database: Database, service: Service, serve_once: Serve
 ) -> None:
@@ -206,6 +212,7 @@ def link(entry: Path) -> str:
         return ""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at open files in /proc")
 def test_clients_that_leave_early_leave_no_file_open(database: Database, service: Service, serve_once: Serve) -> None:
     """The whole result fits into the pipe between PostgreSQL and client, so that an unread one is not noticed."""
@@ -219,6 +226,7 @@ def test_clients_that_leave_early_leave_no_file_open(database: Database, service
     wait_until(lambda: pipes(fresh) == idle, "every pipe is closed", 30)
 
 
+@pytest.mark.slow
 def test_many_slow_readers_leave_room_for_others(database: Database, service: Service) -> None:
     readers = [service.connect(receive_buffer=4096) for _ in range(8)]
     try:

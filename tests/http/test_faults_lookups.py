@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.harness.database import Database, create_database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.postgres import PostgresServer
@@ -31,6 +33,7 @@ def test_failed_lookup_is_retried_or_reported_as_a_changed_database(own_database
     problem(service.get("/api/raised"), 500)
 
 
+@pytest.mark.slow
 def test_unreachable_database_is_named_as_the_reason(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, {"ConnectionSettings:Pool:QueueTimeout": "500ms"})

@@ -70,6 +70,7 @@ def define(type_name: str, body: str) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RETURNED)
 @pytest.mark.parametrize("warm", [0, 40], ids=["uncalled", "promoted"])
 def test_changed_return_type_is_never_rendered_as_the_old_one(
@@ -94,6 +95,7 @@ comment on function still_there() is 'HTTP GET /still-there';
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("warm", [0, 40], ids=["uncalled", "promoted"])
 @pytest.mark.parametrize(
     ("change", "path"),
@@ -121,6 +123,7 @@ def test_dropped_endpoint_is_never_an_error_of_the_service(
     assert answer(service.get("/still-there")) == (200, TEXT, "1")
 
 
+@pytest.mark.slow
 def test_columns_of_a_file_that_change_places_keep_their_names(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ def served(service: Service, path: str) -> bool:
         return client.get(path).status_code == 200
 
 
+@pytest.mark.slow
 def test_killed_worker_is_replaced(own_database: Database, serve_once: Serve) -> None:
     """Its clients lose their connections; no other client is affected, and no response is wrong."""
     service = serve_once(own_database, SQL, workers=2)
@@ -90,6 +91,7 @@ def test_killed_worker_is_replaced(own_database: Database, serve_once: Serve) ->
     wait_until(lambda: not own_database.backends("state <> 'idle'"), "no session of the dead worker is left running")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not possible(), reason="workers are started anew on this system")
 def test_workers_are_copies_and_outlive_what_they_are_copied_from(own_database: Database, serve_once: Serve) -> None:
     """Without the template process, workers are started as new processes."""
@@ -126,6 +128,7 @@ def _runs(pid: int) -> bool:
     return bool(psutil.pid_exists(pid)) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["notify", "SIGHUP"])
 def test_changed_schema_is_picked_up_without_dropping_a_request(
     own_database: Database, serve_once: Serve, way: str
@@ -151,6 +154,7 @@ def test_changed_schema_is_picked_up_without_dropping_a_request(
     problem(service.get("/leaving"), 404)
 
 
+@pytest.mark.slow
 def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -> None:
     """Once the log reports the change, no worker serves the old snapshot."""
     service = serve_once(own_database, SQL, workers=3)
@@ -188,6 +192,7 @@ def test_endpoint_that_cannot_be_served_stops_no_other(own_database: Database, s
     service.wait_for_log("schema snapshot 2 is served: 4 endpoints, 1 left out")
 
 
+@pytest.mark.slow
 def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     assert answer(service.get("/leaving")) == (200, TEXT, "1")
@@ -202,6 +207,7 @@ def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve
     wait_until(lambda: served(service, "/later"), "the next load succeeds", 20)
 
 
+@pytest.mark.slow
 def test_a_load_that_fails_is_repeated_without_another_request(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     own_database.execute(
@@ -230,6 +236,7 @@ def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_o
     assert len(own_database.backends()) <= 2 + 2 + 16 + 16 + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_stop_finishes_what_runs_and_refuses_what_is_new(
     own_database: Database, serve_once: Serve, workers: int
@@ -255,6 +262,7 @@ def _refused(port: int) -> bool:
         return True
 
 
+@pytest.mark.slow
 def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     with Load(service.port, echo) as load:
@@ -266,6 +274,7 @@ def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_
     assert service.process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: signal.Signals) -> None:
     """A request that never ends does not prevent the end of the service; its query ends too."""
@@ -278,6 +287,7 @@ def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: sign
         wait_until(lambda: not own_database.waiting(), "its query ends")
 
 
+@pytest.mark.slow
 def test_reload_asked_while_every_worker_is_being_replaced_is_not_lost(
     own_database: Database, serve_once: Serve
 ) -> None:
@@ -304,6 +314,7 @@ def kill_again_and_again(service: Service, spared: list[int]) -> bool:
     return RULE in service.log
 
 
+@pytest.mark.slow
 def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
     own_database: Database, serve_once: Serve
 ) -> None:
@@ -321,12 +332,14 @@ def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
         assert answer(service.request_once("GET", f"/echo?id={number}")) == (200, TEXT, str(number))
 
 
+@pytest.mark.slow
 def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     wait_until(lambda: kill_again_and_again(service, []), "the log says so", 60)
     assert service.stop() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not possible(), reason="only /proc shows where the shared state is")
 def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Database, serve_once: Serve) -> None:
     """Here its part of the host's shared memory is missing; once it is restored, the worker starts."""

@@ -358,6 +358,7 @@ def workbook() -> bytes:
     return content.getvalue()
 
 
+@pytest.mark.slow
 def test_sheets_are_read_as_configured(service: Service, database: Database) -> None:
     database.execute("truncate row_of")
     entries = upload(service, "up-book", ("q.xlsx", workbook(), XLSX))

@@ -297,6 +297,7 @@ def encrypted(folder: Path, database: Database, settings: Mapping[str, str]) -> 
     return done.stdout.splitlines()[-1], done.stderr
 
 
+@pytest.mark.slow
 def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """With the keys that the service then finds in their folder."""
     protected = "DataProtection:"

@@ -225,6 +225,7 @@ def test_without_a_known_port_no_request_is_redirected(own_database: Database, s
     assert len([line for line in service.log.splitlines() if "Ssl:UseHttpsRedirection does nothing" in line]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("switch", ["Ssl:Enabled", "Ssl:UseHttpsRedirection", "Ssl:UseHsts"])
 def test_each_switch_is_for_itself(own_database: Database, serve_once: Serve, switch: str) -> None:
     value = {"Ssl:Enabled": "true", "Ssl:HttpsPort": "443", F + "Enabled": "true", switch: "false"}
@@ -263,6 +264,7 @@ AFFECTED = {
 }
 
 
+@pytest.mark.slow
 def test_everything_goes_by_what_the_proxy_said(own_database: Database, serve_once: Serve) -> None:
     """Limits, cookies, Basic and passkeys use the client and not the proxy."""
     service = serve_once(own_database, SQL + EFFECTS, AFFECTED)

@@ -298,5 +298,6 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, {"Service:CrudSource:Enabled": "true"})
 
 
+@pytest.mark.slow
 def test_tables_are_read_and_written(service: Service) -> None:
     check_in_order(service, [*INSERTS, *CONFLICTS, *SELECTS, *UPDATES, *COMMENTS, *DELETES])

@@ -273,6 +273,7 @@ def own_issuer() -> Iterator[Issuer]:
 BRIEF = {"JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtKeySetRefreshInterval": "1s", "JwtKeySetMaxAge": "3s"}
 
 
+@pytest.mark.slow
 def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     """Also cached tokens; a document without any key withdraws them all."""
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
@@ -284,6 +285,7 @@ def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_on
     wait_until(lambda: is_let_in(service, text), "the key is back")
 
 
+@pytest.mark.slow
 def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
     text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)

@@ -55,6 +55,7 @@ def test_all_proxies_are_trusted_if_configured(own_database: Database, serve_onc
     assert "WRN" in service.wait_for_log("ForwardedHeaders:TrustAllProxies")
 
 
+@pytest.mark.slow
 def test_lists_are_the_whole_truth(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {**ON, "ForwardedHeaders:KnownProxies:0": "10.0.0.5"})
     assert service.get("/api/address", headers=FORGED).text == "127.0.0.1"

@@ -65,6 +65,7 @@ def waiting(database: Database) -> bool:
     return bool(database.backends("wait_event_type = 'Lock'"))
 
 
+@pytest.mark.slow
 def test_versions_follow_each_other_and_no_client_notices(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_versions_follow_each_other_and_no_client_notices(
     assert not (tmp_path / "handover").exists()
 
 
+@pytest.mark.slow
 def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_on
     assert (tmp_path / "handover").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["reload", "killed worker"])
 def test_a_process_that_has_handed_over_accepts_no_connection_again(
     own_database: Database, serve_once: Serve, tmp_path: Path, change: str
@@ -197,6 +200,7 @@ def test_a_process_that_has_handed_over_accepts_no_connection_again(
     assert first.process.wait(60) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["port", "unix"])
 def test_the_admin_server_of_postgrest_is_that_of_the_successor(
     own_database: Database, serve_once: Serve, tmp_path: Path, address: str
@@ -284,6 +288,7 @@ def test_clients_are_asked_to_come_back_on_another_connection(own_database: Data
     assert service.process.wait(30) == 0
 
 
+@pytest.mark.slow
 def test_what_runs_is_finished_and_streams_end_politely(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     with ThreadPoolExecutor() as pool, EventStream(service, "/publish/info") as stream:
@@ -400,6 +405,7 @@ def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: S
     assert Path(systemd.path).exists(), "it is systemd's"
 
 
+@pytest.mark.slow
 def test_a_socket_of_systemd_that_no_address_names_is_logged(systemd: Systemd) -> None:
     with ended(systemd.start(urls=systemd.url)) as process:
         assert process.wait(60) == 1

@@ -91,6 +91,7 @@ def test_what_could_take_effect_twice_is_sent_once(service: Service, upstream: U
     assert "POST is not hedged" in service.log
 
 
+@pytest.mark.slow
 def test_a_pause_that_is_asked_for_is_made(service: Service, upstream: Upstream) -> None:
     numbers = iter(range(1, 10))
 

@@ -55,6 +55,7 @@ class Lost:
         return b"" if dropped else whole
 
 
+@pytest.mark.slow
 def test_no_response_is_lost_or_exchanged(own_database: Database, serve_once: Serve) -> None:
     """The short form of the drill in `tests/drills`."""
     rounds = examples(64)
@@ -63,6 +64,7 @@ def test_no_response_is_lost_or_exchanged(own_database: Database, serve_once: Se
     )
 
 
+@pytest.mark.slow
 def test_a_lost_reply_to_a_preparation_costs_part_of_the_time_limit(hostile: tuple[HostilePostgres, Service]) -> None:
     proxy, service = hostile
     lost = proxy.rule = Lost(b"everywhere ")
@@ -87,6 +89,7 @@ def test_a_damaged_reply_to_a_preparation_harms_no_request(hostile: tuple[Hostil
     assert changed
 
 
+@pytest.mark.slow
 def test_a_lost_reply_to_a_commit_is_answered_in_time(hostile: tuple[HostilePostgres, Service]) -> None:
     proxy, service = hostile
     lost = proxy.rule = Lost(b"COMMIT")
@@ -97,6 +100,7 @@ def test_a_lost_reply_to_a_commit_is_answered_in_time(hostile: tuple[HostilePost
         assert client.post("/upload", files={"file": ("a.txt", b"text", "text/plain")}).text == "7"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [b"2", b"T", b"D", b"C"])
 @pytest.mark.parametrize("ahead", [True, False])
 def test_no_write_is_repeated_after_a_fatal_error_with_results_behind_it(

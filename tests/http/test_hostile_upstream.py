@@ -73,6 +73,7 @@ def test_a_body_behind_a_response_is_no_part_of_the_next(service: Service, upstr
     assert upstream.accepted >= accepted + 7
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_exchanged(service: Service, upstream: Upstream) -> None:
     """The short form of the drill in `tests/drills`."""
     number = seed("ROWCALL_TEST_HOSTILE_SEED")

@@ -202,6 +202,7 @@ def test_client_that_closes_its_sending_half_gets_its_response(service: Service)
     assert received.count(b"HTTP/1.1 200 OK") == 2
 
 
+@pytest.mark.slow
 def test_slow_response_reaches_a_client_that_has_closed_its_sending_half(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(b"GET /slow?seconds=1.5 HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -229,6 +229,7 @@ def test_large_result_streams_over_a_unix_socket(unix: Service, path: Path) -> N
         assert len(client.get("/many?rows=20000").json()) == 20_000
 
 
+@pytest.mark.slow
 def test_body_that_is_cut_off_does_not_look_complete_over_a_unix_socket(
     database: Database, unix: Service, path: Path
 ) -> None:
@@ -302,6 +303,7 @@ def test_keys_without_an_equivalent_are_named_once(own_database: Database, serve
     ]
 
 
+@pytest.mark.slow
 def test_several_threads_serve_connections(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"HttpServer:Threads": "3"})
     with ThreadPoolExecutor(8) as clients:

@@ -223,6 +223,7 @@ def test_a_failed_request_may_be_repeated(service: Service, database: Database) 
     assert service.post("/pay", json={"amount": 1}, headers=headers).status_code == 201
 
 
+@pytest.mark.slow
 def test_a_running_request_is_a_conflict(service: Service, database: Database) -> None:
     headers = key()
     with ThreadPoolExecutor(1) as pool:
@@ -236,6 +237,7 @@ def test_a_running_request_is_a_conflict(service: Service, database: Database) -
     assert service.post("/pay", json={"amount": 7, "seconds": 1.5}, headers=headers).content == first.result().content
 
 
+@pytest.mark.slow
 def test_fifty_parallel_repetitions_take_effect_once(service: Service, database: Database) -> None:
     for _ in range(5):
         before = database.value("select count(*) from payment")
@@ -292,6 +294,7 @@ def test_a_key_belongs_to_its_caller(service: Service, database: Database) -> No
     assert first.headers["cache-control"] == "private, no-store" or "private" in first.headers["cache-control"]
 
 
+@pytest.mark.slow
 def test_results_expire(service: Service, database: Database) -> None:
     before = database.value("select count(*) from payment")
     headers = key()
@@ -351,6 +354,7 @@ idempotent';
     assert own_database.fetch("select name from step") == [("first",)]
 
 
+@pytest.mark.slow
 def test_results_survive_a_restart_and_are_those_of_all_hosts(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     sql, headers = SQL.partition("create function must_pay")[0], key()
@@ -389,6 +393,7 @@ def test_roles_have_no_access_to_keys_of_others(service: Service, database: Data
         database.execute("drop role idem_reader")
 
 
+@pytest.mark.slow
 def test_killed_workers_leave_one_effect_of_each_key(own_database: Database, serve_once: Serve) -> None:
     """Clients repeat their requests until they get a response, while the workers are killed around COMMIT."""
     own_database.execute(install_sql())
@@ -428,6 +433,7 @@ def test_killed_workers_leave_one_effect_of_each_key(own_database: Database, ser
     assert total > 50
 
 
+@pytest.mark.slow
 def test_without_the_schema_the_endpoint_is_left_out(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     sql = SQL.partition("create function must_pay")[0]
     service = serve_once(own_database, sql)
@@ -447,6 +453,7 @@ def test_without_the_schema_the_endpoint_is_left_out(own_database: Database, ser
     wait_until(lambda: service.post("/pay", json={"amount": 1}).status_code == 201, "the endpoint is served", 30)
 
 
+@pytest.mark.slow
 def test_the_schema_is_installed_by_an_ordinary_role(own_database: Database, tmp_path: Path) -> None:
     name = own_database.name
     own_database.execute(f"create role installer_{name} login; grant create on database {name} to installer_{name}")
@@ -479,6 +486,7 @@ def test_parse_all_exposes_nothing_of_the_schema(own_database: Database, serve_o
     assert service.get("/idempotency").status_code == 404
 
 
+@pytest.mark.slow
 def test_the_span_of_a_repetition(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     with collect_over_http() as collector:
@@ -509,6 +517,7 @@ def test_the_span_of_a_repetition(own_database: Database, serve_once: Serve) -> 
         assert replayed == [[], [True], []]
 
 
+@pytest.mark.slow
 def test_metrics_count_outcomes(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     admin = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0", "Auth:CookieAuth": "true"}

@@ -64,6 +64,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     return service
 
 
+@pytest.mark.slow
 def test_typescript_repeats_with_the_same_key(service: Service, database: Database) -> None:
     folder: Path = service.folder
     answers = json.loads(run(folder / "calls.js"))
@@ -75,6 +76,7 @@ def test_typescript_repeats_with_the_same_key(service: Service, database: Databa
     assert database.value("select count(*) from payment where amount = 1") == 1
 
 
+@pytest.mark.slow
 def test_the_compiler_accepts_the_helper(
     database: Database, service: Service, serve_once: Serve, tmp_path: Path
 ) -> None:
@@ -84,6 +86,7 @@ def test_the_compiler_accepts_the_helper(
     assert compile_strictly(tmp_path) == ""
 
 
+@pytest.mark.slow
 def test_python_repeats_with_the_same_key(service: Service, database: Database) -> None:
     path: Path = service.folder / "public_api.py"
     checked = subprocess.run(

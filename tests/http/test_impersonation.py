@@ -122,6 +122,7 @@ def short(database: Database, serve: Serve, service: Service) -> Service:
     return serve(database, "", {**SETTINGS, A + "ImpersonationValid": "2 seconds"}, workers=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["BearerToken", "Cookies", "Bearer"])
 def test_it_ends_by_itself(short: Service, scheme: str) -> None:
     """Including sliding expiration: each of these requests would renew the cookie. The user's own session continues."""

@@ -145,6 +145,7 @@ def test_collecting_ends_at_its_limit(service: Service, database: Database) -> N
     assert [error["row"] for error in answer["errors"]] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 300, 5000])
 def test_many_rows_with_some_errors(service: Service, database: Database, count: int) -> None:
     """The statement that takes many rows is used behind the first ones."""
@@ -197,6 +198,7 @@ def test_columns_by_the_names_in_the_first_row(service: Service, database: Datab
     assert detail == "1.csv has no column sku, count in its first row"
 
 
+@pytest.mark.slow
 def test_a_workbook(service: Service, database: Database) -> None:
     response = send_workbook(service, {"North": [["Count", "Sku"], [1, "a"], ["x", "b"]], "South": [["Sku"], ["c"]]})
     answer = problem(response, 400)

@@ -325,6 +325,7 @@ def test_names_of_the_catalogue_are_quoted(service: Service) -> None:
         assert response.json() == [{COLUMN: text + text}]
 
 
+@pytest.mark.slow
 def test_columns_and_filters_of_tables_hold_the_value_that_it_is(service: Service) -> None:
     for text in CORPUS:
         row = {"id": text, "note": text}

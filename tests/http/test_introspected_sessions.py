@@ -112,6 +112,7 @@ def everywhere(service: Service, headers: dict[str, str], path: str = "/api/who"
 # --- sessions ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_session_ends_on_every_worker(service: Service, database: Database) -> None:
     mine, other = token(service, "s1"), token(service, "s2")
     assert {response.status_code for response in everywhere(service, mine)} == {200}
@@ -155,6 +156,7 @@ def test_a_wrong_key_makes_the_caller_anonymous_whatever_else_is_sent(service: S
     assert service.get("/api/any-caller", headers=headers).text == "anonymous"
 
 
+@pytest.mark.slow
 def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> None:
     headers = {"x-till-key": "till-3"}
     assert {response.text for response in everywhere(service, headers)} == {"9"}
@@ -164,6 +166,7 @@ def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> 
     )
 
 
+@pytest.mark.slow
 def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: Database, serve_once: Serve) -> None:
     """Whether or not sessions can be ended too; the streams of another key of the same user continue."""
     alone = serve_once(database, "", {**SETTINGS, "Auth:SessionCheckCommand": None})

@@ -195,6 +195,7 @@ def test_a_failed_attempt_is_repeated_and_leaves_nothing(service: Service, datab
     assert count(database, "flaky b") == 0
 
 
+@pytest.mark.slow
 def test_progress_and_cancelling(service: Service, database: Database) -> None:
     location = enqueue(service, "/slow", seconds=60)
     wait_until(lambda: service.get(location).json()["progress"] == "begun", "the job reports its progress")
@@ -210,6 +211,7 @@ def test_progress_and_cancelling(service: Service, database: Database) -> None:
     problem(service.request("DELETE", location), 409)
 
 
+@pytest.mark.slow
 def test_events_of_a_job(service: Service) -> None:
     location = enqueue(service, "/slow", seconds=3)
     headers = {"accept": "text/event-stream"}
@@ -230,6 +232,7 @@ def test_events_of_a_job(service: Service) -> None:
     problem(service.get("/jobs/1", headers=headers), 404)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["Granian", "Loop"])
 def test_events_end_when_the_client_leaves_or_the_job_ends(
     service: Service, database: Database, serve_once: Serve, engine: str
@@ -336,6 +339,7 @@ def test_secrets_are_stored_as_hashes(service: Service, database: Database) -> N
     assert len(job["result"]) > 20
 
 
+@pytest.mark.slow
 def test_limits_of_queues(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(
@@ -378,6 +382,7 @@ def test_without_the_switch_the_endpoint_is_left_out(database: Database, serve_o
     assert "job is switched off (Jobs:Enabled); the endpoint is left out" in service.log
 
 
+@pytest.mark.slow
 def test_killed_workers_lose_no_job_and_repeat_no_committed_work(own_database: Database, serve_once: Serve) -> None:
     """Two hosts whose workers are killed all the time run every job once."""
     own_database.execute(install_sql())

@@ -63,6 +63,7 @@ def ended(database: Database) -> list[tuple[Any, ...]]:
     return database.fetch(JOB)
 
 
+@pytest.mark.slow
 def test_a_lost_connection(start: Start, own_database: Database) -> None:
     start()
     enqueue(own_database, 2)
@@ -71,6 +72,7 @@ def test_a_lost_connection(start: Start, own_database: Database) -> None:
     assert own_database.value("select count(*) from work") == 1
 
 
+@pytest.mark.slow
 def test_a_killed_worker(start: Start, own_database: Database) -> None:
     service = start(workers=1)
     enqueue(own_database, 3)
@@ -80,6 +82,7 @@ def test_a_killed_worker(start: Start, own_database: Database) -> None:
     assert own_database.value("select count(*) from work") == 1
 
 
+@pytest.mark.slow
 def test_a_killed_host(start: Start, own_database: Database) -> None:
     """Its supervisor is gone, too, so that nothing of it gives the job back."""
     lost = start(workers=2)
@@ -93,6 +96,7 @@ def test_a_killed_host(start: Start, own_database: Database) -> None:
     assert restarted.running
 
 
+@pytest.mark.slow
 def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None:
     start(**{"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "100ms"})
     enqueue(own_database, 0.4, 5)
@@ -102,6 +106,7 @@ def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None
     assert all(attempts == interruptions + 1 for _, attempts, interruptions in states)
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_waits_for_its_jobs(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:Concurrency": "1"})
     enqueue(own_database, 1, 2)
@@ -114,6 +119,7 @@ def test_a_worker_that_stops_waits_for_its_jobs(start: Start, own_database: Data
     assert "has ended and is restarted" not in service.log
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_gives_back_jobs_that_last_too_long(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:ShutdownTimeout": "100ms"})
     enqueue(own_database, 60)
@@ -127,6 +133,7 @@ def test_a_worker_that_stops_gives_back_jobs_that_last_too_long(start: Start, ow
     assert ended(own_database) == [("done", 2, 1)]
 
 
+@pytest.mark.slow
 def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_database: Database) -> None:
     # A worker that takes a job waits for the lock of the test in the middle of that.
     own_database.execute(
@@ -153,6 +160,7 @@ def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_data
     assert ended(own_database) == [("done", 2, 1)]
 
 
+@pytest.mark.slow
 def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
     service = start()
     enqueue(own_database, 3)
@@ -167,6 +175,7 @@ def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
     assert ended(own_database) == [("done", 1, 0)]
 
 
+@pytest.mark.slow
 def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> None:
     """Its statement is guarded after some runs, and refused by PostgreSQL when the definition has changed."""
     note = "create or replace function note() returns void language sql as $$ insert into work values ('{}') $$"
@@ -184,6 +193,7 @@ def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> Non
     ]
 
 
+@pytest.mark.slow
 def test_interruptions_are_bounded(start: Start, own_database: Database) -> None:
     start()
     own_database.execute(

@@ -241,6 +241,7 @@ def test_metrics_count_the_ends_of_jobs(own_database: Database, serve_once: Serv
         wait_until(counted, "all ends are counted", 20)
 
 
+@pytest.mark.slow
 def test_a_job_continues_the_trace_of_its_request(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     with collect_over_http() as collector:
@@ -267,6 +268,7 @@ def test_a_job_continues_the_trace_of_its_request(own_database: Database, serve_
         assert within == {"wait for a connection", "database"}
 
 
+@pytest.mark.slow
 def test_a_job_enqueued_in_sql_continues_the_trace_of_the_request(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(

@@ -92,6 +92,7 @@ def test_an_attempt_has_a_time_limit(start: Start) -> None:
     assert job["error"] == "Cancelled: 57014 (the time limit of an attempt is 0.3 s)"
 
 
+@pytest.mark.slow
 def test_delays_between_attempts_grow_with_jitter(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:LongestPause": "250s"})
     places = [enqueue(service, "/broken") for _ in range(8)]
@@ -115,6 +116,7 @@ def test_delays_between_attempts_grow_with_jitter(start: Start, own_database: Da
         assert (job["state"], job["attempts"], "division by zero" in job["error"]) == ("failed", 4, True)
 
 
+@pytest.mark.slow
 def test_finished_jobs_are_removed(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:Retention": "1 hour"})
     places = [enqueue(service, "/note", what=str(n)) for n in range(2)]

@@ -69,6 +69,7 @@ def _fresh() -> str:
     return "".join(f"drop function if exists {name};" for name in names) + member_sql()
 
 
+@pytest.mark.slow
 def test_two_instances_take_each_others_sessions(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     settings = in_folder(tmp_path / "keys")
@@ -126,6 +127,7 @@ def test_a_storage_that_is_not_there_stops_the_start(own_database: Database, ser
         serve_once(own_database, settings={"DataProtection:Storage": "Database"})
 
 
+@pytest.mark.slow
 def test_keys_encrypted_to_a_certificate(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     settings = in_folder(

@@ -153,6 +153,7 @@ def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service
     assert answer(service.get("/not-granted?id=1&name=x")) == (200, TEXT, "1")
 
 
+@pytest.mark.slow
 def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict[str, str], folder: Path) -> None:
     done = rowcall(tmp_path, "--endpoints", *(f"--{key}={value}" for key, value in settings.items()))
     assert done.returncode == 0
@@ -167,6 +168,7 @@ def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict
     assert f"{folder}/broken.sql:2:8: error 42703" in done.stderr
 
 
+@pytest.mark.slow
 def test_validate_lists_it_too_and_tables_are_logged_once(tmp_path: Path, settings: dict[str, str]) -> None:
     values = [f"--{key}={value}" for key, value in settings.items()]
     done = rowcall(tmp_path, "--validate", "--json", "--Service:CrudSource:Enabled=true", *values)

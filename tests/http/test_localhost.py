@@ -64,6 +64,7 @@ def _inodes(host: str, port: int) -> set[str]:
     return {row[9] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
 
 
+@pytest.mark.slow
 @needs_ipv6
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/net")
 def test_localhost_is_both_loopback_addresses_and_no_other_one(

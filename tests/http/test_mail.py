@@ -278,6 +278,7 @@ def test_a_limit_of_mails_in_a_minute(
     installed.execute("delete from rowcall.mail")
 
 
+@pytest.mark.slow
 def test_an_encrypted_connection_with_a_sign_in(
     installed: Database, serve_once: Serve, templates: Path, certificate: tuple[Path, Path]
 ) -> None:
@@ -388,6 +389,7 @@ def test_mail_into_a_folder_and_into_the_log(
     logged.wait_for_log("Dear Ben,")
 
 
+@pytest.mark.slow
 def test_metrics_count_mail(installed: Database, serve_once: Serve, server: MailServer, templates: Path) -> None:
     installed.execute("delete from rowcall.mail")
     server.refusal = lambda envelope: "554 spam" if b"Ana" in (envelope.content or b"") else "451 later"

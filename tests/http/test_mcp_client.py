@@ -83,6 +83,7 @@ def _mcp_error() -> type[Exception]:
     return MCPError
 
 
+@pytest.mark.slow
 def test_tools_are_listed_and_called(service: Service) -> None:
     async def use(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}

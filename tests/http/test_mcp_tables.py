@@ -69,6 +69,7 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
     return serve(database, settings=settings, workers=2)
 
 
+@pytest.mark.slow
 def test_tools_are_offered_for_the_named_tables(service: Service) -> None:
     async def use(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -225,6 +226,7 @@ def test_the_client_for_typescript_accepts_the_results(
     assert result == [13, {"items": [{"title": "Ferns"}]}, {"count": 1}, {"count": 1, "items": [{"title": "Tide"}]}]
 
 
+@pytest.mark.slow
 def test_actions_are_those_of_the_setting_and_tools_follow_the_schema(
     serve_once: Serve, own_database: Database
 ) -> None:

@@ -178,6 +178,7 @@ def arguments(count: int) -> list[dict[str, Any]]:
     return [*({"n": n} for n in range(count - 1)), {"n": None}]
 
 
+@pytest.mark.slow
 def test_the_client_for_python_validates_every_result(service: Service, counts: dict[str, int]) -> None:
     from jsonschema import Draft202012Validator, FormatChecker
     from mcp import Client
@@ -209,6 +210,7 @@ def test_the_client_for_python_validates_every_result(service: Service, counts: 
     assert asyncio.run(run()) == []
 
 
+@pytest.mark.slow
 def test_the_client_for_typescript_validates_every_result(
     service: Service, counts: dict[str, int], tmp_path: Path
 ) -> None:

@@ -230,6 +230,7 @@ def test_both_formats_say_the_same(service: Service, admin: httpx.Client) -> Non
     assert plain.of("rowcall_requests_total") == open_metrics.of("rowcall_requests_total")
 
 
+@pytest.mark.slow
 def test_what_a_worker_has_counted_stays_when_it_is_killed(
     service: Service, admin: httpx.Client, database: Database
 ) -> None:
@@ -285,6 +286,7 @@ def test_endpoints_that_there_is_no_room_for_are_counted_together(filled: Databa
         assert result.of("rowcall_requests_total", route="(others)") == 2
 
 
+@pytest.mark.slow
 def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     token = "0123456789abcdef"
@@ -394,6 +396,7 @@ def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client,
         )
 
 
+@pytest.mark.slow
 def test_under_load_nothing_is_miscounted(service: Service, admin: httpx.Client) -> None:
     wait_until(lambda: new_connection(service, "/many") == 200, "they serve", 30)
     before = numbers_of(admin)

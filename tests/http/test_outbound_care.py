@@ -85,6 +85,7 @@ def test_files_go_on_where_that_is_asked_for(own_database: Database, serve_once:
     assert "content" in service.post("/passed", files={"file": ("b.txt", b"content")}).json()["body"]
 
 
+@pytest.mark.slow
 def test_a_server_that_keeps_failing_is_left_alone_by_all_workers(own_database: Database, serve_once: Serve) -> None:
     server = Upstream()
     failing = [True]

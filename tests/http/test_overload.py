@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import httpx
+import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import problem
@@ -36,6 +37,7 @@ def _post(service: Service, path: str, done: threading.Event | None = None) -> h
     return response
 
 
+@pytest.mark.slow
 def test_a_queue_that_never_ends_is_cut_and_one_that_does_is_not(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {**SETTINGS, POOL + "QueueInterval": "500ms"})
     with ThreadPoolExecutor(8) as pool:
@@ -54,6 +56,7 @@ def test_a_queue_that_never_ends_is_cut_and_one_that_does_is_not(own_database: D
     assert service.log.count("its queue has not been empty for 0.5 s") == 1
 
 
+@pytest.mark.slow
 def test_a_burst_waits_as_long_as_it_may(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, SETTINGS)
     first = threading.Event()
@@ -68,6 +71,7 @@ def test_a_burst_waits_as_long_as_it_may(own_database: Database, serve_once: Ser
         assert [item.result().text for item in waiting] == ["one"] * 6
 
 
+@pytest.mark.slow
 def test_null_leaves_it_to_the_longest_wait(own_database: Database, serve_once: Serve) -> None:
     never = {POOL + "QueueTarget": "", POOL + "QueueInterval": "1ms", POOL + "QueueTimeout": "700ms"}
     service = serve_once(own_database, SQL, {**SETTINGS, **never})

@@ -109,6 +109,7 @@ def test_add_with_commands_of_ones_own(service: Service, caller: httpx.Client, d
     assert stored == ({"context": context, "analytics": {"screen": [1], "ip": "127.0.0.1"}}, {"user_id": "7"})
 
 
+@pytest.mark.slow
 def test_login_without_counting(service: Service, caller: httpx.Client, database: Database) -> None:
     """Twice a passing error, and the command is repeated; the stored counter of 9 is above that of the key."""
     authenticator = Authenticator(service.url, "127.0.0.1", flags=PRESENT)

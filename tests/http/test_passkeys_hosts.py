@@ -123,6 +123,7 @@ def test_answered_challenges_are_forgotten_and_others_expire(hosts: Hosts, redis
         assert 0 < client.pttl(key) <= 300_000
 
 
+@pytest.mark.slow
 def test_without_redis_each_host_knows_its_own(
     hosts: Hosts, services: tuple[Service, Service], redis: RedisServer
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_login_is_not_checked(service: Service) -> None:
     assert service.post("/enter", json={"name": "kiri", "hash": "short"}).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_list_is_searched_as_it_is_at_the_time(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     path = tmp_path / "hashes.txt"
     write_hashes(path, BREACHED)

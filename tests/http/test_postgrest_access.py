@@ -83,6 +83,7 @@ def test_claims_and_settings_of_the_role(service: Service, roles: tuple[str, ...
     assert body == {"role": member, "claims": {"role": member, "tenant": "a"}, "timeout": "7s", "agent": "t"}
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["x-a", "X-B", "x-long-name"]), values), max_size=4))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_headers_are_a_json_object_with_the_last_of_repeated_ones(
@@ -296,6 +297,7 @@ def test_the_description_shows_what_the_role_may_access(
     assert "/secret" not in service.get("/").json()["paths"]
 
 
+@pytest.mark.slow
 def test_notify_reloads_schema_and_configuration_in_all_workers(serve_once: Serve, own_database: Database) -> None:
     own_database.execute("create schema api")
     (anonymous,) = create_roles(own_database, "anon")
@@ -373,6 +375,7 @@ def test_isolation_is_that_of_the_role(serve_once: Serve, own_database: Database
     assert service.get("/rpc/isolation", headers=token(role=member)).json() == "repeatable read"
 
 
+@pytest.mark.slow
 def test_new_columns_are_read_at_once_and_written_after_a_reload(serve_once: Serve, own_database: Database) -> None:
     own_database.execute("create schema api; create table api.note (id int)")
     (anonymous,) = create_roles(own_database, "anon")
@@ -386,6 +389,7 @@ def test_new_columns_are_read_at_once_and_written_after_a_reload(serve_once: Ser
     wait_until(lambda: service.post("/note", json={"text": "y"}).status_code == 201, "the new column")
 
 
+@pytest.mark.slow
 def test_a_lost_listener_reads_the_schema_again(serve_once: Serve, own_database: Database) -> None:
     own_database.execute("create schema api")
     (anonymous,) = create_roles(own_database, "anon")

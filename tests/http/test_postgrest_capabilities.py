@@ -78,6 +78,7 @@ def test_the_audit_trail_has_requests_with_the_users_of_their_tokens(
     ]
 
 
+@pytest.mark.slow
 def test_only_annotated_endpoints_are_recorded_if_the_setting_says_so(
     serve_once: Serve, own_database: Database
 ) -> None:

@@ -350,6 +350,7 @@ def test_a_token_without_a_secret(services: Services) -> None:
     assert "www-authenticate" not in response.headers
 
 
+@pytest.mark.slow
 def test_the_channel_of_reloads(services: Services, database: Database) -> None:
     """`db-channel` and `db-channel-enabled`."""
     database.execute("create table api.late (id int); notify pgrst, 'reload schema'")

@@ -163,6 +163,7 @@ def test_methods_of_a_foreign_table(service: Service) -> None:
     assert service.request("OPTIONS", "/shown").headers["allow"] == "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"
 
 
+@pytest.mark.slow
 def test_the_title_without_a_comment(serve_once: Serve, own_database: Database) -> None:
     own_database.execute("create schema api")
     (anonymous,) = create_roles(own_database, "anon")

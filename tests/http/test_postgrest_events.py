@@ -204,6 +204,7 @@ def runs_pipelined(service: Service) -> bool:
     return response.text == "true"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["say_steadily", "say_when_planned"])
 def test_parallel_requests_publish_with_their_own_execution_id(
     service: Service, roles: tuple[str, str], clerk: dict[str, str], function: str
@@ -266,6 +267,7 @@ def test_a_hint_that_names_no_scope_is_logged(service: Service, roles: tuple[str
     assert f"PostgREST's interface as {roles[1]}" in service.wait_for_log("'harder' is none of all, matching")
 
 
+@pytest.mark.slow
 def test_events_of_transactions_that_do_not_commit_are_not_sent_after_the_commit(
     serve_once: Serve, database: Database, roles: tuple[str, str]
 ) -> None:
@@ -311,6 +313,7 @@ def test_a_cached_result_publishes_nothing(serve_once: Serve, own_database: Data
         stream.wait_for("it", "end")
 
 
+@pytest.mark.slow
 def test_events_have_the_tenant_that_all_endpoints_take_from_a_request(
     serve_once: Serve, own_database: Database
 ) -> None:
@@ -336,6 +339,7 @@ def test_events_have_the_tenant_that_all_endpoints_take_from_a_request(
         blue.wait_for("for blue", "end")
 
 
+@pytest.mark.slow
 def test_nothing_is_published_without_the_key_and_reads_are_pipelined(
     serve_once: Serve, database: Database, roles: tuple[str, str]
 ) -> None:

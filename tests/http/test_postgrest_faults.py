@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 import httpx
+import pytest
 
 from tests.harness.database import Database, create_database
 from tests.harness.postgres import PostgresServer
@@ -31,6 +32,7 @@ def _prepare(database: Database) -> dict[str, str]:
     return {**PLAIN, "PostgRest:AnonymousRole": anonymous}
 
 
+@pytest.mark.slow
 def test_a_restart_of_the_database(serve_once: Serve, own_postgres: PostgresServer) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, settings=_prepare(database))
@@ -48,6 +50,7 @@ def _refused(response: httpx.Response) -> httpx.Response | None:
     return response if response.status_code == 503 else None
 
 
+@pytest.mark.slow
 def test_a_terminated_session_is_replaced_without_an_error(serve_once: Serve, own_database: Database) -> None:
     service = serve_once(own_database, settings=_prepare(own_database))
     for _ in range(3):
@@ -55,6 +58,7 @@ def test_a_terminated_session_is_replaced_without_an_error(serve_once: Serve, ow
         own_database.terminate("application_name not like 'pg%' and query not like 'listen%'")
 
 
+@pytest.mark.slow
 def test_an_exhausted_pool(serve_once: Serve, own_database: Database) -> None:
     pool = {"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "500 ms"}
     settings = _prepare(own_database)
@@ -71,6 +75,7 @@ def test_an_exhausted_pool(serve_once: Serve, own_database: Database) -> None:
     Case("GET /item", json=[{"id": 1}]).check(service.client)
 
 
+@pytest.mark.slow
 def test_two_tenants_interleaved_see_their_rows_only(serve_once: Serve, own_database: Database) -> None:
     settings = _prepare(own_database)
     own_database.execute(
@@ -110,6 +115,7 @@ READS = 40
 """After so many reads, a fast statement runs on pipelined connections."""
 
 
+@pytest.mark.slow
 def test_a_fast_read_whose_result_grows(serve_once: Serve, own_database: Database) -> None:
     service = serve_once(own_database, settings=_prepare(own_database))
     for _ in range(READS):
@@ -119,6 +125,7 @@ def test_a_fast_read_whose_result_grows(serve_once: Serve, own_database: Databas
         assert len(service.get("/item?select=id").json()) == 200_000
 
 
+@pytest.mark.slow
 def test_a_fast_read_that_becomes_slow_does_not_hold_up_others(serve_once: Serve, own_database: Database) -> None:
     settings = _prepare(own_database)
     own_database.execute(
@@ -149,6 +156,7 @@ def test_a_fast_read_that_becomes_slow_does_not_hold_up_others(serve_once: Serve
     assert done.index("/late?select=x,y") >= 20
 
 
+@pytest.mark.slow
 def test_sessions_that_end_during_fast_reads(serve_once: Serve, own_database: Database) -> None:
     service = serve_once(own_database, settings=_prepare(own_database))
     answered: list[int] = []

@@ -57,6 +57,7 @@ class Caller:
             self.bodies.append(self._service.request_once("GET", "/t1?select=id").json())
 
 
+@pytest.mark.slow
 def test_requests_are_answered_while_the_schema_is_read_again(service: Service, database: Database) -> None:
     database.execute("create table api.late (id int references api.t1)")
     with Caller(service) as caller, psycopg.connect(database.conninfo) as blocking:
@@ -73,6 +74,7 @@ def test_requests_are_answered_while_the_schema_is_read_again(service: Service, 
     assert set(map(str, caller.bodies)) == {"[{'id': 1}]"}
 
 
+@pytest.mark.slow
 def test_unchanged_tables_are_not_sent_again(service: Service, database: Database) -> None:
     """A worker that gets the whole schema again would say so in the log."""
     database.execute("comment on table api.t7 is 'changed'; notify pgrst, 'reload schema'")
@@ -80,6 +82,7 @@ def test_unchanged_tables_are_not_sent_again(service: Service, database: Databas
     assert "gets the whole schema snapshot" not in service.log
 
 
+@pytest.mark.slow
 def test_requests_are_answered_while_the_schema_is_described(service: Service) -> None:
     with Caller(service) as caller:
         documents = [service.get("/", headers={"host": f"h{number}"}).json() for number in range(3)]

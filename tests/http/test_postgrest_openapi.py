@@ -76,6 +76,7 @@ def described(service: Service) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_the_document_is_valid(service: Service) -> None:
     # Here: each process of a run collects all files, and the validators take a third of a second to import.
     from openapi_spec_validator import OpenAPIV30SpecValidator, OpenAPIV31SpecValidator
@@ -150,6 +151,7 @@ def test_responses_validate_against_the_document(service: Service) -> None:
         assert [error.message for error in Draft202012Validator(schema).iter_errors(response.json())] == [], path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("others", "paths"),
     [
@@ -165,6 +167,7 @@ def test_the_filters_of_the_document_apply(
     assert sorted(described(serve_once(database, settings=settings(anonymous, **others)))["paths"]) == paths
 
 
+@pytest.mark.slow
 def test_the_document_follows_the_schema(serve_once: Serve, own_database: Database) -> None:
     own_database.execute("create schema api; create schema depot; create table api.item (id int)")
     (role,) = create_roles(own_database, "anon")

@@ -117,6 +117,7 @@ def test_root_function_and_timings(ports: tuple[int, int]) -> None:
     assert httpx.patch(f"http://127.0.0.1:{ports[0]}/", json={}).json()["code"] == "PGRST101"
 
 
+@pytest.mark.slow
 def test_admin_server(ports: tuple[int, int]) -> None:
     admin = f"http://127.0.0.1:{ports[1]}"
     assert [httpx.get(f"{admin}{path}").status_code for path in ("/live", "/ready", "/nope")] == [200, 200, 404]
@@ -136,6 +137,7 @@ def test_the_description_may_be_disabled(serve_once: Serve, database: Database, 
     assert response.json()["message"] == "Root endpoint metadata is disabled"
 
 
+@pytest.mark.slow
 def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, anonymous: str) -> None:
     port = free_port()
 
@@ -223,6 +225,7 @@ def test_the_equivalent_configuration_has_placeholders_for_secrets(tmp_path: Pat
         assert f"set the variable {name}" in result.stderr
 
 
+@pytest.mark.slow
 def test_endpoints_win_over_the_interface_and_share_no_session_with_it(
     serve_once: Serve, own_database: Database
 ) -> None:
@@ -251,6 +254,7 @@ def test_endpoints_win_over_the_interface_and_share_no_session_with_it(
         assert service.get("/look").text == ""
 
 
+@pytest.mark.slow
 def test_metrics_count_requests_by_method_and_kind(serve_once: Serve, own_database: Database) -> None:
     own_database.execute(SQL)
     (role,) = create_roles(own_database, "anon")
@@ -286,6 +290,7 @@ def _requests(numbers: Numbers, labels: Iterable[tuple[str, str, str]]) -> dict[
     }
 
 
+@pytest.mark.slow
 def test_a_rate_limit_counts_all_requests_below_the_path(serve_once: Serve, own_database: Database) -> None:
     own_database.execute(SQL)
     (role,) = create_roles(own_database, "anon")

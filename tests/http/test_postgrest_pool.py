@@ -72,6 +72,7 @@ def prepared(service: Service) -> int:
     return int(response.text)
 
 
+@pytest.mark.slow
 def test_statements_are_prepared_by_name_unless_the_key_says_no(
     serve_once: Serve, database: Database, anonymous: str
 ) -> None:
@@ -80,6 +81,7 @@ def test_statements_are_prepared_by_name_unless_the_key_says_no(
     assert prepared(serve_once(database, settings={**settings, "PostgRest:PreparedStatements": "false"})) == 0
 
 
+@pytest.mark.slow
 def test_the_database_may_switch_prepared_statements_off(serve_once: Serve, own_database: Database) -> None:
     own_database.execute(SQL)
     (role,) = create_roles(own_database, "anon")
@@ -98,6 +100,7 @@ def test_the_database_may_switch_prepared_statements_off(serve_once: Serve, own_
         )
 
 
+@pytest.mark.slow
 def test_connections_end_with_their_idle_time(tmp_path: Path, database: Database, anonymous: str) -> None:
     with served(tmp_path, database, anonymous, "db-pool-max-idletime = 1") as url:
         process = httpx.post(f"{url}/rpc/process").json()
@@ -108,12 +111,14 @@ def test_connections_end_with_their_idle_time(tmp_path: Path, database: Database
         assert httpx.post(f"{url}/rpc/process").status_code == 200
 
 
+@pytest.mark.slow
 def test_connections_end_with_their_lifetime(tmp_path: Path, database: Database, anonymous: str) -> None:
     with served(tmp_path, database, anonymous, "db-pool-max-lifetime = 1") as url:
         process = httpx.post(f"{url}/rpc/process").json()
         wait_until(lambda: httpx.post(f"{url}/rpc/process").json() != process, "another connection")
 
 
+@pytest.mark.slow
 def test_requests_wait_for_a_connection_as_long_as_the_key_says(
     tmp_path: Path, database: Database, anonymous: str
 ) -> None:
@@ -129,6 +134,7 @@ def test_requests_wait_for_a_connection_as_long_as_the_key_says(
         assert held.result().status_code == 200
 
 
+@pytest.mark.slow
 def test_keys_without_effect_are_reported(tmp_path: Path, database: Database, anonymous: str) -> None:
     lines = ("server-reuseport = true", "log-query = true", "db-pool-automatic-recovery = true")
     with served(tmp_path, database, anonymous, *lines):

@@ -109,6 +109,7 @@ def client(serve: Serve, database: Database) -> httpx.Client:
     return serve(database, settings=settings).client
 
 
+@pytest.mark.slow
 def test_random_queries_give_no_internal_error(client: httpx.Client) -> None:
     number = seed("ROWCALL_RANDOM_SEED")
     queries = Queries(Random(number))

@@ -312,6 +312,7 @@ def test_the_mount_answers_as_the_types_say(serve: Serve, database: Database, an
     assert results["first"]["name"] == "Bergen"
 
 
+@pytest.mark.slow
 def test_the_file_follows_the_schema(serve_once: Serve, own_database: Database, tmp_path: Path) -> None:
     own_database.execute("create schema api; create table api.item (id int primary key, name text)")
     (role,) = create_roles(own_database, "anon")

@@ -41,6 +41,7 @@ def seen(database: Database) -> list[tuple[object, ...]]:
     return database.fetch("select role, tenant from seen order by n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "commands",
     [

@@ -62,6 +62,7 @@ def stacks(file: str) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 def test_all_workers_look_at_themselves_and_serve_meanwhile(service: Service, admin: httpx.Client) -> None:
     with Load(service.port, lambda _number: ("GET", "/many", b"")) as load:
         profiles = made(admin, "seconds=1")

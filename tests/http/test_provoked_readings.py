@@ -3,6 +3,8 @@ an interval, and reads it only if it has changed."""
 
 from __future__ import annotations
 
+import pytest
+
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer
 from tests.http.conftest import Serve
@@ -33,6 +35,7 @@ def _entries(text: str) -> list[str]:
     return entries
 
 
+@pytest.mark.slow
 def test_errors_that_clients_provoke_have_nothing_read_again(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(f"alter database {own_database.name} set log_statement = 'all'")
     service = serve_once(own_database, SQL)

@@ -276,6 +276,7 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
     assert received(service.post("/posted", content=iter([b"one ", b"two"])))["body"] == "one two"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "context",
     cases([
@@ -479,6 +480,7 @@ def test_events_come_as_they_are_sent(service: Service, met: Upstream) -> None:
     assert response.headers["content-type"] == "text/event-stream"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_stream_of_few_events_ends_with_its_client(

@@ -99,6 +99,7 @@ PIECES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", PIECES)
 def test_answers_come_whole_however_they_arrive(service: Service, behind: Upstream, what: str) -> None:
     behind.on(f"/any/{what}", in_pieces(*PIECES[what]))
@@ -154,6 +155,7 @@ def test_what_takes_its_time_comes_too(service: Service, behind: Upstream) -> No
     assert again(service, behind, "/any/late").text == "abcdef"
 
 
+@pytest.mark.slow
 def test_silence_is_504_in_the_head_and_in_the_body(service: Service, behind: Upstream) -> None:
     assert "timed out after 2 seconds" in problem(again(service, behind, "/any/silent"), 504)["detail"]
 

@@ -244,6 +244,7 @@ def test_an_answer_ends(service: Service) -> None:
     wait_until(lambda: service.get("/short").text != first, "there is a new answer")
 
 
+@pytest.mark.slow
 def test_a_failure_is_not_kept(service: Service) -> None:
     problem(service.get("/failing"), 502)
     assert service.get("/failing").text == "good"
@@ -251,6 +252,7 @@ def test_a_failure_is_not_kept(service: Service) -> None:
     assert service.get("/silent").text == "spoken"
 
 
+@pytest.mark.slow
 def test_what_is_too_large_is_not_kept(service: Service) -> None:
     assert len({service.get("/large").content[:10] for _ in range(3)}) == 3
 

@@ -453,6 +453,7 @@ def test_what_cannot_be_queried_is_reported_at_the_start(service: Service) -> No
     assert service.post("/writes?select=id").status_code == 200
 
 
+@pytest.mark.slow
 def test_random_queries_give_no_server_error_and_no_foreign_rows(service: Service) -> None:
     """Whatever is sent, the status is 200, 400 or 404, and every row is one of the result."""
     chance = random.Random(11)

@@ -123,6 +123,7 @@ def service(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFacto
     return service
 
 
+@pytest.mark.slow
 def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
     folder: Path = service.folder
     answers = json.loads(run(folder / "calls.js"))
@@ -134,6 +135,7 @@ def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
     assert answers["crew"] == [{"id": 12, "home": 'Kiel, "Ost"'}]
 
 
+@pytest.mark.slow
 def test_the_compiler_knows_columns_and_operators(snapshot: SchemaSnapshot, made: Database, tmp_path: Path) -> None:
     for variant, settings in VARIANTS.items():
         chosen = {**SETTINGS, P + "FilePath": "{0}Api.ts", **settings}
@@ -148,6 +150,7 @@ def test_the_compiler_knows_columns_and_operators(snapshot: SchemaSnapshot, made
     assert compile_strictly(tmp_path / "types apart") == ""
 
 
+@pytest.mark.slow
 def test_the_python_client_takes_the_parameters(service: Service) -> None:
     path: Path = service.folder / "public_api.py"
     checked = subprocess.run(

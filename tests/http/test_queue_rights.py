@@ -97,6 +97,7 @@ def test_a_service_without_the_rights_says_what_it_lacks(
     runs_job(service)
 
 
+@pytest.mark.slow
 def test_validation_and_audit_name_the_missing_right(own_database: Database, roles: Roles, tmp_path: Path) -> None:
     install(own_database, roles)
     own_database.execute(SQL)
@@ -121,6 +122,7 @@ def test_the_audit_asks_for_the_version_that_protects_jobs(
     assert "MEDIUM public-queue: schema rowcall\n  every role of the database may take, end and read jobs" in found
 
 
+@pytest.mark.slow
 def test_an_installation_grants_the_rights_of_a_service(
     own_database: Database, roles: Roles, serve_once: Serve, tmp_path: Path
 ) -> None:
@@ -162,6 +164,7 @@ def test_other_roles_only_enqueue(own_database: Database, roles: Roles, serve_on
     wait_until(lambda: own_database.value(done) == 1, "the job has run", 20)
 
 
+@pytest.mark.slow
 def test_a_job_with_the_role_of_its_caller(own_database: Database, roles: Roles, serve_once: Serve) -> None:
     """The role of the caller can neither lock nor finish jobs. Deferred triggers still run with it."""
     install(own_database, roles, roles.service)
@@ -218,6 +221,7 @@ def test_a_job_with_the_role_of_its_caller(own_database: Database, roles: Roles,
     assert own_database.value("select at_commit from ledger where who = '41'") == roles.customer
 
 
+@pytest.mark.slow
 def test_an_update_keeps_services_with_grants_working(own_database: Database, roles: Roles, serve_once: Serve) -> None:
     """Roles that deliver webhooks are those of services."""
     install(own_database, roles)

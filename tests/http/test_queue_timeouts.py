@@ -7,6 +7,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer
@@ -29,6 +30,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 def test_read_that_timed_out_while_queued_runs_again_alone(database: Database, serve: Serve) -> None:
     service = serve(database, SQL, SETTINGS)
 

@@ -90,6 +90,7 @@ async def _client(port: int, requests: Iterator[Request], statuses: Counter[int]
     await connection.end()
 
 
+@pytest.mark.slow
 def test_every_request_gets_an_answer_that_the_rules_know(service: Service, schema: list[Routine]) -> None:
     random = Random(f"{SEED} requests")
     requests = iter([request(random, random.choice(schema)) for _ in range(REQUESTS)])

@@ -135,6 +135,7 @@ def service(database: Database, serve: Serve, kinds: list[Kind]) -> Service:
     return serve(database, ";\n".join([*types.sql, *functions]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(TYPES))
 def test_values_are_what_to_json_makes_of_them(service: Service, kinds: list[Kind], number: int) -> None:
     kind = kinds[number]

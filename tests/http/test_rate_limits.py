@@ -224,6 +224,7 @@ def test_requests_queue_for_a_permit(service: Service, database: Database) -> No
         assert Counter(item.result().status_code for item in later) == {200: 2, 429: 2}
 
 
+@pytest.mark.slow
 def test_requests_queue_for_the_next_window(service: Service) -> None:
     with ThreadPoolExecutor() as threads:
         answers = [item.result() for item in [threads.submit(ask, service, "waiting_limited") for _ in range(5)]]

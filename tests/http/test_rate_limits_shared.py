@@ -43,6 +43,7 @@ def ask(service: Service, name: str) -> httpx.Response:
         return client.get(f"/api/{name}")
 
 
+@pytest.mark.slow
 def test_instances_count_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     redis = RedisServer(tmp_path / "redis")
     try:

@@ -94,6 +94,7 @@ def test_health_is_degraded_while_responses_are_cached_in_memory_instead(
     assert {service.get("/health").text for _ in range(10)} == {"Degraded"}
 
 
+@pytest.mark.slow
 def test_promoted_replica_is_used_without_sentinels(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     first, second = RedisServer(tmp_path / "first"), RedisServer(tmp_path / "second")
     redis = f"{first.place},{second.place},connectRetry=1"
@@ -125,6 +126,7 @@ def test_promoted_replica_is_used_without_sentinels(own_database: Database, serv
         second.stop()
 
 
+@pytest.mark.slow
 def test_demoted_master_is_left_for_the_new_one(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     first, second = RedisServer(tmp_path / "first"), RedisServer(tmp_path / "second")
     try:

@@ -118,6 +118,7 @@ def workers(service: Service) -> Iterator[list[Way]]:
         yield list(ways(service, service.url, "/plain/24", stack))
 
 
+@pytest.mark.slow
 def test_each_kind_of_change_is_served_as_after_a_fresh_start(
     database: Database, service: Service, workers: list[Way], serve_once: Serve, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
     return made
 
 
+@pytest.mark.slow
 def test_what_only_reads_is_spread_over_the_replicas(service: Service, servers: Servers) -> None:
     ports = {server.port for server in servers[1:]}
     for path in ("/here", "/never-changes", "/sent", "/limited"):
@@ -142,6 +143,7 @@ def test_tables_are_read_from_replicas_too(service: Service, servers: Servers) -
     assert ports == {server.port for server in servers[1:]}
 
 
+@pytest.mark.slow
 def test_large_results_give_their_connections_back(service: Service, servers: Servers) -> None:
     for _ in range(40):
         assert len(service.get("/many?rows=20000").json()) == 20_000
@@ -150,6 +152,7 @@ def test_large_results_give_their_connections_back(service: Service, servers: Se
         wait_until(lambda item=server: item.ask(busy + " and pid <> pg_backend_pid()") == 0, "nothing runs")  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", ["/note", "/noted"])
 def test_a_client_reads_what_it_has_written(service: Service, servers: Servers, write: str) -> None:
     note = f"by {write}"
@@ -230,6 +233,7 @@ def test_a_client_waits_for_a_replica_that_is_about_to_have_it(
         assert reading.result() == {"port": servers[1].port, "seen": True}
 
 
+@pytest.mark.slow
 def test_a_replica_that_dies_fails_no_request(shop: Database, servers: Servers, serve_once: Serve) -> None:
     service = serve_once(shop, "", settings(shop, servers[2]))
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")

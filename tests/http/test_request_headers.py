@@ -93,6 +93,7 @@ def test_context_mode_works_for_a_procedure_that_commits(service: Service, datab
     assert database.fetch("select by from seen") == [(SEEN_AGENT,)] * 2
 
 
+@pytest.mark.slow
 def test_every_request_sees_its_own_headers_and_others_see_none(service: Service) -> None:
     def ask(client_number: int) -> list[object]:
         answers = []

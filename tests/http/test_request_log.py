@@ -129,6 +129,7 @@ def test_requests_can_be_left_out_of_the_log(database: Database, service: Servic
     assert "HTTP GET" not in quiet.log
 
 
+@pytest.mark.slow
 def test_two_workers_write_one_rotating_file(database: Database, service: Service, serve_once: Serve) -> None:
     """Every request is one whole line in one of the files, whichever worker has served it."""
     limit = 20_000
@@ -206,6 +207,7 @@ OTEL = {
 }
 
 
+@pytest.mark.slow
 def test_entries_reach_a_collector_over_http(database: Database, service: Service, serve_once: Serve) -> None:
     with collect_over_http() as received:
         settings = {**OTEL, "Log:OTLPProtocol": "HttpProtobuf", "Log:OTLPEndpoint": received.url}

@@ -181,6 +181,7 @@ def test_a_value_that_fits_neither_way_is_reported_as_it_was_tried_first(service
     assert service.get("/doubled?n=4").text == "8"
 
 
+@pytest.mark.slow
 def test_a_statement_has_no_more_time_than_a_routine(service: Service) -> None:
     assert problem(service.get("/interrupted?how=wait"), 503)["title"] == "Too slow"
 
@@ -200,6 +201,7 @@ def test_a_session_lost_between_them_is_not_replaced(service: Service) -> None:
     assert service.get("/interrupted?how=other").text == "called"
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_meanwhile_takes_no_session_along(service: Service, every_database: Database) -> None:
     running = "query like '%end_session($1)%' and state = 'active'"
     for _ in range(3):

@@ -86,6 +86,7 @@ def test_postgrest(
     assert {service.get(path, headers={**headers, **low}).status_code for _ in range(RUNS)} == {401}
 
 
+@pytest.mark.slow
 def test_the_function_before_requests(serve_once: Serve, own_database: Database) -> None:
     own_database.execute(SQL + "create table api.note (id int); grant select on api.note to public;")
     low, high = roles_of(own_database)
@@ -151,6 +152,7 @@ def test_a_batch_in_one_transaction(native: Service) -> None:
     assert statuses("low") == {403}
 
 
+@pytest.mark.slow
 def test_commands_before_routines(serve_once: Serve, own_database: Database) -> None:
     own_database.execute(SQL + COMMENTS)
     own_database.execute("create function public.open() returns int language sql as 'select 1'")

@@ -83,6 +83,7 @@ def count(database: Database, name: str) -> int:
     return result
 
 
+@pytest.mark.slow
 def test_one_job_for_each_time_over_two_hosts(hosts: list[Service], database: Database) -> None:
     wait_until(lambda: count(database, "tick") >= 4, "the schedule has been due four times", 20)
     jobs = "select count(*) from rowcall.job where endpoint = 'POST /api/tick'"
@@ -90,6 +91,7 @@ def test_one_job_for_each_time_over_two_hosts(hosts: list[Service], database: Da
     assert database.value(jobs) <= float(database.value(seconds)) + 3
 
 
+@pytest.mark.slow
 def test_runs_are_in_the_audit_trail_and_have_traces_of_their_own(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql() + SQL)
     own_database.execute(
@@ -144,6 +146,7 @@ def test_mistakes_are_named(hosts: list[Service]) -> None:
     assert hosts[0].post("/zone").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_time_that_was_missed(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(SQL)
@@ -161,6 +164,7 @@ def test_a_time_that_was_missed(own_database: Database, serve_once: Serve) -> No
     assert own_database.value("select count(*) from rowcall.job") == 1
 
 
+@pytest.mark.slow
 def test_jobs_without_the_schema_rowcall(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, settings=SETTINGS)
     assert "POST /also: schedule needs the schema rowcall, which is not in the database" in service.log
@@ -168,6 +172,7 @@ def test_jobs_without_the_schema_rowcall(own_database: Database, serve_once: Ser
     wait_until(lambda: count(own_database, "tick") >= 1, "the schedule is due", 30)
 
 
+@pytest.mark.slow
 def test_killed_workers_enqueue_each_time_once(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql() + DUE_LOG + SQL.partition("create function slow_tick")[0])
     own_database.execute("comment on function tick() is 'schedule \"* * * * * *\" overlap run'")
@@ -188,6 +193,7 @@ def test_killed_workers_enqueue_each_time_once(own_database: Database, serve_onc
     assert count(own_database, "tick") == done
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not WORKS, reason="the clock of a process can be moved on Linux only")
 @pytest.mark.parametrize(
     ("begin", "expected"),
@@ -227,6 +233,7 @@ def test_hosts_whose_clocks_change_to_and_from_daylight_saving_time(
     assert (times, different) == (len(expected), 1)
 
 
+@pytest.mark.slow
 def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     settings = [f"--ConnectionStrings:Default={own_database.conninfo}", "--Jobs:Enabled=true"]
@@ -254,6 +261,7 @@ def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
     assert (listed["POST /also"]["last"], listed["POST /also"]["lastState"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_expressions_of_crontab(own_database: Database, tmp_path: Path) -> None:
     """Expressions with the same times have the same next ones, and those that crontab(5) does not know are named."""
     groups = (
@@ -300,6 +308,7 @@ def test_jobs_off(hosts: list[Service], database: Database, serve_once: Serve) -
     assert service.post("/also").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("expression", "day", "expected"),
     [

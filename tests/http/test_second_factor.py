@@ -220,6 +220,7 @@ def test_parallel_requests_use_a_code_once(service: Service, browser: httpx.Clie
     assert Counter(statuses[25:]) == {200: 1, 401: 24}, statuses
 
 
+@pytest.mark.slow
 def test_wrong_codes_have_to_wait(service: Service, browser: httpx.Client, user: int, database: Database) -> None:
     app, codes = enrolled(browser, user)
     token = pending_token(sign_in(browser, user), "totp", "recovery_code")
@@ -418,6 +419,7 @@ def test_a_page_of_another_site_reaches_nothing(browser: httpx.Client, user: int
     assert browser.get(API).json()["totp"]
 
 
+@pytest.mark.slow
 def test_a_pending_sign_in_expires(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     service = serve_once(own_database, SQL, {**SETTINGS, "Auth:SecondFactor:Pending": "1 second"})

@@ -37,6 +37,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, {"HttpServer:ServerTiming": "true", "Service:TableFormatOptions:Enabled": "true"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["some-rows?n=10", "some-rows?n=20000", "some-rows?n=0", "a-scalar", "nothing"])
 def test_every_result_of_a_routine_has_its_times(service: Service, path: str) -> None:
     for _ in range(20):

@@ -155,6 +155,7 @@ def wired(database: Database, name: str) -> list[int]:
     return database.backends(f"query like 'with rowcall_guard%\"{name}\"(%'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_nothing_reaches_the_next_request(own_database: Database, serve_once: Serve, way: Way) -> None:
     service = serve_once(own_database, f"{LOOKS}{way.sql}; comment on function leak is 'HTTP POST';", SETTINGS)
@@ -177,6 +178,7 @@ def test_nothing_reaches_the_next_request(own_database: Database, serve_once: Se
     assert before.pop().startswith("- 4MB postgres 0 - 0 0 0")
 
 
+@pytest.mark.slow
 def test_routines_that_leave_nothing_share(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, LOOKS, SETTINGS)
 
@@ -190,6 +192,7 @@ def test_routines_that_leave_nothing_share(own_database: Database, serve_once: S
     assert not wired(own_database, "look_alone")
 
 
+@pytest.mark.slow
 def test_what_was_replaced_shares_again_once_it_was_read_anew(own_database: Database, serve_once: Serve) -> None:
     helper = plain("", "stable", "helper")
     sql = f"{helper} create function leak(_id int) returns int language plpgsql stable as $$ begin return helper(_id); end $$;"
@@ -205,6 +208,7 @@ def test_what_was_replaced_shares_again_once_it_was_read_anew(own_database: Data
     wait_until(sharing, "the routine shares connections again")
 
 
+@pytest.mark.slow
 def test_a_table_a_view_and_a_file_leave_nothing(
     own_database: Database, serve_once: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -254,6 +254,7 @@ def until_refused(service: Service, headers: dict[str, str], since: float) -> fl
     return time.time() - since
 
 
+@pytest.mark.slow
 def test_a_remembered_token_ends_when_it_expires(service: Service) -> None:
     began = time.time()
     headers = bearer(tokens(service, "brief")["accessToken"])
@@ -268,6 +269,7 @@ def until_it_sets_a_cookie(service: Service, headers: dict[str, str]) -> httpx.R
             return response
 
 
+@pytest.mark.slow
 def test_a_cookie_is_renewed_after_half_of_its_life_and_ends(service: Service) -> None:
     for _ in range(10):
         began = time.time()

@@ -79,6 +79,7 @@ def test_the_challenge_of_cookies(service: Service) -> None:
     problem(response, 401)
 
 
+@pytest.mark.slow
 def test_parameters_are_hashed(service: Service) -> None:
     first, again, copy = service.post("/api/hashed", json={"password": "one", "again": "two", "copy": "mine"}).json()
     assert verify_password("one", first)
@@ -101,6 +102,7 @@ def test_an_overload_is_chosen_without_what_is_hashed_for_it(service: Service) -
     assert answer(service.post("/api/hashed-beside", json={"text": "x", "more": "m"})) == (200, TEXT, "m")
 
 
+@pytest.mark.slow
 def test_a_hash_of_less_work_is_replaced(service: Service, database: Database) -> None:
     before = str(database.value("select secret from member where nick = 'kiri'"))
     assert iterations_of(before) == 600_000
@@ -112,6 +114,7 @@ def test_a_hash_of_less_work_is_replaced(service: Service, database: Database) -
     assert database.value("select secret from member where nick = 'kiri'") == after
 
 
+@pytest.mark.slow
 def test_a_hash_made_elsewhere_signs_in(service: Service, database: Database) -> None:
     database.execute(f"update member set secret = '{hash_password('new')}' where nick = 'mo'")
     assert sign_in(service, "mo", "new").status_code == 200

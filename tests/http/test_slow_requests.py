@@ -41,6 +41,7 @@ def entry(service: Service, of: str) -> str:
     return "\n".join(lines[first:last])
 
 
+@pytest.mark.slow
 def test_a_slow_request_is_logged_with_its_plan_and_without_its_values(service: Service) -> None:
     service.get("/parcels?code=only-for-me")
     result = entry(service, "GET /parcels public.parcels took")

@@ -188,6 +188,7 @@ def test_names_that_a_client_gives_to_columns_are_no_formulas(service: Service) 
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_key_that_others_can_have_written_is_not_trusted(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:

@@ -141,6 +141,7 @@ def test_one_file_may_be_named_exactly(database: Database, serve_once: Serve, tm
     problem(service.get("/api/two"), 404)
 
 
+@pytest.mark.slow
 def test_endpoints_of_files_are_listed_with_their_file(database: Database, tmp_path: Path) -> None:
     folder = write_files(tmp_path, {"one.sql": "-- HTTP GET\n-- @param $1 n int\nselect $1 as n, now() as at"})
     arguments = {"ConnectionStrings:Default": database.conninfo, **file_settings(folder)}

@@ -40,6 +40,7 @@ def seen(service: Service, path: str, fits: Callable[[int, str], bool]) -> None:
     wait_until(everywhere, f"{path} is what was saved; the log says\n{service.log[-1500:]}")
 
 
+@pytest.mark.slow
 def test_a_saved_file_is_served_and_a_removed_one_is_not(service: Service, folder: Path) -> None:
     path = folder / "sub" / "fresh.sql"
     save(path, "-- HTTP GET\nselect 'first' as word")
@@ -70,6 +71,7 @@ def test_a_file_written_in_place_is_served_when_it_is_complete(service: Service,
     seen(service, "/api/slow", lambda _status, body: "whole" in body)
 
 
+@pytest.mark.slow
 def test_changed_routines_are_served_too(service: Service, database: Database) -> None:
     database.execute("create function hot() returns int language sql stable as 'select 1'")
     database.execute("comment on function hot() is 'HTTP GET'")
@@ -80,6 +82,7 @@ def test_changed_routines_are_served_too(service: Service, database: Database) -
     seen(service, "/hotter", lambda status, _body: status == 404)
 
 
+@pytest.mark.slow
 def test_a_changed_table_changes_the_files_that_read_it(service: Service, database: Database, folder: Path) -> None:
     database.execute("create table shelf (id int); insert into shelf values (1)")
     save(folder / "shelves.sql", "-- HTTP GET\nselect * from shelf")
@@ -88,6 +91,7 @@ def test_a_changed_table_changes_the_files_that_read_it(service: Service, databa
     seen(service, "/api/shelves", lambda _status, body: body == '[{"id":1,"title":null}]')
 
 
+@pytest.mark.slow
 def test_no_request_is_lost_meanwhile(service: Service, folder: Path) -> None:
     with Load(service.port, lambda _number: ("GET", "/api/steady", b""), clients=4) as load:
         for number in range(5):

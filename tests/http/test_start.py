@@ -122,6 +122,7 @@ def terminal(folder: Path, database: Database) -> Iterator[Terminal]:
             opened.end()
 
 
+@pytest.mark.slow
 def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     with psycopg.connect(own_database.conninfo, autocommit=True) as blocker:

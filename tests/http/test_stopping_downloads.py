@@ -77,6 +77,7 @@ def settings(passing: Upstream, tmp_path: Path) -> dict[str, str]:
 PATHS = ("/rows", "/value", "/passed", "/file.bin")
 
 
+@pytest.mark.slow
 def test_downloads_are_finished_when_the_service_stops(
     own_database: Database, serve_once: Serve, settings: dict[str, str]
 ) -> None:
@@ -89,6 +90,7 @@ def test_downloads_are_finished_when_the_service_stops(
     assert "cut off" not in service.log
 
 
+@pytest.mark.slow
 def test_downloads_that_last_too_long_are_cut_with_a_word(
     own_database: Database, serve_once: Serve, settings: dict[str, str]
 ) -> None:
@@ -108,6 +110,7 @@ def _refused(port: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_silent_client_of_http2_delays_no_stop(own_database: Database, serve_once: Serve) -> None:
     """The client never confirms the end of the connection. The stop, which may take longer than the test waits, goes
     on without it."""

@@ -283,6 +283,7 @@ def test_a_hundred_thousand_rows_need_little_memory(service: Service) -> None:
     assert re.search(rb'<row r="100001"><c r="A100001"><v>100000</v></c>', sheet)
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_frees_the_connection(database: Database, service: Service, scratch: Path) -> None:
     with service.connect(receive_buffer=4096) as connection:
         connection.sendall(b"GET /api/many?rows=5000000 HTTP/1.1\r\nHost: x\r\n\r\n")

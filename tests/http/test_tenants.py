@@ -190,6 +190,7 @@ def test_settings_of_tenants(service: Service) -> None:
         assert "tenant in the claim org" in problem(client.get("/of-claim"), 403)["detail"]
 
 
+@pytest.mark.slow
 def test_two_tenants_and_none_under_interleaved_requests(service: Service) -> None:
     """No request sees what another one has set, on pipelined and dedicated connections, cached or not."""
     expected = {"red": 3, "blue": 5, "Odd-1": 1}

@@ -147,6 +147,7 @@ def test_a_tenant_without_a_connection_does_not_exist(service: Service, tenant: 
     assert problem(of(service, "/of-open", tenant), 400 if tenant in ("", "x" * 300) else 404)
 
 
+@pytest.mark.slow
 def test_two_tenants_under_interleaved_requests(service: Service, shops: dict[str, Database]) -> None:
     chance = random.Random(3)
     drawn = [chance.choice(["red", "blue"]) for _ in range(400)]
@@ -201,6 +202,7 @@ def test_without_connections_the_endpoint_is_left_out(
     assert of(alone, "/where", "red").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_test_in_sql_runs_on_its_own_connection(
     service: Service, database: Database, shops: dict[str, Database], tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def test_a_stream_without_the_tenant_that_it_needs_is_refused(service: Service) 
     problem(service.get("/of-user/news", headers=signed_in(service, "cy")), 403)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["Redis", "Postgres"])
 def test_streams_of_another_host_get_the_events_of_their_tenant_only(
     database: Database, redis: RedisServer, serve_once: Serve, transport: str

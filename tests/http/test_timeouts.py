@@ -72,6 +72,7 @@ def test_what_is_no_interval_is_warned_of(service: Service, value: str) -> None:
     assert service.log.count(f"'{value}' is not an interval; the global timeout applies") == 1
 
 
+@pytest.mark.slow
 def test_the_connection_string_has_the_last_word_where_nothing_else_speaks(
     own_database: Database, serve_once: Serve
 ) -> None:

@@ -28,6 +28,7 @@ def settings(certificate: Path, key: Path | None = None) -> dict[str, str]:
     return {prefix + "Path": str(certificate)} | ({prefix + "KeyPath": str(key)} if key else {})
 
 
+@pytest.mark.slow
 def test_certificate_serves_only_the_https_listener(
     database: Database, serve: Serve, certificate: tuple[Path, Path]
 ) -> None:
@@ -42,6 +43,7 @@ def test_certificate_serves_only_the_https_listener(
         httpx.get(f"http://127.0.0.1:{secure}/echo?id=3", trust_env=False, timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compressed", [False, True])
 def test_answers_over_https_are_compressed_only_where_that_is_asked_for(
     own_database: Database, serve_once: Serve, certificate: tuple[Path, Path], compressed: bool
@@ -108,6 +110,7 @@ def secure(serve: Serve, database: Database, more: dict[str, str], workers: int 
     return service
 
 
+@pytest.mark.slow
 def test_encrypted_key_is_opened_with_its_password_for_every_worker(
     own_database: Database, serve_once: Serve, encrypted: tuple[Path, Path]
 ) -> None:

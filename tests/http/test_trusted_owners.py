@@ -172,6 +172,7 @@ def test_nor_does_a_template_that_means_the_same(roles: Roles, serve_once: Serve
 # --- notify --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_notifications_of_untrusted_roles_cost_next_to_nothing(roles: Roles, serve_once: Serve) -> None:
     """NOTIFY cannot be forbidden, so it is a hint: the catalogue is looked at once a second at most, and read again
     where it has changed."""

@@ -678,6 +678,13 @@ def test_a_name_in_the_extended_form_is_understood(service: Service) -> None:
     assert '"fileName":"naïve \\"x\\"","contentType":""' in response.text
 
 
+def test_a_name_in_the_extended_form_loses_nul(service: Service) -> None:
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    part = b"--b\r\ncontent-disposition: form-data; name=f; filename*=UTF-8''a%00b.txt\r\n\r\n1\r\n--b--\r\n"
+    (entry,) = service.post("/api/up-default", content=part, headers=headers).json()
+    assert entry["fileName"] == "ab.txt"
+
+
 def test_a_method_that_was_another_is_post(service: Service) -> None:
     assert service.get("/api/up-needy?a=1").status_code == 405
 

@@ -255,6 +255,7 @@ LAUGHS = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a
 <sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>&h;&h;&h;</t></si></sst>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "content"),
     [
@@ -322,6 +323,7 @@ def test_many_rows_are_kept_as_one_by_one(
     ]
 
 
+@pytest.mark.slow
 def test_long_rows_do_not_wait_for_others(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-first", many_rows("x" * 30_000))
@@ -511,6 +513,7 @@ def old_workbook_with_far_cell() -> bytes:
     return content[:at] + struct.pack("<HH", 44_999, 255) + content[at + 4 :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -537,6 +540,7 @@ def limited(service: Service, database: Database, serve: Serve) -> Service:
     return serve(database, "", {f"Service:UploadOptions:{key}": value for key, value in settings.items()})
 
 
+@pytest.mark.slow
 def test_the_limit_of_cells_can_be_set(limited: Service) -> None:
     (entry,) = upload(limited, "up-first", sparse_workbook(LAST_COLUMN * 3))
     assert (entry["status"], entry["rows"]) == ("Ok", 3)

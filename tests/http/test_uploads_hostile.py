@@ -174,6 +174,7 @@ def test_a_client_that_leaves_in_the_middle(service: Service, database: Database
     assert nothing_stays(database, folder)
 
 
+@pytest.mark.slow
 def test_a_client_that_falls_silent_gets_an_error(service: Service, database: Database, folder: Path) -> None:
     head = HEAD % b"up-files" + b"content-length: 1000\r\n\r\n" + PART % b"silent.csv"
     response = service.raw(head)
@@ -278,6 +279,7 @@ def test_a_service_that_is_killed_as_a_whole(own_database: Database, serve_once:
     nothing_has_stayed(own_database, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_host_that_goes_down_with_everything(own_postgres: PostgresServer, serve_once: Serve, tmp_path: Path) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SCHEMA, settings(tmp_path), workers=2)

@@ -158,6 +158,7 @@ def test_a_bucket_that_is_none(service: Service) -> None:
         problem(send(service, f"/api/up-anywhere?bucket={name}", ("a", b"a", "")), 400)
 
 
+@pytest.mark.slow
 def test_a_wrong_secret_and_a_store_that_is_away(loaded: Database, serve_once: Serve, store: ObjectStore) -> None:
     service = serve_once(loaded, "", settings(store.url, S3SecretAccessKey="wrong"))
     assert "SignatureDoesNotMatch" in problem(send(service, "/api/up?about=x", ("a", b"a", "")), 502)["detail"]
@@ -197,6 +198,7 @@ def test_answers_of_a_store_that_has_a_bad_day(loaded: Database, serve_once: Ser
     assert requested[-1] == "DELETE uploadId=u1"
 
 
+@pytest.mark.slow
 def test_what_failed_although_it_came_about_is_deleted(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
     """The answers to the completion are lost. What had the key before must not go with what has failed."""
     part = hashlib.md5(b"a", usedforsecurity=False)

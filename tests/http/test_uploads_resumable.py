@@ -432,6 +432,7 @@ def answers(ask: Callable[[], Any]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_unfinished_uploads_are_removed(
     loaded: Database, serve_once: Serve, settings: dict[str, str], waiting: Path, tmp_path: Path
 ) -> None:

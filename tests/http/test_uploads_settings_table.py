@@ -333,6 +333,7 @@ def test_quotes_that_do_not_close_end_the_request(service: Service, line: str) -
     assert "line 1" in response.json()["detail"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("comment", "data", "error"),
     [

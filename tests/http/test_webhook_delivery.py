@@ -106,6 +106,7 @@ def test_a_private_key_signs_besides_a_secret(start: Callable[..., Service], ups
     private.public_key().verify(base64.b64decode(second.removeprefix("v1a,")), signed)
 
 
+@pytest.mark.slow
 def test_a_delivery_continues_the_trace_of_its_request(
     own_database: Database, upstream: Upstream, serve_once: Serve
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_message_is_delivered_after_its_commit(
     assert len(upstream.to("/shop")) == 3
 
 
+@pytest.mark.slow
 def test_failed_deliveries_are_repeated_until_they_are_dead_and_can_be_replayed(
     start: Callable[..., Service], own_database: Database, upstream: Upstream
 ) -> None:
@@ -231,6 +233,7 @@ def test_allowed_networks_admit_subscribers_of_the_database(
     assert own_database.fetch("select name from rowcall.webhook_subscriber where active") == [("partner",)]
 
 
+@pytest.mark.slow
 def test_a_subscriber_that_fails_is_left_alone_for_a_time(
     start: Callable[..., Service], own_database: Database, upstream: Upstream
 ) -> None:
@@ -244,6 +247,7 @@ def test_a_subscriber_that_fails_is_left_alone_for_a_time(
     wait_until(lambda: states(own_database) == {"done": 200}, "everything is delivered", 60)
 
 
+@pytest.mark.slow
 def test_invalid_topics_and_settings_are_refused(own_database: Database, upstream: Upstream, tmp_path: Path) -> None:
     own_database.execute(install_sql())
     with pytest.raises(psycopg.errors.InvalidParameterValue, match=r"the topic 'a b' is not valid"):
@@ -265,6 +269,7 @@ def test_invalid_topics_and_settings_are_refused(own_database: Database, upstrea
         assert SECRETS not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_without_the_schema_rowcall(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
     upstream.on("*", answer({}))
     service = serve_once(own_database, settings=settings(upstream))
@@ -284,6 +289,7 @@ def test_secrets_are_for_the_service_only(own_database: Database) -> None:
     assert not own_database.value("select has_table_privilege('pg_monitor', 'rowcall.webhook_subscriber', 'select')")
 
 
+@pytest.mark.slow
 def test_attempts_are_in_the_audit_trail(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(
@@ -303,6 +309,7 @@ def test_attempts_are_in_the_audit_trail(own_database: Database, upstream: Upstr
     wait_until(lambda: own_database.fetch(calls) == expected, "both attempts are recorded", 20)
 
 
+@pytest.mark.slow
 def test_metrics_count_what_waits(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute("select rowcall.enqueue('POST /nowhere', '{}', _queue => 'slow') from generate_series(1, 3)")
@@ -322,6 +329,7 @@ def test_metrics_count_what_waits(own_database: Database, upstream: Upstream, se
         )
 
 
+@pytest.mark.slow
 def test_order_and_completeness_with_failures_and_kills(
     own_database: Database, upstream: Upstream, serve_once: Serve
 ) -> None:

@@ -67,6 +67,7 @@ def again(database: Database) -> None:
     )
 
 
+@pytest.mark.slow
 def test_messages_of_a_time_without_a_service(start: Start, own_database: Database, upstream: Upstream) -> None:
     """A host that is killed in the middle of a delivery repeats it after its start, with the same id."""
     begun = threading.Event()
@@ -139,6 +140,7 @@ def test_a_response_has_a_time_limit(start: Start, own_database: Database, upstr
     is_over.set()
 
 
+@pytest.mark.slow
 def test_delivered_messages_are_removed_and_dead_ones_stay(
     start: Start, own_database: Database, upstream: Upstream
 ) -> None:

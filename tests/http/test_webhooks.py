@@ -183,6 +183,7 @@ def test_a_repeated_webhook_takes_effect_once(service: Service, database: Databa
     assert database.value("select count(*) from received where what = 'committing'") == 1
 
 
+@pytest.mark.slow
 def test_webhooks_are_in_the_audit_trail(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(

@@ -54,6 +54,7 @@ def names(call: ast.AST) -> set[str]:
     return {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
 
 
+@pytest.mark.slow
 def test_every_place_that_starts_a_program_is_known() -> None:
     values = {name: list(starts(tree)) for name, tree in sources()}
     values = {name: calls for name, calls in values.items() if calls}
@@ -67,6 +68,7 @@ def test_every_place_that_starts_a_program_is_known() -> None:
             }, name
 
 
+@pytest.mark.slow
 def test_only_one_module_names_the_interpreter_to_start_it() -> None:
     allowed = {"service/interpreter.py", "service/supervisor/operators/profiling.py"}
     naming = {
@@ -112,6 +114,7 @@ def test_the_command_forgets_the_working_directory(tmp_path: Path, monkeypatch: 
     assert path == ["/usr/lib"]
 
 
+@pytest.mark.slow
 def test_a_whole_command_does_not_import_later_modules_from_there(tmp_path: Path) -> None:
     (tmp_path / "lmdb.py").write_text("raise SystemExit('imported from the working directory')")
     code = "import sys; from rowcall.service import cli; cli.main(['--version']); import lmdb; print('harmless')"

@@ -23,8 +23,8 @@ _NO_ANNOTATIONS = ClientCode()
 
 
 def client_annotations(endpoint: Endpoint) -> ClientCode:
-    """Return what the comment of an endpoint sets for Dart clients. Without a module for Dart, that for TypeScript
-    applies."""
+    """Return what the comment of an endpoint sets for Dart clients. If it sets no module for Dart, the module for
+    TypeScript applies."""
     requested = endpoint.options.dart_client_code or _NO_ANNOTATIONS
     module = requested.module or typescript_annotations(endpoint).module
     return requested if module == requested.module else replace(requested, module=module)
@@ -33,9 +33,10 @@ def client_annotations(endpoint: Endpoint) -> ClientCode:
 def dart_files(
     endpoints: Iterable[Endpoint], types_of: TypesOf, definitions: Definitions, options: DartOptions, now: str
 ) -> Iterator[Output]:
-    """Yield the files of a client.
+    """Yield the files of a client. A file whose endpoints are all excluded by annotations has None as text.
 
-    types_of: returns the types of an endpoint's database. now: time that replaces `{0}` in header lines.
+    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, by oid, for comments. now:
+    text of the time, which replaces `{0}` in header lines.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.

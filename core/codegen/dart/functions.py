@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.comments import Definitions, definition_lines, one_line
+from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
 from rowcall.core.codegen.dart.names import escaped, field_name, literal
 from rowcall.core.codegen.names import Names, upper_first
@@ -19,9 +19,9 @@ from rowcall.core.endpoint.endpoint import ResultPath
 _BODY = "utf8.decode(response.bodyBytes)"
 _NOTES = {
     "request": "the values of the request",
-    "files": "what is uploaded",
-    "onMessage": "is given each message of the event stream",
-    "id": "of the execution; made up when it is missing",
+    "files": "the files to upload",
+    "onMessage": "is called with each message of the event stream",
+    "id": "of the execution; generated if it is missing",
     "closeAfterMs": "milliseconds after which the event stream is closed",
     "awaitConnectionMs": "milliseconds to wait before the request is sent",
     "parseUrl": "may change the URL",
@@ -33,7 +33,7 @@ _NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class DartFunction:
-    """A function of a Dart client, with the names of what belongs to it. Empty names: there is no such function."""
+    """A function of a Dart client, with the names of its request class and of the functions that belong to it."""
 
     call: Call
     request: str | None
@@ -41,13 +41,14 @@ class DartFunction:
     value: str
     """Result type without the status: `List<FindParcelsResponse>`, `void`."""
     url: str
-    """Name of the function that returns its URL."""
+    """Name of the function that returns its URL; empty: there is none."""
     source: str
-    """Name of the function that opens its event stream."""
+    """Name of the function that opens its event stream, public or not; empty: there is none."""
 
     @classmethod
     def of(cls, call: Call, models: Models, names: Names) -> DartFunction:
-        """Return the function for a call. Adds the models of its request and response to `models`."""
+        """Return the function for a call. Adds the models of its request and response to `models`, and assigns names of
+        further functions with `names`."""
         name = upper_first(call.name).rstrip("_")
         request = models.request(f"{name}Request", call.arguments) if call.arguments else None
         answer = call.answer
@@ -64,7 +65,7 @@ class DartFunction:
 
 
 def address(function: DartFunction, models: Models) -> str:
-    """Return the Dart expression whose value is the URL of a call."""
+    """Return the Dart expression whose value is the URL of a call, including the query string."""
     call = function.call
     path, last = "", 0
     for match in SEGMENT.finditer(call.endpoint.path):
@@ -89,13 +90,13 @@ def _value(value: Argument, models: Models) -> str:
 
 
 def url_text(function: DartFunction, models: Models) -> str:
-    """Return the source of the function that returns the URL of a call."""
+    """Return the source of the function that returns the URL of a call. function: one that has such a function."""
     taken = f"{function.request} request" if function.call.address_needs_request else ""
     return f"String {function.url}({taken}) =>\n    {address(function, models)};"
 
 
 def source_text(function: DartFunction, options: DartOptions) -> str:
-    """Return the source of the function that opens the event stream of an endpoint."""
+    """Return the source of the function that opens the event stream of an endpoint. function: one that has a stream."""
     name = function.source if options.export_sources else f"_{function.source}"
     path = escaped(function.call.events or "")
     return f"""{SUBSCRIPTION} {name}(
@@ -106,7 +107,8 @@ def source_text(function: DartFunction, options: DartOptions) -> str:
 
 
 def function_text(function: DartFunction, models: Models, definitions: Definitions, options: DartOptions) -> str:
-    """Return the source of a function with its comment."""
+    """Return the source of a function with its comment. models: those of the file. definitions: of routines, by oid,
+    for the comment."""
     positional, named = _arguments(function, options)
     names = [text.rpartition(" ")[2] for text in positional]
     names += [text.partition(" = ")[0].rpartition(" ")[2] for text in named]
@@ -161,7 +163,8 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
     for number, block in enumerate(shown):
         if number:
             yield "///"
-        yield from (f"/// {one_line(line)}".rstrip() for line in block)
+        # A default in SQL may contain line breaks. Each line needs its own slashes.
+        yield from (f"/// {line}".rstrip() for text in block for line in text.splitlines() or [""])
 
 
 # --- the body -----------------------------------------------------------------------------------------------------
@@ -326,7 +329,7 @@ def _from_text(shape: Shape, models: Models) -> str:
 
 
 def decodes(function: DartFunction) -> bool:
-    """Return whether the function uses dart:convert."""
+    """Return whether the text of the function itself needs `dart:convert`."""
     call = function.call
     if call.url_only:
         return False

@@ -62,7 +62,8 @@ class Models:
         self._taken |= {self.options.error_name, self.options.result_name, SUBSCRIPTION, *WORDS}
 
     def request(self, name: str, values: Iterable[Argument]) -> str:
-        """Add the class of a request and return its name."""
+        """Add the class of a request and return its name. name: preferred one, without the configured prefix and
+        suffix."""
         fields = tuple(
             RowField(item.key, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
             for item in values
@@ -70,7 +71,8 @@ class Models:
         return self._add(Row(fields, name))
 
     def answer(self, row: Row) -> str:
-        """Return the class name of a row: the same for one `Row` object, and for equal composites."""
+        """Return the class name of a row, and add the class at its first use. One `Row` object has one class, and equal
+        composites share one."""
         if row.composite:
             return self._composite(row)
         # Equal rows of two endpoints have separate classes.
@@ -80,7 +82,8 @@ class Models:
         return known
 
     def uploaded(self, name: str) -> str:
-        """Add the class for the metadata of an uploaded file and return its name."""
+        """Add a class for the metadata of an uploaded file and return its name. name: preferred one, without the
+        configured prefix and suffix."""
         result = self._free(name)
         self.models.append(Model(result, self._fields(UPLOADED), raw=True))
         return result
@@ -123,7 +126,7 @@ class Models:
     # --- values ------------------------------------------------------------------------------------------------
 
     def type_of(self, shape: Shape) -> str:
-        """Return the type of a value that is not null."""
+        """Return the Dart type of a value that is not null, and add the classes that it names."""
         if isinstance(shape, Row):
             return self.answer(shape)
         if isinstance(shape, ListOf):
@@ -142,7 +145,8 @@ class Models:
         return self.options.dates and is_plain(shape, *_DATES)
 
     def from_json(self, shape: Shape, value: str, *, null: bool) -> str:
-        """Return the expression that converts a decoded JSON value. null: the value may be null."""
+        """Return the Dart expression that converts a decoded JSON value to its Dart type. value: expression of the
+        value. null: it may be null."""
         mark = "?" if null else ""
         if isinstance(shape, ListOf):
             inner = self.from_json(shape.element, "item", null=False)
@@ -163,7 +167,8 @@ class Models:
         return value if kind == "dynamic" else f"{value} as {self.nullable(shape) if null else kind}"
 
     def to_json(self, shape: Shape, value: str, *, null: bool) -> str:
-        """Return the expression that converts a value to one that `jsonEncode` accepts. null: the value may be null."""
+        """Return the Dart expression that converts a value to one that `jsonEncode` accepts. value: expression of the
+        value. null: it may be null."""
         mark = "?" if null else ""
         if isinstance(shape, Row):
             return f"{value}{mark}.toJson()"

@@ -26,14 +26,14 @@ _SIGNS = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\$", "\n": "\\n", "\r":
 
 
 class DartNames(Names):
-    """Assigns unique names within one Dart file. Leading underscores are removed, as they make a name private."""
+    """Assigns unique names within one Dart file. Leading underscores are removed, because they make a name private."""
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, _FUNCTIONS)
 
     def beside(self, name: str) -> str:
-        """Return the name, or a variant that is still free, for a further object of the file, without leading
-        underscores."""
+        """Assign a name to an object of the file and return it: `name` without leading underscores, or a variant if
+        functions cannot have this name or it is assigned."""
         shown = name.lstrip("_")
         return super().beside(f"call{shown}" if not shown or shown[0].isdigit() else shown)
 
@@ -43,7 +43,7 @@ def literal(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape a text for a literal in single quotes."""
+    """Escape a text for a Dart literal in single quotes."""
     return text.translate(_SIGNS)
 
 
@@ -59,6 +59,7 @@ def field_name(key: str) -> str:
 
 
 def snake_case(name: str) -> str:
-    """Return the value of `{0}` in a path for a schema: `yardOps` and `yard-ops` become `yard_ops`."""
+    """Return the text that replaces `{0}` in the path of a file for a schema or module: `yardOps` and `yard-ops` become
+    `yard_ops`."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[^A-Za-z0-9]+", "_", name))
     return apart.strip("_").lower()

@@ -11,7 +11,8 @@ from rowcall.core.codegen.options import DartOptions
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Which helpers the functions of a file use."""
+    """What the functions of a file use. query, segments: encoding of query strings and of path values. requests:
+    sending without files. uploads: sending of files. status: results with the HTTP status. events: event streams."""
 
     query: bool = False
     segments: bool = False
@@ -20,7 +21,7 @@ class Needs:
     status: bool = False
     events: bool = False
     json: bool = False
-    """The functions themselves use dart:convert."""
+    """The functions themselves need `dart:convert`."""
 
 
 def imports(needs: Needs) -> Iterator[str]:
@@ -35,7 +36,7 @@ def imports(needs: Needs) -> Iterator[str]:
 
 
 def plumbing(needs: Needs, options: DartOptions) -> Iterator[str]:
-    """Yield the source of each helper that a file uses, the public ones first."""
+    """Yield the source of each helper that a file uses, beginning with the public variable `httpClient`."""
     yield CLIENT
     if needs.requests:
         yield SEND
@@ -51,7 +52,7 @@ def plumbing(needs: Needs, options: DartOptions) -> Iterator[str]:
         yield EVENTS.replace("SseSubscription", SUBSCRIPTION)
 
 
-CLIENT = """/// Sends all requests when it is given: a test can put its own here.
+CLIENT = """/// Sends all requests if it is set, for example by a test. It is never closed.
 http.Client? httpClient;"""
 
 SEND = """Future<http.Response> _send(
@@ -229,14 +230,14 @@ String _executionId() {
 
 
 def status_classes(options: DartOptions) -> Iterator[str]:
-    """Yield the source of the classes of results with status, which are written to the models file."""
+    """Yield the source of the classes of errors and of results with status, which belong to the models."""
     yield f"""class {options.error_name} {{
   final int status;
   final String title;
   final String? detail;
   final String? hint;
 
-  /// What is wrong with the values of the request: `parameter`, `path` and `message` each.
+  /// The invalid values of the request, each with `parameter`, `path` and `message`.
   final List<Map<String, dynamic>> errors;
 
   const {options.error_name}({{

@@ -67,7 +67,8 @@ export type CompositeTypes<
 
 
 def database_types(schema: Schema, types: TypeNames, schemas: Sequence[str]) -> str:
-    """Return the text of the file. schemas: exposed ones, the default first."""
+    """Return the text of the file with the type `Database`. types: the types of the same database. schemas: the exposed
+    ones, at least one, the default first."""
     represented = {item.source for item in schema.representations.values() if item.target == "json"}
     writer = _Writer(schema, types, TypeScriptTypes(types, schemas, represented))
     members = [_member("__InternalSupabase", _object([f"PostgrestVersion: {quoted(VERSION)}"]))]
@@ -82,7 +83,8 @@ def database_types(schema: Schema, types: TypeNames, schemas: Sequence[str]) -> 
 
 
 def _indented(text: str) -> str:
-    """Return the lines, indented by two blanks for each open brace or bracket."""
+    """Return the text with each line indented by two spaces for each brace or bracket that is open. Only a bracket at
+    the end of a line opens, and only one at the start of a line closes."""
     depth = 0
     lines: list[str] = []
     for line in text.split("\n"):
@@ -258,12 +260,13 @@ class _Writer:
 
 
 def _type_name(column: Column) -> str:
-    """Return the name of the type of a column: that of its domain, else without modifiers."""
+    """Return the name of the type of a column without modifiers; for a column of a domain, that of the domain."""
     return column.domain or column.base_type or column.type
 
 
 def _holds_key(relationship: Relationship) -> bool:
-    """Whether a relationship is a foreign key of its origin."""
+    """Return whether a relationship is a foreign key that the relation itself has, not one that refers to it, a
+    junction or a computed relationship."""
     if relationship.function is not None or relationship.junction is not None or relationship.referenced:
         return False
     return relationship.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_ONE)

@@ -26,13 +26,15 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 
 @dataclass(frozen=True, slots=True)
 class EnumType:
+    """An enum. labels: its values in their order."""
+
     name: Name
     labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeType:
-    """attributes: (name, name of its type)."""
+    """A composite type. attributes: pairs (name, name of its type)."""
 
     name: Name
     attributes: tuple[tuple[str, str], ...]
@@ -40,8 +42,9 @@ class CompositeType:
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
-    """A function whose only argument is a row. argument: its name, or an empty text. relation: that of the row.
-    target: the relation whose rows it returns; None: it is a computed field. single: it returns one row at most."""
+    """A function whose only argument is a row of a relation. argument: its name; empty: it has none. relation: that of
+    the row. return_type: name of the type. target: the relation whose rows it returns; None: it returns no rows of a
+    relation. single: it returns at most one row."""
 
     name: Name
     argument: str
@@ -54,8 +57,11 @@ class RowFunction:
 
 @dataclass(frozen=True, slots=True)
 class TypeNames:
-    """The types of a database that are not of PostgreSQL itself, by name. rows: row types of relations; the value says
-    whether the relation is a view. texts: base types whose values are texts. json: types with a cast to JSON."""
+    """The types of a database that are not of PostgreSQL itself, by the name that `format_type` prints.
+
+    rows: row types of relations; a value is the relation's name and whether it is a view. domains: a value is the name
+    of the base type. texts: names of base types whose JSON values are strings.
+    """
 
     enums: Mapping[str, EnumType] = field(default_factory=dict)
     composites: Mapping[str, CompositeType] = field(default_factory=dict)
@@ -66,8 +72,8 @@ class TypeNames:
 
 
 class TypeScriptTypes:
-    """Converts names of types. schemas: those that the type `Database` has. represented: types that casts convert to
-    and from JSON."""
+    """Converts names of types to types of TypeScript. schemas: those that the type `Database` has. represented: names
+    of types that casts convert to JSON."""
 
     def __init__(self, types: TypeNames, schemas: Collection[str], represented: Collection[str] = ()) -> None:
         self._types = types
@@ -75,7 +81,8 @@ class TypeScriptTypes:
         self._represented = frozenset(represented)
 
     def type_of(self, name: str) -> str:
-        """Return the type of a value in TypeScript, without null."""
+        """Return the type of a value in TypeScript, without null. name: as `format_type` prints it, without modifiers.
+        An unknown type that is not of PostgreSQL itself is `unknown`."""
         if name.endswith("[]"):
             return array(self.type_of(name.removesuffix("[]")))
         if name in self._represented:
@@ -113,7 +120,7 @@ def array(element: str) -> str:
 
 
 def literals(labels: Collection[str]) -> str:
-    """Return a union of texts."""
+    """Return the union type of the labels as literals; `never` without labels."""
     return " | ".join(map(quoted, labels)) or "never"
 
 

@@ -35,7 +35,8 @@ _FROM_TEXT = {"int": "int(response.text)", "float": "float(response.text)", "boo
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of a Python client. arguments: name in Python and argument. returned: annotation of the result."""
+    """A method of a Python client. arguments: pairs (name in Python, argument). returned: type annotation of the
+    result."""
 
     call: Call
     name: str
@@ -48,7 +49,8 @@ class Method:
 
     @classmethod
     def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
-        """Return the method for a call, and add the models that it needs. methods: names that other methods have."""
+        """Return the method for a call. Adds the models that it needs to `models`. name: of the method. methods: names
+        that methods of the class have; that of a method for the event stream is added."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
         arguments = tuple((free(snake_case(item.key), taken), item) for item in call.arguments)
         for _, item in arguments:
@@ -70,13 +72,13 @@ class Method:
         return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)
 
     def argument(self, value: Argument) -> str:
-        """Return the name of an argument in Python."""
+        """Return the name of an argument in Python. value: one of the method's own `Argument` objects."""
         return next(name for name, item in self.arguments if item is value)
 
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
-    """Return the source of a method and of the method for its event stream. wait: `await ` for the asynchronous
-    client, otherwise empty."""
+    """Return the source of a method and of the method for its event stream. models: those of the file. definitions: of
+    routines, by oid, for the docstring. wait: `await ` for the asynchronous client, otherwise empty."""
     lines = [*_head(method, models, "async " if wait else ""), *_docstring(method, definitions, options)]
     lines += (f"    {line}" for line in _body(method, wait))
     if method.call.events is not None:
@@ -191,8 +193,10 @@ def _path(method: Method) -> str:
 
 
 def _events(method: Method, wait: str) -> Iterator[str]:
-    """Yield the lines of the method that opens the endpoint's event stream. wait: as in `method_text`."""
+    """Yield the lines of the method that opens the endpoint's event stream. wait: `await ` for the asynchronous client,
+    otherwise empty."""
     kind = "AsyncIterator" if wait else "Iterator"
     yield f'def {method.stream}(self, id: str = "") -> {kind}[str]:'
-    yield f'    """Messages of GET {_in_docstring(method.call.events)}, until the caller has had enough."""'
+    path = _in_docstring(method.call.events or "")
+    yield f'    """Yield the messages of the event stream GET {path}. id: of an execution; empty: all."""'
     yield f"    return self._stream({method.call.events!r}, id)"

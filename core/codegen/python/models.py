@@ -32,7 +32,7 @@ class Models:
         return iter(self._texts)
 
     def type_of(self, shape: Shape) -> str:
-        """Return the type of a value that is not null."""
+        """Return the type annotation of a value that is not null, and add the models that it names."""
         if isinstance(shape, ListOf):
             return f"list[{self.nullable(shape.element, within=True)}]"
         if isinstance(shape, Row):
@@ -42,16 +42,17 @@ class Models:
         return _TYPES.get(shape.scalar, "str")
 
     def nullable(self, shape: Shape, *, within: bool = False) -> str:
-        """Return the type of a value that may be null.
+        """Return the type annotation of a value that may be null, and add the models that it names.
 
-        within: the value is an element of an array; rows in an array are never null, because they are the rows of a
-        result.
+        within: the value is an element of an array. Rows in an array count as never null: most of them are the rows of
+        a result.
         """
         result = self.type_of(shape)
         return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
 
     def argument_type(self, shape: Shape, *, null: bool) -> str:
-        """Return the type of an argument. Arrays accept any sequence. null: the argument may be null."""
+        """Return the type annotation of an argument, and add the models that it names. Arrays accept any sequence.
+        null: the argument may be null."""
         if isinstance(shape, ListOf):
             return f"Sequence[{self.nullable(shape.element)}]{' | None' if null else ''}"
         return self.nullable(shape) if null else self.type_of(shape)

@@ -19,7 +19,7 @@ File = tuple[str, bytes | IO[bytes]]
 
 
 class Unset(enum.Enum):
-    """Of what is not given: the database has a default."""
+    """The value of an argument that is not sent, so that the default of the database applies."""
 
     UNSET = enum.auto()
 
@@ -28,7 +28,7 @@ UNSET: Final = Unset.UNSET
 
 
 class ApiError(Exception):
-    """The service has refused or failed; `problem` is its answer."""
+    """The service responded with an error status. `problem` is the body of the response."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.status = response.status_code
@@ -46,12 +46,12 @@ class ApiError(Exception):
 
 
 def _json(value: Any) -> Any:
-    """A JSON value where a text is wanted."""
+    """Return a JSON value as text. Texts, None and UNSET are unchanged."""
     return value if isinstance(value, (str, Unset)) or value is None else json.dumps(value)
 
 
 def _jsons(values: Any) -> Any:
-    """The same for each of a list."""
+    """Return each JSON value of a list as text. A text, None and UNSET instead of a list are unchanged."""
     return values if isinstance(values, (str, Unset)) or values is None else [_json(value) for value in values]
 
 
@@ -88,13 +88,13 @@ def _checked(response: httpx.Response) -> httpx.Response:
 
 
 class _Event:
-    """Lines of a stream of events, put together."""
+    """Joins the lines of an event stream to messages."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     def take(self, line: str) -> str | None:
-        """The message that ends here."""
+        """Return the message that ends with this line; None: it continues, or there is none."""
         if line.startswith("data:"):
             self._lines.append(line[5:].removeprefix(" "))
         elif not line and self._lines:
@@ -109,7 +109,7 @@ def _headers(given: Mapping[str, str] | None) -> dict[str, str]:
 '''
 
 SYNC = '''class Client:
-    """Calls the service. Cookies of a sign-in are kept; `headers` go with every request."""
+    """Calls the service. Cookies of a sign-in are stored and sent; `headers` are sent with every request."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ SYNC = '''class Client:
         headers: Mapping[str, str] | None = None,
         http: httpx.Client | None = None,
     ) -> None:
-        """http: a client of one's own, which is not closed."""
+        """http: the client that sends the requests, which is not closed; None: a new one, which `close` closes."""
         self._own = http is None
         self._base = base_url.rstrip("/")
         self._headers = _headers(headers)

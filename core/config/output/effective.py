@@ -26,7 +26,8 @@ _MAPS = (KeyType.TEXT_MAP, KeyType.OBJECT_MAP)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key for output: a section with its `entries`, or a `value`."""
+    """One key for output: a section with its `entries`, or, if these are None, a `value`. comment: meaning of the key;
+    empty: it is user-defined."""
 
     name: str
     comment: str
@@ -51,7 +52,8 @@ def _entries(node_of_key: KeyNode, section: Section, variables: Mapping[str, str
 
 
 def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
-    """Yield user-defined names in a section with fixed keys, such as a provider of `Auth:External`."""
+    """Yield entries of user-defined names in a section with fixed keys, such as a provider of `Auth:External`.
+    node_of_key: declares the section. variables: for placeholders."""
     wild = next((below for below in node_of_key.key_nodes.values() if below.is_wild), None)
     for child in section:
         if wild is not None and wild is node_of_key.below(child.name) and isinstance(child.node, Section):
@@ -88,7 +90,8 @@ def explained(key: Key) -> str:
 
 
 def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> JsonValue:
-    """Return a user-defined node as plain data, with the names of declared keys in canonical spelling."""
+    """Return a node that the user has written as plain data: secrets are masked, and names of declared keys have their
+    canonical spelling. node_of_key: the nearest key tree node that declares it."""
     node = child.node
     if isinstance(node, Scalar):
         return _shown(child.name, node.text, node_of_key.key, variables)
@@ -104,7 +107,8 @@ def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> 
 
 
 def _in_documented_order(section: Section, node_of_key: KeyNode) -> list[Child]:
-    """Return the children in the order of the table, followed by user-defined names."""
+    """Return the children of a section in the order of the table, followed by user-defined names. node_of_key: declares
+    the section."""
     order = {name: position for position, name in enumerate(node_of_key.key_nodes)}
     return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
 
@@ -124,7 +128,8 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
 
 
 def _is_named_freely(key: Key | None) -> bool:
-    """Return whether names under `key` are user-defined, so that the name decides whether a value is secret.
+    """Return whether names under `key` are user-defined, so that the name decides whether a value is secret. key: None:
+    no key is declared.
 
     This applies to headers and to user-defined sections. Maps of claims do not count: their names may sound secret, but
     their values are not.
@@ -144,7 +149,8 @@ def _is_default(name: str, text: str, key: Key) -> bool:
     return text == (key.default.get(name) if isinstance(key.default, Mapping) else key.default)
 
 
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,39})(?:\.\d+)?", re.ASCII)
+"""A number; longer ones stay text, as `int` refuses thousands of digits."""
 _LITERALS = {"true": True, "false": False}
 
 

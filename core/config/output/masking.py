@@ -35,12 +35,13 @@ _SECRET_NAME = re.compile(
 
 
 def names_a_secret(name: str) -> bool:
-    """Return whether a user-defined name, such as that of a header, suggests that its value is secret."""
+    """Return whether a user-defined name, such as that of a header, contains a word of secrets in any case, such as
+    `token`."""
     return _SECRET_NAME.search(name) is not None
 
 
 def masked_whole(text: str) -> str:
-    """Mask a text that is secret as a whole.
+    """Return `MASK` for a text that is secret as a whole; an empty text stays empty.
 
     `{NAME}` stays, and `{!NAME:fallback}` stays with a masked fallback, since they show only the source of the value.
     """
@@ -68,7 +69,7 @@ _IN_ADDRESS = re.compile(r"(?P<name>://[^:/?#@\s'\"]*)(?P<equals>:)(?P<value>[^@
 
 
 def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
-    """Resolve the placeholders of a shell command or SQL text, and mask the secrets in it.
+    """Return a shell command or SQL text with resolved placeholders and masked secrets. variables: for placeholders.
 
     Masked are the word after each word that names a secret (`PGPASSWORD=…`, `--token …`, `password '…'`), and passwords
     in addresses. In doubt, a word is masked.
@@ -86,7 +87,8 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
-    """Resolve the placeholders of a connection string of any form, and mask its secret parts.
+    """Return a connection string of any form with resolved placeholders and masked secret parts. variables: for
+    placeholders.
 
     Before resolution, placeholders of secret parts are replaced by marks, so that their values cannot reach the result.
     """
@@ -114,7 +116,8 @@ _PAIR_OF_PLACEHOLDER = re.compile(
 
 
 def _pairs(text: str) -> re.Pattern[str]:
-    """Return the pattern of pairs for the form of the connection string, which decides where a value ends."""
+    """Return the pattern of pairs of a secret name and its value, for the form of the connection string, which decides
+    where a value ends."""
     unquoted = re.sub(r"'(?:[^'\\]|\\.)*'", "", text)
     if re.match(r"\s*(?:postgres(?:ql)?://|[a-z_]+\s*=[^;]*$)", unquoted):
         return _WORD_PAIR

@@ -51,7 +51,8 @@ def _named_entry(entry: Entry, word: str, above: str) -> Entry | None:
 
 
 def _named_value(value: JsonValue, word: str, above: str) -> dict[str, JsonValue]:
-    """Return the members of a user-defined section that are named `word`."""
+    """Return the members of a user-defined section that are named `word`, with the sections that contain them; empty if
+    there are none. word: case-folded, a name or the end of a path. above: case-folded path of the section."""
     if not isinstance(value, Mapping):
         return {}
     members = {}

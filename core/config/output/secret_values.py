@@ -15,7 +15,8 @@ _IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
 
 
 def secret_values(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield path and resolved value of each setting, or part of a setting, that `rowcall --config` masks."""
+    """Yield the path of each setting that `rowcall --config` masks, whole or in part, with each resolved secret value
+    in it."""
     for path, scalar in leaves(settings.root):
         if scalar.text:
             text = resolve_what_is_set(scalar.text, settings.variables)

@@ -10,7 +10,8 @@ from rowcall.core.sections.declaration import choice, flag, interval, object_map
 
 @section("Auth:Schemes:<name>")
 class NamedCookie:
-    """A value that is None is that of the main scheme, except for the name of the cookie."""
+    """Options of a named scheme of cookies. For a value that is None, that of the main scheme applies, except for the
+    name of the cookie, which is then derived from that of the scheme. Times in seconds."""
 
     valid: float | None = only_for(
         "Cookies", interval("CookieValid", None, "Lifetime of a session. null takes Auth's.")
@@ -45,7 +46,8 @@ class NamedCookie:
 
 @section("Auth:Schemes:<name>")
 class NamedBearer:
-    """A value that is None is that of the main scheme, except for the refresh path."""
+    """Options of a named scheme of opaque bearer tokens. For a lifetime (in seconds) that is None, that of the main
+    scheme applies. refresh_path: None: tokens of this scheme cannot be refreshed."""
 
     expire: float | None = only_for(
         "BearerToken", interval("BearerTokenExpire", None, "Lifetime of the tokens. null takes Auth's.")
@@ -70,7 +72,8 @@ class NamedJwtFiles:
 
 @section("Auth:Schemes:<name>")
 class NamedJwt:
-    """A value that is None is that of the main scheme, except for the refresh path."""
+    """Options of a named scheme of JWTs. For a value that is None, that of the main scheme applies. Times in seconds.
+    refresh_path: None: tokens of this scheme cannot be refreshed."""
 
     secret: str | None = only_for(
         "Jwt", text("JwtSecret", None, "Secret of 32 characters or more. null takes Auth's.", secret=True)

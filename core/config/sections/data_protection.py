@@ -12,7 +12,7 @@ def _days(number: int) -> float:
 
 @section("DataProtection")
 class KeyTable:
-    """Commands of the storage Database."""
+    """SQL commands that read and store keys if `Storage` is Database."""
 
     read: str = text(
         "GetAllElementsCommand",

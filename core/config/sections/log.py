@@ -25,8 +25,9 @@ class ConsoleLog:
 
 @section("Log", switch="ToFile")
 class FileLog:
-    """limit: bytes of a file; None: no limit. keep: number of files; None: all. roll: a full file is followed by a
-    numbered one."""
+    """Options of log files. limit: maximum size of a file in bytes; None: no limit. least: lowest level that is
+    written. keep: maximum number of files; None: no limit. roll: a full file is followed by a numbered one; otherwise
+    entries are dropped until the next day."""
 
     to_file = flag("ToFile", False, "Log to a file, a new one each day.")
     path: str = text(

@@ -34,8 +34,10 @@ class SqlFileLog:
 class SqlFileOptions:
     """Options of SQL files.
 
-    whole: comments anywhere in a file are read; otherwise only those before the first statement. strict: a broken file
-    prevents the start. hide: statements without a result are left out of the response.
+    pattern, skip: globs of the files that are served and of those that are left out. whole: comments anywhere in a file
+    are read; otherwise only those before the first statement. strict: an invalid file prevents the start; otherwise it
+    is left out. prefix: of keys if several statements return results. unnamed: a set with one column is a plain array.
+    nested: a composite column stays one object. hide: statements without a result are left out of the response.
     """
 
     enabled: bool = flag("Enabled", False, "Serve SQL files.")
@@ -78,7 +80,7 @@ class SqlFileOptions:
 
     @property
     def folder(self) -> str:
-        """The folder that contains all files of the pattern."""
+        """Folder before the first wildcard of the pattern, which contains all files; `.` without a folder."""
         return base_folder(self.pattern)
 
     def defaults(self, defaults: EndpointDefaults) -> EndpointDefaults:

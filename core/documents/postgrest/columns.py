@@ -7,9 +7,10 @@ from rowcall.core.postgrest.schema import Argument, Column
 
 
 def type_schema(name: str, labels: tuple[str, ...] = ()) -> Schema:
-    """Return the schema of a type by its name, without null. labels: of the enum that it is, or that is below it.
+    """Return the schema of a type by its name, without null.
 
-    Types with a schema that are no enum may have any form in JSON: composites, and types with a cast to JSON.
+    A name with a schema, such as `shop.price`, belongs to a type of the user, which may have any form in JSON unless it
+    has labels. labels: values of the enum, or of the enum on which a domain is based; empty: the type is no enum.
     """
     if name.endswith("[]"):
         return {"type": "array", "items": type_schema(name.removesuffix("[]"))}
@@ -19,7 +20,8 @@ def type_schema(name: str, labels: tuple[str, ...] = ()) -> Schema:
 
 
 def column_schema(column: Column, nulls: Nulls) -> Schema:
-    """Return the schema of a column, with its comment as description."""
+    """Return the schema of a column, with its comment as description. nulls: how null is described if the column
+    allows it."""
     result = type_schema(column.base_type or column.type, column.enum)
     if column.max_length is not None and result.get("type") == "string":
         result["maxLength"] = column.max_length
@@ -35,10 +37,10 @@ def argument_schema(argument: Argument) -> Schema:
 
 
 def is_written(column: Column) -> bool:
-    """Whether requests may give the column a value."""
+    """Return whether requests may give the column a value."""
     return not column.generated
 
 
 def is_needed(column: Column) -> bool:
-    """Whether an inserted row must have the column."""
+    """Return whether an inserted row must have the column."""
     return is_written(column) and not column.nullable and column.default is None

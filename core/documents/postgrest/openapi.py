@@ -51,7 +51,7 @@ _PREFERENCES = {
 
 @dataclass(frozen=True, slots=True)
 class InterfacePaths:
-    """Path items, whose operations have operation ids, and the schemas to which they refer, by name."""
+    """Path items by path, whose operations have operation ids, and by name the schemas to which they refer."""
 
     paths: Mapping[str, Mapping[str, Any]]
     schemas: Mapping[str, Schema]
@@ -60,22 +60,25 @@ class InterfacePaths:
 def interface_paths(
     catalogue: PostgRestCatalogue, nulls: Nulls, shown: Iterable[tuple[str, str]] | None = None
 ) -> InterfacePaths:
-    """Return the paths of relations and functions. shown: their qualified names; None: all.
+    """Return the paths of exposed relations and functions.
 
-    Relations of one name in several schemas have one path: the first schema has it, and requests to others need a
-    header.
+    nulls: how the schemas describe null. shown: (schema, name) of the relations and functions to include; None: all.
+    If several schemas have a relation or function of one name, its path describes that of the first schema; requests
+    to the others need a header.
     """
     return _Describer(catalogue, nulls, None if shown is None else frozenset(shown)).described()
 
 
 def exposed_names(catalogue: PostgRestCatalogue) -> Iterator[tuple[str, str]]:
-    """Yield the qualified names of exposed relations and functions."""
+    """Yield (schema, name) of the exposed relations, then of the exposed functions."""
     schemas = catalogue.options.schemas
     yield from (name for name in catalogue.schema.relations if name[0] in schemas)
     yield from (name for name in catalogue.schema.functions if name[0] in schemas)
 
 
 class _Describer:
+    """Collects the path items of one catalogue, and the schemas to which they refer. shown: as in `interface_paths`."""
+
     def __init__(self, catalogue: PostgRestCatalogue, nulls: Nulls, shown: frozenset[tuple[str, str]] | None) -> None:
         self._schema = catalogue.schema
         self._options = catalogue.options
@@ -170,7 +173,8 @@ class _Describer:
         return result
 
     def _row(self, relation: Relation) -> Schema:
-        """Return a reference to the schema of a row, in which no column is required: requests select columns."""
+        """Add the schema of a row to the collected ones, and return a reference to it. No column is required, because
+        requests select columns."""
         schema: Schema = {
             "type": "object",
             "properties": {item.name: column_schema(item, self._nulls) for item in relation.columns},
@@ -242,7 +246,8 @@ class _Describer:
 
 
 def _texts(comment: str | None, default: str) -> dict[str, str]:
-    """Return the first line of a comment as summary, and the rest as description."""
+    """Return the first line of a comment as summary, and the rest, if any, as description. default: summary if there
+    is no comment."""
     first, _, rest = (comment or "").partition("\n")
     result = {"summary": first or default}
     return {**result, "description": rest.strip()} if rest.strip() else result
@@ -267,7 +272,7 @@ def _body(schema: Schema, media_type: str = _JSON) -> dict[str, Any]:
 
 
 def _arguments_body(overloads: Sequence[Function]) -> dict[str, Any] | None:
-    """Return the body of a call; None: no overload has a parameter."""
+    """Return the `requestBody` of a call by POST; None: no overload has a parameter. overloads: of one function."""
     contents: dict[str, list[Schema]] = {}
     for item in overloads:
         if len(item.arguments) == 1 and not item.arguments[0].name:
@@ -298,7 +303,8 @@ def _arguments_schema(function: Function) -> Schema:
 
 
 def _query(overloads: Sequence[Function]) -> list[dict[str, Any]]:
-    """Return the parameters of a call by GET: those of all overloads, required if all of them require it."""
+    """Return the parameter objects of a call by GET: those of all overloads of a function. A parameter is required if
+    all overloads require it."""
     result: dict[str, dict[str, Any]] = {}
     for item in overloads:
         for argument in item.arguments:

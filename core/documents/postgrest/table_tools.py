@@ -45,8 +45,11 @@ _RETURNED = "Columns of the written rows to return, separated by commas; * for a
 
 @dataclass(frozen=True, slots=True)
 class TableTool:
-    """A tool. action: one of `ACTIONS`. path: of the relation below the service. profile: header that names its schema;
-    None: it is in the default one."""
+    """A tool that does one thing with one relation.
+
+    action: one of `ACTIONS`. path: URL path of the relation. profile: name and value of the header that selects its
+    schema; None: the relation is in the default schema.
+    """
 
     relation: Relation
     action: str
@@ -63,9 +66,10 @@ class TableTool:
 def table_tools(
     catalogue: PostgRestCatalogue | None, tables: Sequence[str], actions: Collection[str], taken: Collection[str]
 ) -> tuple[dict[str, TableTool], list[str]]:
-    """Return the tools by name, and warnings.
+    """Return the tools by name, and warnings about patterns without a relation and tools whose name is in use.
 
-    tables: patterns of `schema.relation`. taken: names of the tools of endpoints, which win.
+    catalogue: None: the interface is disabled, so that there are no tools. tables: patterns of `schema.relation`.
+    actions: those of `ACTIONS` for which there are tools. taken: names of the tools of endpoints, which win.
     """
     tools: dict[str, TableTool] = {}
     if catalogue is None:
@@ -188,7 +192,11 @@ def _row(relation: Relation, *, whole: bool) -> Schema:
 
 
 def table_request(tool: TableTool, arguments: Mapping[str, Any]) -> ToolRequest:
-    """Return the request to the interface. Raises `Problem` 400 for arguments that its input schema does not allow."""
+    """Return the request to the interface for a call of a tool.
+
+    arguments: of the call, as `exact_json` parses them. Raises `Problem` 400 if they do not have the form of the tool's
+    input schema, or name an unknown column in a filter. The interface checks names and values of written columns.
+    """
     known = tool.described["inputSchema"]["properties"]
     for name in arguments:
         if name not in known:
@@ -267,7 +275,8 @@ def _rows(tool: TableTool, rows: object) -> list[dict[str, Any]]:
 
 
 def _quoted(name: str, *, always: bool = False) -> str:
-    """Return a name as the query language writes it."""
+    """Return a name for the query language of PostgREST, in double quotes if it has other characters than ASCII
+    letters, digits and `_`, or is a reserved word. always: quote every name."""
     if not always and _PLAIN_NAME.fullmatch(name) and name not in _RESERVED:
         return name
     text = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -275,7 +284,10 @@ def _quoted(name: str, *, always: bool = False) -> str:
 
 
 def table_result(status: int, content_range: str | None, body: bytes, tool: TableTool) -> dict[str, Any]:
-    """Return the `result` of a `tools/call` from the interface's response. content_range: header of the response."""
+    """Return the `result` of a `tools/call` from the interface's response; another status than 2xx gives an error.
+
+    content_range: value of the header Content-Range, whose total is the number of written rows; None: it is absent.
+    """
     if not 200 <= status < 300:
         return content(body.decode(errors="replace"), failed=True)
     items = exact_json.parse(body) if body else None

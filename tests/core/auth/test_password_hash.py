@@ -32,10 +32,12 @@ def test_a_new_hash_has_the_format_of_npgsqlrest() -> None:
     assert verify_password("secret", made)
 
 
+@pytest.mark.slow
 def test_no_two_hashes_are_alike() -> None:
     assert hash_password("secret") != hash_password("secret")
 
 
+@pytest.mark.slow
 def test_another_work_factor_is_part_of_the_hash() -> None:
     made = hash_password("secret", STRONGER)
     assert made.startswith("$pbkdf2-sha256$i=700000$")
@@ -70,6 +72,7 @@ def test_a_check_takes_the_rounds_of_the_decoy_at_least(iterations: int) -> None
     assert iterations + missing_rounds(iterations, work) == max(iterations, STRONGER)
 
 
+@pytest.mark.slow
 def test_additional_rounds_do_not_change_the_result() -> None:
     assert verify_password("grün", STORED, STRONGER)
     assert not verify_password("grun", STORED, STRONGER)

@@ -21,6 +21,11 @@ def load(*texts: str, overrides: dict[str, str] | None = None, environment: dict
     return assemble(files, (overrides or {}).items(), environment or {}).settings
 
 
+def test_an_index_with_thousands_of_digits_comes_last() -> None:
+    settings = load(overrides={f"Cors:AllowedOrigins:{number}": number[:9] for number in ("9" * 5000, "10", "09")})
+    assert settings.texts("Cors:AllowedOrigins") == ("09", "10", "9" * 9)
+
+
 def test_without_any_source_every_key_has_its_default() -> None:
     settings = load()
     assert settings.text("Urls") == "http://localhost:8080"

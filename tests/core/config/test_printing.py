@@ -37,6 +37,10 @@ def test_placeholders_are_resolved_as_far_as_they_can_be() -> None:
     assert '"ApplicationName": "{NOT_SET}"' in shown(text)
 
 
+def test_a_number_with_thousands_of_digits_is_shown_as_it_is_written() -> None:
+    assert f'"Workers": "{"9" * 5000}"' in shown(f'{{"HttpServer": {{"Workers": {"9" * 5000}}}}}', "Workers")
+
+
 def test_values_have_the_type_of_their_key() -> None:
     text = shown('{"HttpServer": {"Workers": "4"}, "Service": {"LogCommands": "yes", "SchemaSimilarTo": "12"}}')
     assert '"Workers": 4' in text
@@ -129,6 +133,7 @@ def overrides(draw: st.DrawFn) -> list[tuple[str, str]]:
     return [(key.path, draw(st.sampled_from(key.choices) if key.choices else VALUES[key.type])) for key in keys]
 
 
+@pytest.mark.slow
 @effort(max_examples=examples(25), deadline=None)
 @given(overrides())
 def test_a_printed_configuration_can_be_read_again(given_: list[tuple[str, str]]) -> None:

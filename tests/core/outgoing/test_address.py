@@ -32,7 +32,8 @@ def test_a_url_is_read(text: str, url: str) -> None:
     "text",
     [
         "", "x", "/path", "ftp://x/", "file:///etc/passwd", "http:///x", "http://", "http://a b/", "http://a@b@c/",
-        "http://exa\\mple/", "http://h\\@evil/", "http://h:99999/", "http://h:0/", "http://h:x/", "http://h/\r\nX: y",
+        "http://exa\\mple/", "http://h\\@evil/", "http://h:99999/", "http://h:0/", "http://h:x/", "http://h:٨٠/",
+        "http://h/\r\nX: y",
         "http://h/\n", "http://[::1", "http://[1.2.3.4]x/", "http://%31/", "http://[v1.x]/", "http://-/",
     ],
 )  # fmt: skip

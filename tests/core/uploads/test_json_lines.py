@@ -27,6 +27,7 @@ def split(content: bytes, *places: int) -> list[bytes]:
     return [line for piece in pieces for line in splitter.feed(piece)] + splitter.finish()
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(st.text(), _VALUES)), st.sampled_from(["\n", "\r\n", "\n\n"]), st.data())
 def test_lines_do_not_depend_on_the_pieces(rows: list[object], end: str, data: st.DataObject) -> None:
     content = end.join(json.dumps(row) for row in rows).encode()

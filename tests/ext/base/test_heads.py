@@ -74,6 +74,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(4000), deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=3), min_size=2, max_size=9), st.booleans())
 def test_parsed_heads_equal_those_of_llhttp(pieces: list[bytes], begins: bool) -> None:

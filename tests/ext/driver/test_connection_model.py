@@ -17,6 +17,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import psycopg
+import pytest
 import uvloop
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -301,6 +302,7 @@ class ConnectionModel(RuleBasedStateMachine):
                 assert item.number in written, item.kind
 
 
+@pytest.mark.slow
 def test_every_execution_has_one_outcome_whatever_happens(every_database: Database) -> None:
     every_database.execute(SQL)
     with psycopg.connect(every_database.conninfo, autocommit=True) as control:

@@ -107,6 +107,7 @@ def written(database: Database) -> Database:
     return database
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("behaviour", "expected"),
     [

@@ -113,6 +113,7 @@ def test_steps_that_were_not_entered_cannot_be_left() -> None:
     assert mine.reported == ["failed: no steps have been entered"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [EARLY, TWICE])
 @pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
 def test_pending_work_ends_once_and_not_before_its_step(program: str, call: str) -> None:

@@ -162,6 +162,7 @@ def test_a_value_survives_the_way_to_json_and_back(case: tuple[Type, str, Any]) 
     assert json.loads(render(kind, text)) == meaning
 
 
+@pytest.mark.slow
 @given(typed_values())
 @settings(max_examples=examples(400), deadline=None)
 def test_cython_and_its_twin_write_the_same_bytes(case: tuple[Type, str, Any]) -> None:
@@ -170,6 +171,7 @@ def test_cython_and_its_twin_write_the_same_bytes(case: tuple[Type, str, Any]) -
     assert render(kind, text, resolve_nested=False) == twin.render_value(kind, text, resolve_nested=False)
 
 
+@pytest.mark.slow
 @given(broken_texts())
 @settings(max_examples=examples(800), deadline=None)
 def test_cython_and_its_twin_agree_on_broken_text(case: tuple[Type, str]) -> None:

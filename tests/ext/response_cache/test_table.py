@@ -190,6 +190,7 @@ def test_a_response_that_does_not_fit_removes_the_one_it_replaces() -> None:
     assert mine.find(b"one", 100.0) == Entry(b"new", 1)
 
 
+@pytest.mark.slow
 def test_pruning_frees_all_blocks_after_any_operations() -> None:
     """Compared with a dictionary until nothing is left."""
     chance = random.Random(7)
@@ -240,6 +241,7 @@ def _keep_for_ever(memory: mmap.mmap) -> None:
             table.invalidate(b"keeps", at, False)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
 def test_a_killed_process_blocks_no_other() -> None:
     """Wherever it is: some die while they hold the lock, and leave nothing that is half written."""

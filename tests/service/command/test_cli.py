@@ -85,6 +85,7 @@ def test_a_switch_that_only_names_something_loads_little(tmp_path: Path, switch:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("argument", ["--version", "--ConnectionStrings:Default=postgresql://unknown@127.0.0.1:1/none"])
 def test_a_psycopg_that_will_not_do_is_reported_in_one_line(tmp_path: Path, argument: str) -> None:
     done = rowcall(tmp_path, argument, PSYCOPG_IMPL="python")
@@ -92,6 +93,7 @@ def test_a_psycopg_that_will_not_do_is_reported_in_one_line(tmp_path: Path, argu
     assert done.stderr.startswith("rowcall: psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed")
 
 
+@pytest.mark.slow
 def test_hash_prints_what_a_password_is_stored_as(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--hash", "open sesame")
     assert (done.returncode, done.stderr) == (0, "")
@@ -209,6 +211,7 @@ def test_a_byte_order_mark_names_the_encoding_of_a_file(tmp_path: Path, encoding
     assert '"ApplicationName": "Zoë"' in rowcall(tmp_path, "--config", "Zoë").stdout
 
 
+@pytest.mark.slow
 def test_what_is_no_text_file_is_reported_and_ends_with_1(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"{\xff\xfe\x00}")
     (tmp_path / "env.json").write_text('{"Config": {"EnvFile": "binary.json"}}')
@@ -223,6 +226,7 @@ def test_what_is_no_text_file_is_reported_and_ends_with_1(tmp_path: Path) -> Non
         assert rowcall(tmp_path, name).stderr == f"rowcall: {message}\n"
 
 
+@pytest.mark.slow
 def test_a_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "/dev/stdin"],

@@ -118,6 +118,7 @@ def test_config_masks_secrets_and_never_fails_for_an_unset_variable(tmp_path: Pa
     )
 
 
+@pytest.mark.slow
 def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_path: Path, database: Database) -> None:
     pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
     secret = "thirty-two characters, or a few more"
@@ -134,6 +135,7 @@ def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_
     assert "the environment variable CONNECTIONSTRINGS__DEFAULT__PASSWORD is not set" in unset
 
 
+@pytest.mark.slow
 def test_config_names_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--Service:KebabCaseUrl=1", "--config")
     assert done.returncode == 1
@@ -145,6 +147,7 @@ def test_config_names_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> 
     assert (ignored.returncode, ignored.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_config_has_colours_in_a_terminal_only(tmp_path: Path) -> None:
     assert "\x1b" not in rowcall(tmp_path, "--config", "kebab").stdout
     shown = in_terminal(tmp_path, "--config", "kebab")
@@ -157,6 +160,7 @@ def test_help_has_two_columns_in_colour_in_a_terminal_only(tmp_path: Path) -> No
     assert "\x1b" not in rowcall(tmp_path, "--help").stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     """`rowcall --config | true`, with a pipe that is closed before anything is written."""
     reading, writing = os.pipe()
@@ -173,6 +177,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_the_schema_is_json_and_fits_the_file_that_init_writes(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--config-schema")
     assert (done.returncode, done.stderr) == (0, "")

@@ -39,6 +39,7 @@ contract.json: 2 breaking, 1 compatible
 """
 
 
+@pytest.mark.slow
 def test_a_change_that_breaks_clients_is_found(own_database: Database, tmp_path: Path) -> None:
     connection = f"--ConnectionStrings:Default={own_database.conninfo}"
     own_database.execute(SQL)

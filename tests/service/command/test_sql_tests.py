@@ -519,6 +519,7 @@ def test_answers_can_be_looked_at_afterwards(whole: Outcome, planted: Database) 
     assert "!!!" in whole.errors
 
 
+@pytest.mark.slow
 def test_a_file_that_hangs_is_ended_and_cleaned_up(planted: Database, tmp_path: Path) -> None:
     write(
         tmp_path,
@@ -551,6 +552,7 @@ select pg_sleep(600);
     wait_until(lambda: not planted.backends(), "the sessions of the tests have ended")
 
 
+@pytest.mark.slow
 def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Path) -> None:
     write(tmp_path, {
         "tests/own.test.sql": "-- @isolation template\n-- @tag wanted\ninsert into bed values (9, 'own');\n"
@@ -573,6 +575,7 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
     assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
 
 
+@pytest.mark.slow
 def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -> None:
     request = "begin;\ninsert into bed values (2, '{kind}');\n/*\nGET /beds\n# @snapshot\n*/\n"
     write(tmp_path, {"tests/snap.test.sql": request.format(kind="moss")})

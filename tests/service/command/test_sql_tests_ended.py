@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.harness.command import COMMAND, clean_environment
 from tests.harness.database import Database
 from tests.harness.waiting import wait_until
@@ -60,6 +62,7 @@ def running(folder: Path, database: Database, *arguments: str) -> Iterator[Runni
             process.wait()
 
 
+@pytest.mark.slow
 def test_what_changes_runs_again(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     tests = tmp_path / "tests"
@@ -86,6 +89,7 @@ def test_what_changes_runs_again(own_database: Database, tmp_path: Path) -> None
     assert (tmp_path / "trace").read_text() == "down\n"
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_cleans_up(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     (tmp_path / "tests").mkdir()

@@ -155,6 +155,7 @@ def test_jobs_of_a_test_run_in_its_transaction(planted: Database, tmp_path: Path
     assert planted.value("select count(*) from work") == 0
 
 
+@pytest.mark.slow
 def test_jobs_that_enqueue_themselves_without_end(planted: Database, tmp_path: Path) -> None:
     endless = """begin;
 select rowcall.enqueue('POST /chain', '{"left": -1}');

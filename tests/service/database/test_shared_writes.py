@@ -133,6 +133,7 @@ def run(work: Any) -> None:
     uvloop.run(asyncio.wait_for(work, 60))
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_lock_stands_before_no_read_and_ends_sharing(own_database: harness.Database) -> None:
     async def work() -> None:
         async with opened(own_database) as calls:
@@ -192,6 +193,7 @@ def test_a_terminated_head_is_repeated_with_all_behind_it(own_database: harness.
     run(work())
 
 
+@pytest.mark.slow
 def test_a_deadlock_reaches_the_request_that_lost_it(own_database: harness.Database) -> None:
     async def work() -> None:
         async with opened(own_database, write_connections=2) as calls:

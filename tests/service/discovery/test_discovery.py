@@ -294,6 +294,7 @@ def test_types_in_schemas_out_of_reach_stay_opaque(own_database: Database) -> No
     assert catalog.types[parameter.type_oid].attributes == ()
 
 
+@pytest.mark.slow
 def test_five_thousand_routines_need_no_more_statements_than_five(own_database: Database) -> None:
     counted = [_counted(own_database)]
     for count in (5, 5000):

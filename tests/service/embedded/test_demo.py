@@ -78,6 +78,7 @@ def demo() -> Iterator[Demo]:
 STATUS = {"RAISE EXCEPTION becomes a 400": 400, "only for dispatchers who have signed in: 401": 401}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[what for _, what in EXAMPLES])
 def test_a_suggested_request_gives_what_is_promised(demo: Demo, number: int) -> None:
     answer = demo.send(number)

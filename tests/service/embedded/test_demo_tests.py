@@ -14,6 +14,7 @@ from tests.harness.database import Database
 SHOP = Path(__file__).parents[3] / "examples" / "record-shop"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "schema", "script", "settings", "passed"),
     [

@@ -36,6 +36,7 @@ def one(server: EmbeddedServer, sql: str) -> object:
         return row[0]
 
 
+@pytest.mark.slow
 def test_data_outlives_the_server_and_nothing_else_does(folder: Path) -> None:
     with EmbeddedServer(folder) as server:
         run(server, "create table stored as select 7 as n")
@@ -55,6 +56,7 @@ def test_only_a_folder_that_began_as_throw_away_runs_without_fsync(folder: Path)
         assert one(server, "show fsync") == "off"
 
 
+@pytest.mark.slow
 def test_a_second_user_of_the_folder_is_refused(folder: Path) -> None:
     with (
         EmbeddedServer(folder, throw_away=True),
@@ -64,6 +66,7 @@ def test_a_second_user_of_the_folder_is_refused(folder: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_server_that_was_left_behind_is_taken_over(folder: Path) -> None:
     left = EmbeddedServer(folder, throw_away=True)
     left.__enter__()
@@ -75,11 +78,13 @@ def test_a_server_that_was_left_behind_is_taken_over(folder: Path) -> None:
     assert not (folder / "data" / "postmaster.pid").exists()
 
 
+@pytest.mark.slow
 def test_a_path_too_long_for_a_socket_works(folder: Path) -> None:
     with EmbeddedServer(folder / ("deep" * 20) / "database", throw_away=True) as server:
         assert one(server, "select 1") == 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_creation_leaves_nothing_in_the_way(folder: Path) -> None:
     (folder / "data.new").mkdir(parents=True)
     (folder / "data.new" / "half").touch()
@@ -87,6 +92,7 @@ def test_an_interrupted_creation_leaves_nothing_in_the_way(folder: Path) -> None
         assert one(server, "select 1") == 1
 
 
+@pytest.mark.slow
 def test_the_demo_is_installed_once_and_again_when_it_changes(folder: Path) -> None:
     with EmbeddedServer(folder, throw_away=True) as server:
         demo.install(server.connection())
@@ -98,6 +104,7 @@ def test_the_demo_is_installed_once_and_again_when_it_changes(folder: Path) -> N
         assert one(server, "select count(*) from demo.scan") == 12_000
 
 
+@pytest.mark.slow
 def test_every_request_the_demo_suggests_has_its_endpoint(folder: Path) -> None:
     with EmbeddedServer(folder, throw_away=True) as server:
         demo.install(server.connection())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import psycopg
+import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.service.database.connector import ConnectionTarget, Connector
@@ -35,6 +36,7 @@ def test_nothing_notified_after_watch_is_missed(database: Database) -> None:
     run(work())
 
 
+@pytest.mark.slow
 def test_a_change_of_channels_loses_and_doubles_nothing(database: Database) -> None:
     async def notify(count: int) -> None:
         async with await psycopg.AsyncConnection.connect(database.conninfo, autocommit=True) as connection:

@@ -11,6 +11,7 @@ from rowcall.service.http_client.circuit_breakers import CircuitBreakers, Circui
 from rowcall.service.shared_state.environment import LEAST, Environment
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 3600.0])
 def test_more_servers_than_there_is_room_for_fail_no_request(tmp_path: Path, seconds: float) -> None:
     environment = Environment(tmp_path / "circuits", LEAST)

@@ -165,6 +165,7 @@ def test_http2_is_spoken_where_it_is_offered(second: Http2Upstream, certificate:
     assert len(second.connections) == 1
 
 
+@pytest.mark.slow
 def test_large_bodies_go_both_ways_over_http2(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     second.reactions["/large"] = lambda peer, stream, headers, body: peer.answer(stream, body * 3)
     options = ClientOptions(ca_file=str(certificate[0]))

@@ -75,6 +75,7 @@ def test_a_host_and_redis_decide_alike(tmp_path: Path) -> None:
         beside_redis.close()
 
 
+@pytest.mark.slow
 def test_a_full_store_refuses_no_caller_and_keeps_delays(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "sign-ins", LEAST)
     limit = Limit(failures=1, delay=600.0, longest=900.0, reset=3600.0)
@@ -92,6 +93,7 @@ def test_a_full_store_refuses_no_caller_and_keeps_delays(tmp_path: Path) -> None
     environment.close()
 
 
+@pytest.mark.slow
 def test_a_store_full_of_delays_refuses_no_new_caller(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "sign-ins", LEAST)
     limit = Limit(failures=1, delay=600.0, longest=900.0, reset=3600.0)

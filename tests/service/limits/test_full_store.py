@@ -18,6 +18,7 @@ GATE = Policy("gate", Kind.CONCURRENCY, 5)
 CALLERS = 12_000
 
 
+@pytest.mark.slow
 def test_a_full_store_refuses_no_caller_and_is_swept_on(tmp_path: Path) -> None:
     environment, message_bus = Environment(tmp_path / "permits", LEAST), MessageBus(tmp_path)
 

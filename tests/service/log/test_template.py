@@ -51,6 +51,7 @@ def test_only_the_level_is_coloured() -> None:
     assert Template("{Level:u3} {Message}", colour=True)(ENTRY) == "\x1b[33mWRN\x1b[0m said it\n"
 
 
+@pytest.mark.slow
 @given(st.text(), st.sampled_from([VERBOSE, logging.INFO, logging.CRITICAL, 7, 999]))
 def test_any_template_gives_lines(template: str, level: int) -> None:
     assert Template(template)(ENTRY._replace(level=level)).endswith("\n")

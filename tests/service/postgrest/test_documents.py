@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import orjson
+import pytest
 
 from rowcall.core.postgrest.options import options_of
 from rowcall.core.postgrest.schema import Column, Relation, Schema
@@ -21,6 +22,7 @@ def privileges(count: int = TABLES) -> bytes:
     return orjson.dumps([NAMES[:count], None, None])
 
 
+@pytest.mark.slow
 def test_other_work_goes_on_while_a_document_is_built() -> None:
     async def build() -> tuple[bytes, int]:
         task = asyncio.ensure_future(Documents(SCHEMA, OPTIONS).document("api", "host", privileges()))
@@ -37,6 +39,7 @@ def test_other_work_goes_on_while_a_document_is_built() -> None:
     assert turns > 5
 
 
+@pytest.mark.slow
 def test_equal_requests_share_a_document() -> None:
     async def ask() -> None:
         documents = Documents(SCHEMA, OPTIONS)
@@ -52,6 +55,7 @@ def test_equal_requests_share_a_document() -> None:
     asyncio.run(ask())
 
 
+@pytest.mark.slow
 def test_a_client_that_disconnects_does_not_end_the_building_for_others() -> None:
     async def ask() -> bytes:
         documents = Documents(SCHEMA, OPTIONS)
@@ -64,6 +68,7 @@ def test_a_client_that_disconnects_does_not_end_the_building_for_others() -> Non
     assert orjson.loads(asyncio.run(ask()))["swagger"] == "2.0"
 
 
+@pytest.mark.slow
 def test_the_size_of_cached_documents_is_limited() -> None:
     async def ask() -> None:
         whole = await Documents(SCHEMA, OPTIONS).document("api", "host", privileges(2))

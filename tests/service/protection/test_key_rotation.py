@@ -79,6 +79,7 @@ def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path: Path) -> 
     assert len(asyncio.run(started([Folder(tmp_path)]))[0]) == 1
 
 
+@pytest.mark.slow
 def test_what_is_put_into_the_folder_is_learnt_without_being_met(tmp_path: Path) -> None:
     newer = made()
 

@@ -70,6 +70,7 @@ def test_another_spelling_of_the_same_bytes_is_refused() -> None:
             protector.open(text)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 def test_any_text_is_refused(text: str) -> None:
     with pytest.raises(SealError):

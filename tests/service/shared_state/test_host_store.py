@@ -67,6 +67,7 @@ async def _until(heard: list[int], count: int) -> None:
             await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 def test_messages_of_several_processes_come_once_and_in_order(tmp_path: Path) -> None:
     async def listen() -> list[int]:
         message_bus = MessageBus(tmp_path)

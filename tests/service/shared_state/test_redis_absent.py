@@ -20,6 +20,7 @@ from tests.harness.redis_server import RedisServer
 from tests.harness.tcp_proxy import READ, TcpProxy
 
 
+@pytest.mark.slow
 def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Path) -> None:
     redis.kill()
 

@@ -148,6 +148,7 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
     run(work())
 
 
+@pytest.mark.slow
 def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:

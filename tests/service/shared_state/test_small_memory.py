@@ -86,6 +86,7 @@ def run(folder: Path, size: str, script: str = FILLING) -> subprocess.CompletedP
     return done
 
 
+@pytest.mark.slow
 def test_it_is_shared_out_beforehand_and_full_is_an_error(tmp_path: Path) -> None:
     done = run(tmp_path, "16m")
     assert done.returncode == 0, done.stderr[-2000:]
@@ -96,6 +97,7 @@ def test_it_is_shared_out_beforehand_and_full_is_an_error(tmp_path: Path) -> Non
     assert result in done.stderr
 
 
+@pytest.mark.slow
 def test_kept_answers_do_with_half_of_what_there_is(tmp_path: Path) -> None:
     done = run(tmp_path, "8m", KEEPING)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -30,6 +30,7 @@ def test_an_error_ends_the_pause_too() -> None:
     assert gc.isenabled()
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_not_looked_at_again_and_garbage_is_not_kept() -> None:
     class Ring:
         def __init__(self) -> None:

@@ -47,6 +47,7 @@ def shelves(database: Database) -> Database:
     return database
 
 
+@pytest.mark.slow
 def test_every_change_is_found(shelves: Database) -> None:
     settings = settings_of(shelves)
 

@@ -198,6 +198,7 @@ def shelves(own_database: Database) -> Iterator[Database]:
     own_database.execute(f"drop owned by {ROLE}, {OTHER}, {GROUP}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
     changes = Changes(random.Random(seed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import psycopg
+import pytest
 
 from tests.harness.database import Database
 from tests.harness.snapshots import read_snapshot
@@ -20,6 +21,7 @@ def create(name: str) -> bytes:
     ).encode()
 
 
+@pytest.mark.slow
 def test_reading_finds_routines_that_are_replaced_at_the_same_time(own_database: Database) -> None:
     with psycopg.connect(own_database.conninfo, autocommit=True) as connection:
         for name in NAMES:

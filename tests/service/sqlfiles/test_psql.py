@@ -91,6 +91,7 @@ def judge(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.close()
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(text=FILE)
 def test_well_formed_files_do_what_psql_does_with_them(judge: Judge, text: str) -> None:

@@ -8,12 +8,14 @@ import tempfile
 from pathlib import Path
 
 import psutil
+import pytest
 
 from rowcall.service.uploads.checking import passes
 from rowcall.service.uploads.spool import SpooledFile
 from tests.ext.wire import run, until
 
 
+@pytest.mark.slow
 def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
     result = tmp_path / "child"
     script = f"sleep 600 & echo $! > {result}.new; mv {result}.new {result}; wait"

@@ -131,6 +131,7 @@ def test_requests_share_a_connection_only_up_to_a_short_wait(database: Database)
     run(work())
 
 
+@pytest.mark.slow
 def test_the_mean_duration_of_a_statement_is_that_of_its_runs(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as pool:

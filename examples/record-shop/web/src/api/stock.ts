@@ -80,8 +80,8 @@ export async function deliver(
 * @remarks
 * What is left of each album. /stock/changes is the stream of what changes.
 * 
-* @param onMessage - is given each message of the event stream
-* @param id - of the execution; made up when it is missing
+* @param onMessage - is called with each message of the event stream
+* @param id - of the execution; generated if it is missing
 * @param closeAfterMs - milliseconds after which the event stream is closed
 * @param awaitConnectionMs - milliseconds to wait for the event stream before the request is sent
 * @returns {ApiResult<IStockResponse[]>}
