@@ -60,6 +60,11 @@ def comment(
     return f"/**\n{body}\n*/\n"
 
 
+def one_line(text: str) -> str:
+    """Return a text without line breaks, for a comment that ends with its line. Names can contain line breaks."""
+    return " ".join(text.splitlines())
+
+
 def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> str:
     if options.types:
         return name

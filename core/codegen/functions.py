@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.automatic import is_optional
-from rowcall.core.codegen.names import access, member, within_name
+from rowcall.core.codegen.names import access, member, quoted, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.sending import SEGMENT, returns_bytes, sending, sent_parameters, uploads
 from rowcall.core.codegen.types import (
@@ -137,7 +137,7 @@ class ClientFunction:
         """Return the TypeScript expression whose value is the URL of a call."""
         path = self.endpoint.path
         if not self.has_placeholders:
-            url = f'baseUrl + "{_js(SEGMENT.sub("", path))}"'
+            url = f"baseUrl + {quoted(SEGMENT.sub('', path))}"
         else:
             by_segment = {item.parameter.segment: item for item in self.members if item.parameter.path}
             text = path.replace("\\", "\\\\").replace("`", "\\`")
@@ -149,7 +149,7 @@ class ClientFunction:
             return ""
         if not self.excluded:
             return " + parseQuery(request)"
-        names = ", ".join(f'["{_js(item.name)}"]: _{number}' for number, item in enumerate(self.excluded, 1))
+        names = ", ".join(f"[{quoted(item.name)}]: _{number}" for number, item in enumerate(self.excluded, 1))
         return f" + parseQuery((({{ {names}, ...rest }}) => rest)(request))"
 
 
@@ -159,11 +159,6 @@ def _placeholder(member: Member | None, match: re.Match[str]) -> str:
     # Numbers and booleans need no encoding.
     value = member.read if member.type in ("number", "boolean") else f"encodeURIComponent(String({member.read}))"
     return f'${{{member.read} != null ? {value} : ""}}' if match[2] else f"${{{value}}}"
-
-
-def _js(text: str) -> str:
-    """Escape backslashes and double quotes, for a literal in double quotes."""
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def client_function(

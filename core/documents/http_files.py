@@ -10,7 +10,7 @@ from urllib.parse import quote
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
-from rowcall.core.codegen.comments import Definitions, definition_lines
+from rowcall.core.codegen.comments import Definitions, definition_lines, one_line
 from rowcall.core.codegen.selection import folder_of
 from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
@@ -82,11 +82,11 @@ def _request(endpoint: Endpoint, definitions: Definitions, options: HttpFileOpti
 def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions) -> Iterator[str]:
     if options.comment == "None":
         return
-    yield from (f"// {line}" for line in definition_lines(endpoint, definitions, options.comment))
+    yield from (f"// {one_line(line)}" for line in definition_lines(endpoint, definitions, options.comment))
     if not options.comments or not endpoint.prose:
         return
     yield "//"
-    yield from (f"// {line}" for line in endpoint.prose)
+    yield from (f"// {one_line(line)}" for line in endpoint.prose)
 
 
 def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:
@@ -109,7 +109,9 @@ def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:
         return f"{line}\n\n{example_text(endpoint, raw) or texts(raw, index)[0]}"
     if not shown:
         return line
-    members = ",\n".join(f'    "{item.api_name}": {_json(endpoint, item, index)}' for index, item in shown)
+    members = ",\n".join(
+        f"    {json.dumps(item.api_name, ensure_ascii=False)}: {_json(endpoint, item, index)}" for index, item in shown
+    )
     return f"{line}\ncontent-type: application/json\n\n{{\n{members}\n}}"
 
 

@@ -112,5 +112,8 @@ QUOTED_RAW: Final = frozenset((18, 19, 25, 114, 142, 1042, 1043, 1082, 1114, 118
 """OIDs of the types that raw results with a separator put in quotes (rendering-37): "char", name, text, json, xml,
 char, varchar, date, timestamp, timestamptz, refcursor, jsonb, jsonpath."""
 
+FIRST_CREATED: Final = 16384
+"""Lowest OID of a type that the server has not had from its installation: extensions, enums, composites, domains."""
+
 PLAIN_CSV: Final = frozenset((16, 20, 21, 23, 26, 700, 701, 1700))
 """OIDs of the types whose values never contain a character that CSV has to quote: boolean, numbers, oid."""

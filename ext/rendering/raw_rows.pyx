@@ -11,7 +11,7 @@ from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.base.bytea cimport append_bytea
 from rowcall.ext.base.libpq cimport pq
 
-from rowcall.ext.rendering.builtin_types import PLAIN_CSV, QUOTED_RAW
+from rowcall.ext.rendering.builtin_types import FIRST_CREATED, PLAIN_CSV, QUOTED_RAW
 
 
 cdef class RawPlan(RowPlan):
@@ -45,13 +45,16 @@ cdef class RawRenderer(BodyWriter):
         cdef RawPlan plan = RawPlan()
         cdef bytes header
         cdef int index
+        cdef unsigned int innermost
         plan.describe(result)
         plan.quoted = plan.keep(bytes(plan.count))
         for index in range(plan.count):
             if self._csv:
                 plan.quoted[index] = plan.described[index].type not in PLAIN_CSV
-            else:
-                plan.quoted[index] = self._quotes and self._codecs.innermost(plan.described[index].type) in QUOTED_RAW
+            elif self._quotes:
+                innermost = self._codecs.innermost(plan.described[index].type)
+                # A text of a created type, such as citext, can be a formula too.
+                plan.quoted[index] = innermost in QUOTED_RAW or (self._harmless and innermost >= FIRST_CREATED)
         plan.harmless = self._harmless
         plan.csv = self._csv
         header = self._header(plan) if self._has_header else b""
@@ -60,9 +63,16 @@ cdef class RawRenderer(BodyWriter):
         return plan
 
     cdef bytes _header(self, RawPlan plan):
-        names = [<bytes>plan.described[index].name for index in range(plan.count)]
-        quoted = [b'"' + name.replace(b'"', b'""') + b'"' for name in names]
-        return self._separator.join(quoted) + self._new_line
+        cdef Buffer header = Buffer()
+        cdef bytes name
+        cdef int index
+        for index in range(plan.count):
+            name = plan.described[index].name
+            if index > 0:
+                header.append(PyBytes_AS_STRING(self._separator), PyBytes_GET_SIZE(self._separator))
+            write_quoted(header, PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), self._harmless)
+        header.append(PyBytes_AS_STRING(self._new_line), PyBytes_GET_SIZE(self._new_line))
+        return header.take()
 
     cdef int begin(self, RowPlan plan, Buffer out) except -1:
         if plan is not None and out.append((<RawPlan>plan).header, (<RawPlan>plan).header_length) < 0:

@@ -28,6 +28,7 @@ from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.http_client.errors import TooLargeError
 from rowcall.service.http_client.messages import Headers, HttpResponse
+from rowcall.service.identity.session_cookies import cookie_headers
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
@@ -104,7 +105,8 @@ class _Batches:
         if responses is not None:
             # The position is the last one: of cookies of one name, the last one holds.
             position = written.fields(secure=context.scope.scheme == "https")
-            headers = [("content-type", _JSON), *responses.cookies, *position]
+            cookies = cookie_headers(responses.cookies) if responses.cookies else []
+            headers = [("content-type", _JSON), *cookies, *position]
             context.protocol.response_bytes(200, headers, responses.written())
 
     async def _run_in_one_transaction(
@@ -224,7 +226,7 @@ class _Written:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer. cookies: headers `Set-Cookie` of all responses. last: status, headers and body of the last
+    requests may refer. cookies: values of `Set-Cookie` of all responses. last: status, headers and body of the last
     response.
     """
 
@@ -233,7 +235,7 @@ class _Responses:
         self._size = 0
         self._written: list[bytes] = []
         self.results: list[Result] = []
-        self.cookies: Headers = []
+        self.cookies: list[str] = []
         self.last: tuple[int, Headers, bytes] = (0, [], b"")
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
@@ -242,7 +244,7 @@ class _Responses:
         if self._size > self._most:
             raise self.too_large()
         self.last = status, headers, body
-        self.cookies += [(name, value) for name, value in headers if name.lower() == _COOKIE]
+        self.cookies += [value for name, value in headers if name.lower() == _COOKIE]
         shown = _joined(headers)
         content_type = shown.get("content-type", "").lower()
         value: Any = None

@@ -360,8 +360,8 @@ def filled_in(expression: str) -> str:
 
 def test_the_dashboard_asks_for_metrics_that_there_are(service: Service, admin: httpx.Client) -> None:
     some_of_everything(service)
-    for sample in ("rowcall_upstream_requests_total", "rowcall_jobs_ended_total"):
-        wait_until(lambda sample=sample: numbers_of(admin).of(sample) > 0, "all kinds are counted")
+    kinds = ("rowcall_upstream_requests_total", "rowcall_jobs_ended_total")
+    wait_until(lambda: all(numbers_of(admin).of(kind) > 0 for kind in kinds), "all kinds are counted")
     samples = numbers_of(admin).samples
     for expression in [*EXPRESSIONS, *(item["query"]["query"] for item in DASHBOARD["templating"]["list"][1:])]:
         names = re.findall(r"\browcall_\w+", expression)

@@ -48,6 +48,13 @@ comment on function folding() is 'HTTP GET /kin/Straße';
 create function exported() returns table (n int, v text) language sql stable
 as $$values (-1, '=cmd()'), (2, '+1'), (3, '-1'), (4, '@x'), (5, E'\\tx'), (6, 'plain'), (7, ''), (8, 'a=b')$$;
 comment on function exported() is E'HTTP GET\\nraw\\nseparator ,\\nnew_line \\\\n';
+create extension citext; create domain cell as citext; create type mark as enum ('=x', 'y');
+create function exported_types() returns table ("=n" int, "@v" citext, w citext[], c cell, m mark, i interval)
+language sql stable
+as $$values (-1, '=cmd(1,2)'::citext, array['=a']::citext[], '+"1'::cell, '=x'::mark, '-1 day'::interval)$$;
+comment on function exported_types() is E'HTTP GET\\nraw\\nseparator ,\\nnew_line \\\\n\\ncolumns';
+create function exported_rows() returns table (v text) language sql stable as $$values ('=x')$$;
+comment on function exported_rows() is E'HTTP GET\\nqueryable';
 """
 
 
@@ -55,6 +62,7 @@ comment on function exported() is E'HTTP GET\\nraw\\nseparator ,\\nnew_line \\\\
 def service(database: Database, serve: Serve) -> Service:
     settings = {
         "Service:NeutralizeFormulas": "true",
+        "Exports:Enabled": "true",
         "Service:UploadOptions:Enabled": "true",
         "Service:AuthenticationOptions:BasicAuth:SslRequirement": "Ignore",
     }
@@ -163,6 +171,18 @@ def test_texts_of_an_export_are_no_formulas(service: Service) -> None:
     assert lines == [
         '''-1,"'=cmd()"''', '''2,"'+1"''', '''3,"'-1"''', '''4,"'@x"''', '''5,"'\tx"''', '6,"plain"', '7,""', '8,"a=b"'
     ]  # fmt: skip
+
+
+def test_texts_of_created_types_and_names_of_columns_are_no_formulas(service: Service) -> None:
+    assert service.get("/api/exported-types").text.split("\n") == [
+        """"'=n","'@v","w","c","m","i\"""",
+        """-1,"'=cmd(1,2)","{=a}","'+""1","'=x",-1 days""",
+    ]
+
+
+def test_names_that_a_client_gives_to_columns_are_no_formulas(service: Service) -> None:
+    response = service.get('/api/exported-rows?select="=cmd()":v', headers={"accept": "text/csv"})
+    assert response.text.splitlines() == ['"\'=cmd()"', '"\'=x"']
 
 
 # --- keys ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -109,14 +110,18 @@ def _docstring(method: Method, definitions: Definitions, options: ClientOptions)
         lines += ["", *endpoint.prose]
     if defined := [*definition_lines(endpoint, definitions, options.comment)]:
         lines += ["", *defined]
-    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    first, *others = text.splitlines()
+    first, *others = _in_docstring("\n".join(lines)).splitlines()
     if not others:
         yield f'    """{first}"""'
         return
     yield f'    """{first}'
     yield from (f"    {line}".rstrip() for line in others)
     yield '    """'
+
+
+def _in_docstring(text: str) -> str:
+    """Escape a text for a docstring, which a quote at its end or three quotes would end."""
+    return re.sub(r'"(?="|\Z)', r"\"", text.replace("\\", "\\\\"))
 
 
 def _body(method: Method, wait: str) -> Iterator[str]:
@@ -192,5 +197,6 @@ def _events(method: Method, wait: str) -> Iterator[str]:
     otherwise empty."""
     kind = "AsyncIterator" if wait else "Iterator"
     yield f'def {method.stream}(self, id: str = "") -> {kind}[str]:'
-    yield f'    """Yield the messages of the event stream GET {method.call.events}. id: of an execution; empty: all."""'
+    path = _in_docstring(method.call.events or "")
+    yield f'    """Yield the messages of the event stream GET {path}. id: of an execution; empty: all."""'
     yield f"    return self._stream({method.call.events!r}, id)"

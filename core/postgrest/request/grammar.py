@@ -38,6 +38,8 @@ MAX_DEPTH = 100
 
 _RUN = re.compile(r"[\w $]+(?:-(?!>)[\w $]+)*")
 _WORD = re.compile(r"[\w $]+")
+_TYPE = re.compile(r" *[^\W\d][\w$]*(?: +[^\W\d][\w$]*)* *")
+"""Words that PostgreSQL reads as names or keywords. `$1` would be a parameter, and `$$` would begin a text."""
 _KEY = re.compile(r"[^(\-:.,>)]+(?:-(?!>)[^(\-:.,>)]+)*")
 _INDEX = re.compile(r"-?[0-9]+(?=->|::|[.,]|\Z)")
 _OPERATOR = re.compile(r"[a-z]+")
@@ -132,9 +134,11 @@ def quoted(cursor: Cursor) -> str | None:
 
 
 def name(cursor: Cursor) -> str:
-    """Read a quoted or plain name. Raises `RefusedError`."""
+    """Read a quoted or plain name. Raises `RefusedError`, also for a name with a NUL, which would end the SQL text."""
     result = quoted(cursor)
     if result is not None:
+        if "\0" in result:
+            raise RefusedError
         return result
     plain = cursor.match(_RUN)
     if plain is None or not plain.strip() or _ends_with_dash(cursor):
@@ -264,8 +268,8 @@ def _cast(cursor: Cursor) -> str | None:
     """Read a cast `::type`; None: none is next."""
     if not cursor.take("::"):
         return None
-    cast = cursor.match(_WORD)
-    if cast is None or not cast.strip():
+    cast = cursor.match(_TYPE)
+    if cast is None:
         raise RefusedError
     return cast.strip()
 

@@ -37,12 +37,21 @@ FULL_TEXT = ("fts", "plfts", "phfts", "wfts")
 _blanks = matching("[ \t]*", required=False)
 _digits = matching("[0-9]+", "digit")
 _identifier = matching(r"[\w $]+", "letter", "digit")
+_type = matching(r" *[^\W\d][\w$]*(?: +[^\W\d][\w$]*)* *", "letter", "digit")
 _anything = matching(".*", required=False)
 _dash = attempt(sequence(character("-"), not_ahead(">")))
 _delimiter = labelled(character("."), "delimiter (.)")
-_quoted = sequence(
-    character('"'), many(either(one_of(r'[^\\"]'), sequence(character("\\"), one_of(".")))), character('"')
-)
+
+
+def _in_quotes(plain: str, escaped: str) -> Parser:
+    """Return the parser of a quoted text. plain, escaped: character classes, without and behind a backslash."""
+    return sequence(
+        character('"'), many(either(one_of(plain), sequence(character("\\"), one_of(escaped)))), character('"')
+    )
+
+
+_quoted = _in_quotes(r'[^\\"]', ".")
+_quoted_name = _in_quotes(r'[^\\"\0]', r"[^\0]")
 _element = either(attempt(sequence(_quoted, not_ahead("[^,)]"))), matching("[^,)]*", required=False))
 
 
@@ -55,7 +64,7 @@ def _in_parentheses(parser: Parser) -> Parser:
     return sequence(character("("), parser, character(")"))
 
 
-_name = labelled(either(_quoted, separated(_identifier, _dash)), "field name (* or [a..z0..9_$])")
+_name = labelled(either(_quoted_name, separated(_identifier, _dash)), "field name (* or [a..z0..9_$])")
 _key = labelled(
     either(_quoted, separated(matching(r"[^(\-:.,>)]+"), _dash)), "any non reserved character different from: .,>()"
 )
@@ -75,7 +84,7 @@ _hint = optional(
     sequence(character("!"), either(attempt(string("left")), attempt(string("inner")), attempt(_name))),
 )
 _embed_end = sequence(_hint, _hint, attempt(ahead(string("("))))
-_cast = optional(sequence(string("::"), _identifier))
+_cast = optional(sequence(string("::"), _type))
 _item_end = either(attempt(ahead(string(")"))), attempt(ahead(string(","))), attempt(end))
 _aggregate = either(string("sum"), string("avg"), string("count"), attempt(string("max")), attempt(string("min")))
 

@@ -211,6 +211,18 @@ def test_key_of_a_json_path(path: str, name: str) -> None:
         ("x!.or=(a.eq.1)", '"failed to parse logic tree ((a.eq.1))" (line 1, column 2)', None),
         ('") or ("->a.or=(a.eq.1)', '"failed to parse logic tree ((a.eq.1))" (line 1, column 1)', None),
         ("x-.or=(a.eq.1)", '"failed to parse logic path (x-.or)" (line 1, column 3)', None),
+        ("select=id::$1", None, 'unexpected "$" expecting letter or digit'),
+        ("select=id::$$,label::$$", '"failed to parse select parameter (id::$$,label::$$)" (line 1, column 5)', None),
+        ("select=id::text $1", '"failed to parse select parameter (id::text $1)" (line 1, column 10)', None),
+        ("select=id::2", None, None),
+        ("select=%22a%00%22", None, 'unexpected "\\0" expecting "\\\\" or "\\""'),
+        ("%22a%5C%00%22=eq.1", None, None),
+        ("order=%22%00%22", None, None),
+        ("columns=%22%00%22", None, None),
+        ("on_conflict=%22%00%22", None, None),
+        ("or=(%22%00%22.eq.1,a.eq.1)", None, None),
+        ("select=%22%00%22:id", None, None),
+        ("select=rel!%22%00%22(id)", None, None),
     ],
 )
 def test_syntax_errors(query: str, message: str | None, details: str | None) -> None:
@@ -316,7 +328,7 @@ def test_details_of_syntax_errors(query: str, details: str, place: str, column: 
 
 _PARTS = (
     "a,b1,count,count(),(,),.,::,->,->>,-,*,!,inner,left,...,:,sum(),eq.,not.,in.,is.,null,and,or,isdistinct.,"  # noqa: SIM905 (one list is easier to read than forty lines)
-    'fts,(any),(all),(english),like,1,-1,{,},asc,desc,.nullsfirst,int,",\\'.split(",")
+    'fts,(any),(all),(english),like,1,-1,{,},asc,desc,.nullsfirst,int,",\\,$,\0'.split(",")
 )
 _TEXTS = st.lists(st.sampled_from([*_PARTS, ","]), max_size=9).map("".join)
 _GRAMMARS: dict[str, Callable[[str], object]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote_plus
 
 from hypothesis import given
@@ -24,7 +25,7 @@ KEYS = [ForeignKey("part_item", ("api", "part"), ("item_id",), ("api", "item"), 
 SCHEMA = Schema(RELATIONS, relationships(RELATIONS, KEYS, exposed=("api",)))
 MARK = "Zq"
 """Begins each text of the client; no SQL of the service contains it."""
-hostile = st.text("';\"\\()[]{}-/*,.:>$%\n ax\u00e9", max_size=10).map(lambda text: MARK + text)
+hostile = st.text("\0';\"\\()[]{}-/*,.:>$%\n ax\u00e9", max_size=10).map(lambda text: MARK + text)
 operators = st.sampled_from(
     ["eq", "neq", "gt", "like", "ilike", "match", "cs", "cd", "ov", "sl", "adj", "fts", "wfts", "isdistinct", "in"]
 )
@@ -53,6 +54,7 @@ queries = st.one_of(
     ),
     st.builds(lambda v: f"{quote_plus(v)}.or=(id.eq.1,id.eq.2)", hostile),
     st.builds(lambda v: f"select=id::{quote_plus(v)}", hostile),
+    st.builds(lambda start, v: f"select=id::{start}{quote_plus(v)}", st.sampled_from(["$1 ", "$$", "$", "1"]), hostile),
     st.builds(lambda v: f"select=part!{quote_plus(_quoted(v))}(id)", hostile),
     st.builds(lambda v: quote_plus(v), hostile),
 )
@@ -69,10 +71,12 @@ def test_texts_of_the_client_are_parameters_or_quoted(parts: list[str]) -> None:
     for name in sorted(_names(query), key=len, reverse=True):
         rest = rest.replace(quote_identifier(name), "")
     for cast in _casts(query):
-        assert cast.replace("_", "").replace("$", "").replace(" ", "").isalnum()
+        # `$$` would begin a text, and `$1` would be a parameter.
+        assert all(re.fullmatch(r"[A-Za-z_\x80-\U0010ffff][\w$]*", word) for word in cast.split()), cast
         rest = rest.replace(f" AS {' '.join(cast.split())})", "")
     # Words of SQL are in upper case, into which a text could have been converted.
     assert MARK.lower() not in rest.lower(), statement.sql
+    assert "\0" not in statement.sql
 
 
 def _names(query: object) -> set[str]:
