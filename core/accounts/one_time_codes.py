@@ -72,7 +72,8 @@ def _grouped(text: str) -> str:
 
 
 def recovery_hash(code: str) -> bytes:
-    """Return the SHA-256 of a recovery code. Case, and all characters except letters and digits, do not matter."""
+    """Return the SHA-256 of a recovery code. Case, and all characters except letters and digits, do not matter. Only
+    the first 64 characters count."""
     plain = "".join(letter for letter in code[:64].lower() if letter.isalnum())
     return hashlib.sha256(plain.encode()).digest()
 

@@ -97,7 +97,8 @@ def _diagnostic(endpoint: Endpoint, line: NamedLine, message: str, *, names: Col
 
 
 def _table_columns(endpoint: Endpoint) -> Collection[str]:
-    """Return the names of all columns of the table of an operation; empty for other endpoints.
+    """Return the names of all columns of the table of an operation, in the database and in requests; empty for other
+    endpoints.
 
     All columns count, because an operation may use only some, but the comment applies to all operations of the table.
     """

@@ -22,7 +22,8 @@ _ANY_VALUE = frozenset({"any", "anyelement", "anynonarray", "anycompatible", "an
 def cast_text(oid: int, types: Mapping[int, TypeInfo]) -> str:
     """Return the SQL of a type for a cast: `integer`, `"shop"."box"[]`.
 
-    Pseudo-types become `text`, the form in which values of unknown type are sent.
+    Pseudo-types become `text`, the form in which values of unknown type are sent, and `anyarray` and
+    `anycompatiblearray` become `text[]`. An unknown oid gives `text`.
     """
     info = types.get(oid)
     if info is None:

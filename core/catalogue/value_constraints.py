@@ -58,7 +58,7 @@ _VALUE = re.compile(rf"(?P<text>{_TEXT})(?P<cast>(?:::[a-z \"]+)?)|(?P<number>-?
 
 def choices_of(constraint: str) -> tuple[Choice, ...]:
     """Return the choices in the text of a CHECK constraint, such as `CHECK ((kind = ANY (ARRAY['a'::text,
-    'b'::text])))`.
+    'b'::text])))`, or `CHECK ((kind = 'a'::text))` for one choice.
 
     PostgreSQL stores `kind in ('a', 'b')` in this form. Other constraints, and those with NULL as a choice, give an
     empty tuple. The constraint must be about one column or one domain.

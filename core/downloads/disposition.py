@@ -26,16 +26,18 @@ def is_passive(content_type: str) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """Return the last part of a file name, without control characters and cut to `LONGEST_NAME` bytes; empty if
-    nothing remains."""
+    """Return the last part of a file name (behind `/` or `\\`), without control characters, without blanks and dots at
+    its ends, and cut to `LONGEST_NAME` bytes; empty if nothing remains."""
     last = _ENDS.sub("", re.split(r"[/\\]", _CONTROL.sub("", name))[-1])
     return last.encode(errors="ignore")[:LONGEST_NAME].decode(errors="ignore")
 
 
 def content_disposition(kind: str, name: str) -> str:
-    """Return the value of the header. kind: `inline` or `attachment`. name: empty if the file has none.
+    """Return the value of the header. kind: `inline` or `attachment`. name: empty if the file has none; cleaned by
+    `safe_name`.
 
-    A name with characters outside of ASCII is given twice: without these for old clients, and in UTF-8 (RFC 8187).
+    A name with characters outside of ASCII, quotes, `\\` or `%` is given twice: for old clients with base letters or
+    `_` in their place, and in UTF-8 (RFC 8187).
     """
     name = safe_name(name)
     if not name:

@@ -38,8 +38,9 @@ class PageOptions:
     """Options of pages with placeholders.
 
     claims: claim type → text that replaces its placeholder if the caller lacks the claim; None: `null`. variables: name
-    of an environment variable → in the configuration, its text if it is not set; afterwards, its value. None: an empty
-    text. keep: cache the content of files. patterns: of URL paths.
+    of an environment variable → text that replaces its placeholder; None: an empty text. The configuration has the
+    texts for unset variables; the values of set variables replace them before files are served. keep: cache the content
+    of files. patterns: of URL paths.
     """
 
     enabled: bool = flag("Enabled", False, "Replace `{name}` in files.")

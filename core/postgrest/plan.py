@@ -314,8 +314,8 @@ def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
 
 
 def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> Node:
-    """Return the level at a path. Adds to `renamed` the names of embeds that have an alias. Raises `ApiError` as
-    `_addressed` does."""
+    """Return the level at a path. Adds to `renamed` each name of the path that is the target of an embed with an
+    alias, rather than the alias. Raises `ApiError` as `_addressed` does."""
     node = root
     for name in path:
         child = _addressed(node, name, legacy_names)
@@ -352,7 +352,8 @@ def _check_related_order(node: Node, relation: str) -> None:
 
 
 def _check_aggregates(node: Node, enabled: bool) -> None:
-    """Raise `ApiError` for aggregates that are disabled, or that a spread of several rows would need."""
+    """Raise `ApiError` if a level has aggregates and they are not enabled, or if a spread of several rows, or a spread
+    within it, has aggregates, which is not supported."""
     for level in nodes(node):
         if not enabled and any(column.aggregate is not None for column in level.columns):
             raise errors.aggregates_disabled()

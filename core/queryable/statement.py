@@ -158,8 +158,9 @@ class _Statement:
         )
 
     def _page(self, source: str, names: list[str]) -> str:
-        """Return the SELECT of a page and one further row. names: of the columns. The last column is the position of
-        the row."""
+        """Return the SELECT of a page and one further row. source: SQL after FROM. names: quoted names of the output
+        columns, one for each selected column. One more column follows them: the position of the row.
+        """
         expressions = [f"{text} as {name}" for text, name in zip(self._selected(), names, strict=True)]
         level = self._level(source, [*expressions, f"{self._position()} as {_POSITION}"], more=1)
         if not self._request.backwards:

@@ -71,8 +71,9 @@ def verify(
 ) -> None:
     """Verify one received delivery; return if one of the secrets matches and the signature is not too old.
 
-    tolerance: maximum difference in seconds between `now` and the time of the signature, in both directions. now:
-    seconds since 1970. Raises `SignatureError` otherwise, and `MalformedError` if the headers are missing or malformed.
+    secrets: from `check_secrets`. tolerance: maximum difference in seconds between `now` and the time of the signature,
+    in both directions. now: seconds since 1970. Raises `SignatureError` otherwise, and `MalformedError` if the headers
+    are missing or malformed.
     """
     delivery = delivery_of(scheme, header, body)
     if not any(_matches(scheme, secret, delivery) for secret in secrets):

@@ -70,9 +70,9 @@ cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_s
     headers: (name, value) pairs of str. most_fields, most_bytes: limits; a header counts as its characters plus four
     for the rest of its line. body_length: bytes of a body that is sent in one piece; -1: no body, or an unknown length.
 
-    A name has to be a token (RFC 9110, 5.6.2). A value may contain any character except control characters other than
-    tab. Message framing belongs to the HTTP server: `Transfer-Encoding` is refused, and so is a `Content-Length` that
-    is no number or differs from `body_length`.
+    A name has to be a token (RFC 9110, 5.6.2). A value may contain any character except surrogates and the control
+    characters of ASCII other than tab. Message framing belongs to the HTTP server: `Transfer-Encoding` is refused, and
+    so is a `Content-Length` that is repeated, is no number or differs from `body_length`.
     """
     cdef Py_ssize_t count = 0, size = 0, length, place
     cdef const unsigned char *text
@@ -142,8 +142,8 @@ def lowered(list headers not None, frozenset dropped not None):
     """Return the pairs with names in lower case. The first `content-type` comes first; further ones and the names in
     `dropped`, which are in lower case, are left out.
 
-    None: a Connection header has another value than `keep-alive` or `close`, in any case. Raises TypeError for a name
-    or such a value that is no str.
+    None: a Connection header has another value than `keep-alive` or `close`, in any case. Raises TypeError if a name,
+    or the value of a Connection header, is no str.
     """
     lowered_headers = []
     content_type = None

@@ -40,8 +40,8 @@ def serve(arguments: Arguments) -> int:
 
 
 def _start_again(arguments: Arguments) -> int:
-    """Start with a changed configuration, and return the exit code. If the start fails, report the error, wait for the
-    next change, and return `START_AGAIN`.
+    """Do what `_start` does, with a changed configuration. If the start fails, report the error, wait for the next
+    change, and return `START_AGAIN`.
     """
     watch = _watch(arguments)
     try:
@@ -66,8 +66,8 @@ def _check(configuration: Configuration) -> None:
 
 
 def _start(arguments: Arguments) -> int:
-    """Load the configuration and serve; return the exit code. Raises ConfigError, StartupError; without any
-    configuration, the error says how to get one.
+    """Load the configuration and serve. Return the exit code, or `START_AGAIN` if a watched configuration has changed.
+    Raises ConfigError, StartupError; without any configuration, the error says how to get one.
     """
     watch = _watch(arguments)
     with _termination_as_exit():

@@ -85,7 +85,7 @@ class Gate:
         return session.operator
 
     def holds(self, request: MountRequest) -> bool:
-        """Return whether the session of an open stream is still valid."""
+        """Return whether the session of an open stream is still valid; False also if no worker can check it."""
         try:
             self.require_session(request)
         except Problem:
@@ -110,8 +110,10 @@ class Gate:
         return session
 
     def _by_role(self, request: MountRequest) -> str | None:
-        """Begin a session for a user of the service. Return None for an anonymous caller. Raises `Problem` 403 for a
-        user without the roles, and 503 if no worker answers.
+        """Begin a session for a user of the service and return its secret; None for an anonymous caller.
+
+        Raises `Problem`: 403 for a user without one of the roles, and for a cookie without the header that pages of
+        other origins cannot send; 503 if no worker answers.
         """
         credentials = tuple((name, request.headers[name]) for name in self._credentials if name in request.headers)
         if not credentials:

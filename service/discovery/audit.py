@@ -91,7 +91,8 @@ async def read_facts(
     """Read the facts about the role of the service, its privileges and policies.
 
     served: oids of the tables and views behind endpoints. anonymous: anonymous role of PostgREST's interface, about
-    whose writes facts are read too; None: there is none. exposed: names of its schemas. Raises `psycopg.Error`.
+    whose writes facts are read too; None: there is none. exposed: names of the schemas of that
+    interface. Raises `psycopg.Error`.
     """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("set local search_path to pg_catalog")

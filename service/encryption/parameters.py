@@ -26,7 +26,7 @@ TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar"
 
 
 def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that encrypts arguments, or None if the endpoint encrypts none.
+    """Return the step that encrypts arguments; None: the endpoint encrypts none, or data protection is disabled.
 
     The step raises `Problem`: 400 for a parameter by which a table endpoint filters rows, because an encrypted text
     never equals another; 503 if there is no key.

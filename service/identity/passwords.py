@@ -47,9 +47,11 @@ class Hasher:
         self._waiting = 0
 
     async def verify(self, password: str | None, stored: str) -> bool:
-        """Return whether the password matches the stored hash. Raises `Problem` 503 if too many logins wait.
+        """Return whether the password matches the stored hash; False for an invalid hash, and for an empty or missing
+        password. Raises `Problem` 503 if too many logins wait.
 
-        Takes at least as long as a hash with the configured work factor, if it is of the configured algorithm.
+        If the stored hash and new hashes are by PBKDF2, takes at least as long as a hash with the configured work
+        factor, so that an old hash does not reveal by its speed that the user exists.
         """
         if not is_hash(stored):
             await self.pretend(password)

@@ -67,7 +67,7 @@ class Connections:
 
 def connection_plan(settings: Settings) -> ConnectionPlan:
     """Return the plan. Raises `StartupError` if a setting names a connection that does not exist, or if replicas are
-    enabled and none is configured.
+    enabled and none is configured. An unknown name in `MultiHostConnectionTargets:ByConnectionName` is only logged.
     """
     main = main_connection_name(settings)
     names = connection_names(settings)
@@ -103,7 +103,9 @@ def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
 
 
 def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the names that are configured as replicas. Raises `StartupError` if there are none."""
+    """Return those of the names that are configured as replicas; empty if replicas are disabled. Raises `StartupError`
+    if they are enabled and none of the names is configured.
+    """
     if not settings.enabled(ReplicaKeys):
         return ()
     patterns = settings.read(ReplicaKeys).names

@@ -249,7 +249,7 @@ class _Call:
 
 
 def _path_of(url: str) -> str:
-    """Return the path of a URL that is absolute or begins with `/`."""
+    """Return a URL without its scheme, query and fragment: `/path`, or `host/path` if it is absolute."""
     _, scheme, rest = url.partition("://")
     return (rest if scheme else url).partition("#")[0].partition("?")[0]
 

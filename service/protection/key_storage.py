@@ -54,8 +54,8 @@ class Storage(Protocol):
         it."""
 
     async def elements(self) -> list[str]:
-        """Return all stored texts. Raises `psycopg.Error` or `OSError`, and `StartupError` if the setting that names
-        the storage must be wrong.
+        """Return the stored texts, without unusable ones, which are logged. Raises `psycopg.Error` or `OSError`, and
+        `StartupError` if the setting that names the storage must be wrong.
         """
 
     async def store(self, name: str, text: str) -> None:

@@ -317,7 +317,7 @@ class _PipeReader:
 
 
 def _marked(raw_path: str) -> str:
-    """Return the path with a mark in place of each encoded slash."""
+    """Return the path with a mark in place of each encoded slash; unchanged if it contains the mark already."""
     contains_mark = _SLASH in raw_path or _ENCODED in raw_path.upper()
     return raw_path if contains_mark else _ENCODED_SLASH.sub(_ENCODED, raw_path)
 

@@ -19,8 +19,8 @@ def find_wrapper(protocol: Any, kind: type[Wrapper]) -> Wrapper | None:
 
 
 class ObservedProtocol:
-    """Forwards everything. Base class of wrappers that observe or change responses: a form of response that one of them
-    does not mention passes unchanged.
+    """Forwards everything. Base class of wrappers that observe or change responses: methods that a wrapper does not
+    override forward their response unchanged.
     """
 
     __slots__ = ("inner",)
@@ -58,7 +58,8 @@ class ObservedProtocol:
         self.inner.response_file_range(status, headers, file, start, end)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
-        """Begin a body whose length is not known; a wrapper can only change its headers."""
+        """Begin a body whose length is not known, and return the HTTP server's object that sends it. A wrapper can only
+        change its headers."""
         return self.inner.response_stream(status, headers)
 
 

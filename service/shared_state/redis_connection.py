@@ -48,7 +48,7 @@ async def open_client(address: RedisAddress, purpose: str, time_limit: float | N
 
     Raises:
         ReplicaError: the hosts that answer are replicas.
-        OSError, RedisError, TimeoutError: no host answers, or the one that does refuses the connection.
+        Errors of `FAILURES`: no host answers, or the one that does refuses the connection.
     """
     failure: BaseException | None = None
     # The Sentinel client itself tries all Sentinels.

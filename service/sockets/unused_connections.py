@@ -102,9 +102,11 @@ class _Looks:
                     self._suspects.add(identity)
 
     def _is_unused(self, connection: socket.socket, clients: Clients) -> bool:
-        """Return whether a connection is unused: none of its requests is being processed, and no data was sent to the
-        client for the timeout; or, while all requests wait for the rest of a body, none was received for it. False for
-        sockets that are no client connections of the ports. Raises `OSError` for a socket that is not connected.
+        """Return whether a connection is unused. False if one of its requests is being processed, and for sockets that
+        are no client connections of the ports. Raises `OSError` for a socket that is not connected.
+
+        It is unused if no data was sent to the client for `seconds`, or for `unread` if the client has not acknowledged
+        all data. While all requests wait for the rest of a body, it is unused if none was received for `seconds`.
 
         clients: those with requests in progress now.
         """

@@ -130,8 +130,8 @@ def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[Bod
 
 
 def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, change: Change) -> BodyWriter:
-    """Return the writer of one statement's result as a member of the object that holds all results. prefix: the name of
-    the member. change: wraps the writer of its rows.
+    """Return the writer of one statement's result as a member of the object that holds all results. prefix: from
+    `key_prefix`. change: wraps the writer of its rows.
     """
     if part.shape.path is ResultPath.VOID:
         return AffectedRows(prefix)

@@ -67,7 +67,8 @@ class EventRouting:
 
     async def listen_also(self, channels: frozenset[str]) -> None:
         """Listen to these channels too, besides those of the snapshot that is still active. Behind a transaction
-        pooler, this is only logged, as LISTEN is not possible there.
+        pooler, this is only logged, as LISTEN is not possible there. Return when it listens, or when that has failed
+        or takes too long, which is logged and tried again.
         """
         if channels and self._options.target.pooler:
             log.warning(

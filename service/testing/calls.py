@@ -38,7 +38,7 @@ class Caller(Protocol):
 
     @property
     def database(self) -> TestDatabase:
-        """The database of its requests, to which the running file sets its session."""
+        """The database on which requests run. `FileRunner` sets its `session` to that of the running file."""
         ...
 
     @property
@@ -53,8 +53,8 @@ class Caller(Protocol):
         ...
 
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
-        """Run the jobs that are due. Return the requests to other services without a matching stub. stubs: responses of
-        other services.
+        """Run the jobs that are due. Return the requests to other services without a matching stub. session: of the
+        running file. stubs: responses of other services.
 
         Raises CallRefusedError if jobs are off, or too many run, and `psycopg.Error`.
         """

@@ -128,8 +128,8 @@ def _head(rest: str) -> list[str]:
 def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | None]:
     """Return the new name and the type; None: the words give none.
 
-    colon: the parameter is written like the placeholder of a file, so that `int` in `:id int` is a type and not a new
-    name.
+    words: those between the name of the parameter and a default (`_head`). colon: the parameter is written like the
+    placeholder of a file, so that `int` in `:id int` is a type and not a new name.
     """
     lower = [word.lower() for word in words]
     if colon and len(words) == 1 and is_built_in(words[0]):

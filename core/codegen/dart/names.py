@@ -33,7 +33,7 @@ class DartNames(Names):
 
     def beside(self, name: str) -> str:
         """Assign a name to an object of the file and return it: `name` without leading underscores, or a variant if
-        functions cannot have this name or it is assigned."""
+        functions cannot have this name or it is assigned. The names of all functions must have been assigned before."""
         shown = name.lstrip("_")
         return super().beside(f"call{shown}" if not shown or shown[0].isdigit() else shown)
 

@@ -82,7 +82,10 @@ class TypeScriptTypes:
 
     def type_of(self, name: str) -> str:
         """Return the type of a value in TypeScript, without null. name: as `format_type` prints it, without modifiers.
-        An unknown type that is not of PostgreSQL itself is `unknown`."""
+
+        Other types of PostgreSQL itself (`uuid`, `date`) are `string`; polymorphic ones (`anyelement`) and unknown
+        types of other schemas are `unknown`.
+        """
         if name.endswith("[]"):
             return array(self.type_of(name.removesuffix("[]")))
         if name in self._represented:

@@ -27,7 +27,8 @@ def snake_case(name: str) -> str:
 
 
 def class_name(name: str) -> str:
-    """Return the name of a class; a keyword or a name that clients use themselves gets a `_` at its end."""
+    """Return an identifier in PascalCase as the name of a class: unchanged, or with a `_` at its end if it is a keyword
+    or a name that clients use themselves."""
     return f"{name}_" if keyword.iskeyword(name) or name in _CLASSES else name
 
 

@@ -68,8 +68,9 @@ def table_tools(
 ) -> tuple[dict[str, TableTool], list[str]]:
     """Return the tools by name, and warnings about patterns without a relation and tools whose name is in use.
 
-    catalogue: None: the interface is disabled, so that there are no tools. tables: patterns of `schema.relation`.
-    actions: those of `ACTIONS` for which there are tools. taken: names of the tools of endpoints, which win.
+    catalogue: None: the interface is disabled, so that there are no tools, and a warning if `tables` has patterns.
+    tables: patterns of `schema.relation`. actions: those of `ACTIONS` for which there are tools. taken: names of the
+    tools of endpoints, which win.
     """
     tools: dict[str, TableTool] = {}
     if catalogue is None:
@@ -277,8 +278,8 @@ def _rows(tool: TableTool, rows: object) -> list[dict[str, Any]]:
 
 
 def _quoted(name: str, *, always: bool = False) -> str:
-    """Return a name for the query language of PostgREST, in double quotes if it has other characters than ASCII
-    letters, digits and `_`, or is a reserved word. always: quote every name."""
+    """Return a name for the query language of PostgREST, in double quotes if it begins with a digit, has other
+    characters than ASCII letters, digits and `_`, or is a reserved word. always: quote every name."""
     if not always and _PLAIN_NAME.fullmatch(name) and name not in _RESERVED:
         return name
     text = name.replace("\\", "\\\\").replace('"', '\\"')
@@ -286,7 +287,8 @@ def _quoted(name: str, *, always: bool = False) -> str:
 
 
 def table_result(status: int, content_range: str | None, body: bytes, tool: TableTool) -> dict[str, Any]:
-    """Return the `result` of a `tools/call` from the interface's response; another status than 2xx gives an error.
+    """Return the `result` of a `tools/call` from the interface's response. For a status other than 2xx, the result has
+    `isError` and the body as its text.
 
     content_range: value of the header Content-Range, whose total is the number of written rows; None: it is absent.
     """

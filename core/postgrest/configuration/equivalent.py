@@ -54,7 +54,8 @@ def _host(texts: Mapping[str, str], *keys: str) -> str:
 
 
 def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the settings of the connection pool. Times of PostgREST are in seconds; 0 means no limit."""
+    """Yield the settings of the connection pool. Times of PostgREST are in seconds. A lifetime or idle time that is 0
+    or missing is left out, so that the default of this service applies."""
     yield _POOL + "ExclusiveConnections", texts.get("db-pool") or "10"
     yield _POOL + "QueueTimeout", f"{texts.get('db-pool-acquisition-timeout') or '10'} seconds"
     # PostgREST lets each request wait that long, also in a long overload.

@@ -25,8 +25,8 @@ def definition(schema: Schema, relation: Relation) -> dict[str, Any]:
 
 
 def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
-    """Return column → target relation and column, for columns that are foreign keys by themselves; tables precede
-    views.
+    """Return column → name of the target relation and its column, for columns that are foreign keys by themselves. If a
+    column has several targets, tables have precedence over views.
     """
     result: dict[str, tuple[str, str]] = {}
     items = schema.relationships.get((relation.schema, relation.name), ())

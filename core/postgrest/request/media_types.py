@@ -24,9 +24,9 @@ _WITH_CHARSET = frozenset((JSON, OBJECT, ARRAY, PLAN, CSV, GEO_JSON, OPENAPI, "t
 class MediaType:
     """One entry of `Accept`.
 
-    name: in lower case, without `+json` for PostgREST's own types. sent: name and parameters as the client wrote them.
-    stripped: leave out null members. plan_format, plan_for, plan_options: format, wrapped media type and options of an
-    execution plan.
+    name: in lower case, without `+json` or `+text` for PostgREST's own types. sent: name and parameters of the client,
+    with names in lower case, without `q`, blanks and quotes. stripped: leave out null members. plan_format, plan_for,
+    plan_options: format, wrapped media type and options of an execution plan.
     """
 
     name: str
@@ -38,7 +38,7 @@ class MediaType:
 
     @property
     def canonical(self) -> str:
-        """Return the name with the parameters that count."""
+        """Return the name with the parameters that count. An array that is not stripped is `application/json`."""
         if self.name == OBJECT:
             return f"{OBJECT}+json{';nulls=stripped' if self.stripped else ''}"
         if self.name == ARRAY:
@@ -63,8 +63,8 @@ DEFAULT = MediaType(ANY, ANY)
 
 
 def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
-    """Return the entries in the order of preference: quality, then specificity, then position. Without entries, return
-    `DEFAULT`. headers: values of `Accept`."""
+    """Return the entries in the order of preference: quality, then specificity, then position. Entries of quality 0
+    are not removed. Without entries, return only `DEFAULT`. headers: values of `Accept`."""
     entries: list[tuple[float, int, int, MediaType]] = []
     for header in headers:
         for text in _split(header, ","):

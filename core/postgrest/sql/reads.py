@@ -217,7 +217,7 @@ class Renderer:
         return " ".join(part for part in (text, term.direction, term.nulls) if part)
 
     def _junction(self, node: Node) -> str:
-        """Return the quoted name of the junction between a level and the level above."""
+        """Return the quoted alias of the junction table between a level and the level above. node: the lower level."""
         return quote_identifier(f"{node.alias}_junction")
 
     def _join_conditions(self, node: Node, relationship: Relationship, table: str, parent: str) -> Iterator[str]:
@@ -395,7 +395,8 @@ def _array(elements: Sequence[str]) -> str:
 
 
 def _type_name(name: str | None) -> str:
-    """Return the name of a type as SQL. The grammar of casts admits neither quotes nor signs in it."""
+    """Return the name of a type as SQL: its words, unquoted. A name with other characters than letters, digits, `_`,
+    `$` and white space, which the grammar of casts does not allow, is quoted as one identifier."""
     words = (name or "").split()
     return (
         " ".join(words)
@@ -429,8 +430,8 @@ def read_statement(
 
 
 def estimate_statement(schema: Schema, plan: Plan) -> Statement:
-    """Return a statement for EXPLAIN: its plan has the number of rows that the planner expects regardless of the
-    range."""
+    """Return an EXPLAIN statement whose plan, as JSON, has the number of rows that the planner expects, regardless of
+    the range."""
     parameters = Parameters()
     counted = count_query(Renderer(schema, parameters), plan.root, None)
     return Statement(f"EXPLAIN (FORMAT JSON) {counted}", tuple(parameters.values))

@@ -1,6 +1,6 @@
 """Store a provider's tokens, sealed, in a cookie of the browser, if the provider's configuration says so.
 
-They are valid only for the user who signed in with them; with another session or none, they are ignored.
+They are renewed only for the user who signed in with them. Signing out revokes them, also without that session.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class StoredTokens:
         return end_session(self._cookie, present, secure=self._sessions.is_secure(scope))
 
     async def read(self, scope: Any) -> StoredToken | None:
-        """Return the stored tokens of a request, or None if missing or invalid."""
+        """Return the tokens in the cookie of a request; None: they are missing or invalid. Whether they belong to the
+        present user is left to the caller (`StoredToken.user`)."""
         sealed = session_value(cookie_header(scope.headers), self._cookie.cookie) if "cookie" in scope.headers else None
         if not sealed:
             return None

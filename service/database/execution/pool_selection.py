@@ -109,7 +109,7 @@ class PoolSelection:
             self._examine(call, mask)
 
     def _may_share(self, call: Call, statement: Statement) -> bool:
-        """Return whether the call may run in a pipelined pool, however fast it is. statement: the one that has run."""
+        """Return whether the call may run in a pipelined pool, apart from its duration. statement: the one that ran."""
         if call.procedure or call.hear is not None or not self._options.pools.sharing or not call.may_share:
             return False
         if self._pooler or self.trusts(call):

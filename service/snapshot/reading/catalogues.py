@@ -170,8 +170,8 @@ class Catalogues:
         known: _Database,
         fingerprint: Fingerprint,
     ) -> _Database | None:
-        """Read only what has changed and return the result; None: everything has to be read. Unless None, sets what is
-        affected. known: the result of the previous reading. fingerprint: the present one.
+        """Read only what has changed, set `affected` of the place, and return the result. If everything has to be read,
+        return None and set nothing. known: the result of the previous reading. fingerprint: the present one.
         """
         groups = fingerprint.changed_groups(known.fingerprint)
         # Names are sorted here as on the server, which requires the encoding.

@@ -33,7 +33,9 @@ class _Entry(NamedTuple):
 
 
 class UnfinishedUploads:
-    """The unfinished uploads of a folder. All methods block on the disk, and raise `OSError`."""
+    """The list of the unfinished uploads of a folder, from which limits are checked; the uploads themselves are stored
+    elsewhere. All methods block on the disk, and raise `OSError`.
+    """
 
     def __init__(self, folder: Path, options: Resumable) -> None:
         self._folder = folder / FOLDER
@@ -77,11 +79,12 @@ class UnfinishedUploads:
                     os.rename(self._folder / item.name, self._folder / item._replace(size=size).name)
 
     def end(self, id: str) -> None:
-        """Remove an upload that is finished or terminated."""
+        """Remove the entry of an upload that is finished or terminated."""
         self.tidy(lambda item: item != id)
 
     def tidy(self, waits: Callable[[str], bool]) -> None:
-        """Remove uploads that are not unfinished any more. waits: whether the upload with an id still is."""
+        """Remove the entries of uploads that have been completed or removed. waits: return whether the upload with an
+        id is still unfinished."""
         for item in self._entries():
             if not waits(item.id):
                 (self._folder / item.name).unlink(missing_ok=True)
