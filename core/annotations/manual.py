@@ -57,7 +57,8 @@ def manual(texts: Mapping[str, str], settings: str) -> str:
 
 
 def examples(text: str) -> dict[str, str]:
-    """Return the examples of a text by the names of their annotations."""
+    """Return the examples in the Markdown text of one module, by annotation. A heading `## name` precedes the example
+    of each annotation."""
     return {match["name"]: match["text"].strip() for match in _EXAMPLE.finditer(text)}
 
 

@@ -60,8 +60,8 @@ def set_session(scheme: CookieScheme, value: str, *, secure: bool) -> list[str]:
 
 
 def end_session(scheme: CookieScheme, header: str, *, secure: bool) -> list[str]:
-    """Return the values of the Set-Cookie headers that remove a session. header: the cookies of the request, for its
-    chunks. secure: as in `set_session`."""
+    """Return the values of the Set-Cookie headers that remove a session, with all cookies over which it is divided.
+    header: the Cookie header of the request, which shows these cookies. secure: as in `set_session`."""
     attributes = f"; expires={EPOCH}" + _attributes(scheme, secure=secure)
     names = [scheme.cookie]
     names += [

@@ -40,8 +40,8 @@ class Fault:
 class BindingError(Exception):
     """The values of a request cannot be bound. Becomes the response to the caller (binding-25, binding-26).
 
-    status: of the response. detail: message for the caller. parameter: name of the parameter with the only fault, if
-    `faults` is None; None: the error lists no faults.
+    status: of the response. detail: message for the caller. faults: listed in the response; None: one fault of
+    `parameter` with the message `detail`, or none if `parameter` is None too.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class BindingError(Exception):
 
     @classmethod
     def of(cls, status: int, faults: Sequence[Fault], first: Fault) -> BindingError:
-        """Return one error for all faults, of which it lists at most `MOST_FAULTS`. first: the one of them that comes
-        first in the list, and whose message is the detail."""
+        """Return one error for all faults, of which it lists at most `MOST_FAULTS`. first: the one of them that is
+        listed first; its message begins the detail, which also gives the number of the others."""
         others = len(faults) - 1
         more = f" (and {others} more, see errors)" if others else ""
         listed = sorted(faults, key=lambda fault: fault is not first)[:MOST_FAULTS]

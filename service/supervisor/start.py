@@ -31,8 +31,8 @@ _starts = itertools.count()
 
 
 class Progress:
-    """The progress of one start in the terminal. Use: `with Progress(watched=…) as progress:`, then
-    `progress.show("reading …")` for each phase.
+    """The progress of one start in the terminal, shown if the start takes longer than `SHOW_AFTER` seconds. Use:
+    `with Progress(watched=…) as progress:`, then `progress.show("reading …")` for each phase.
 
     watched: the log is written to a terminal; otherwise nothing is shown.
     """
@@ -81,8 +81,8 @@ class Progress:
 
 
 def begin_start() -> float:
-    """Return when the current start began, as `time.monotonic`: the first start with the process, each start after a
-    changed configuration now.
+    """Record that a start begins, and return its time, as `time.monotonic`. The first call returns when the process
+    started; each later call, for a start after a changed configuration, returns the current time.
     """
     return process_start() if next(_starts) == 0 else time.monotonic()
 

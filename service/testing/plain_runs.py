@@ -24,7 +24,9 @@ _READ_ONLY = "transaction_read_only"
 
 
 class TestPlainRuns(PlainRuns):
-    """Runs on the connection of a test."""
+    """Substitute for `PlainRuns` in tests: statements of PostgREST's interface run on the connection of the test, and a
+    transaction is a savepoint if the test has one open.
+    """
 
     __test__ = False
     one_segment = False

@@ -41,7 +41,8 @@ def _upload(draft: Draft, line: Line) -> None:
 
 
 def _metadata(draft: Draft, line: Line, word: str) -> None:
-    """Let the parameter that `word` names receive the metadata of uploads. Warn if it does not exist."""
+    """Accept uploads, and let the parameter that `word` names receive their metadata. If it does not exist, warn;
+    uploads are accepted all the same."""
     name = draft.parameter_named(word)
     draft.within("upload", Upload(), enabled=True, metadata=name)
     if name is None:

@@ -26,7 +26,9 @@ def _template(text: str | None) -> str:
 
 @section("Auth:External:<provider>")
 class Provider:
-    """One external provider. URLs that are None are taken from the issuer's discovery document."""
+    """One external provider. If it has an issuer, URLs that are None are taken from its discovery document, except
+    `email_url`. Without an issuer, None means that there is no such endpoint.
+    """
 
     key: str
     """As written in the configuration."""

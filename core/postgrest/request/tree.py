@@ -128,8 +128,9 @@ class Range:
 class Query:
     """A whole query string.
 
-    arguments: parameters without an operator, for functions; empty where filters are obligatory. filter_keys: keys of
-    the filters. canonical: the parameters sorted and encoded again, for `Content-Location`.
+    arguments: of a function call: the parameters whose values have no operator. In other queries, such a value is an
+    error. filter_keys: keys of the filters. has_ranges: `limit` or `offset` is set for the top level. canonical: the
+    parameters sorted and encoded again, for `Content-Location`.
     """
 
     select: tuple[SelectItem, ...] = (SelectColumn(Field("*")),)

@@ -102,8 +102,8 @@ def _name(span: SpanEntry) -> Name:
 
 
 def _nested(spans: Sequence[Located]) -> list[tuple[int, Located]]:
-    """Return the spans in the order of their beginnings, each behind its parent, with their depth
-    below the first span.
+    """Return the spans as a tree in depth-first order, siblings by their start, each with its depth. A span whose
+    parent is not among them has depth 0; there may be several of these.
     """
     known = {span.id for _, span in spans}
     below: dict[str | None, list[Located]] = {}

@@ -64,8 +64,9 @@ def log_closed(pool: str, connection: Connection) -> None:
 
 
 async def cancel_safely(connector: Connector, connection: Connection, execution: Execution) -> bool:
-    """Cancel `execution` if the connection still runs it, and only its own reset follows. False: there was nothing to
-    cancel. If the cancel request fails, that is logged, and the connection closes.
+    """Cancel `execution` if the connection still runs it. The caller ensures that no other execution is in flight on
+    the connection, except the reset of this one. Return False if there was nothing to cancel; True also if the cancel
+    request fails: that is logged, and the connection closes once nothing is in flight.
 
     The connection is not reused before the cancel request has returned and the Sync was read: a late cancel request
     would hit the next execution on it (driver-22).

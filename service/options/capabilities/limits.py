@@ -29,8 +29,8 @@ _PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Au
 
 
 def limit_options(settings: Settings) -> LimitOptions:
-    """Return the options of rate limiting; disabled ones if it is off. Logs warnings. Raises `StartupError` if the
-    policies have no names.
+    """Return the options of rate limiting; disabled ones if it is off. An unusable policy is left out with a warning,
+    so it limits nothing. Raises `StartupError` if the policies are a list, in which they have no names.
     """
     options = settings.read_enabled(RateLimiter)
     if options is None:
