@@ -295,14 +295,15 @@ def texts(
     each: Convert | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a list of texts; the field has a tuple, or None if there are neither texts nor a default. each: converts
-    each text; then None becomes an empty tuple."""
+    """Declare a list of texts; the field has a tuple. Empty texts are dropped; if none is left, it is the default, or
+    None without a default. each: converts each text, and makes None an empty tuple."""
     key = Key(name, KeyType.TEXTS, default, meaning, nullable=default is None)
     return Declaration(key, "texts", convert, each)
 
 
 def lines(name: str, default: Sequence[str], meaning: str) -> Any:
-    """Declare a list of texts in which empty texts count too; the field has a tuple."""
+    """Declare a list of texts in which empty texts count too; the field has a tuple. The default applies if the key is
+    absent; an empty list gives an empty tuple."""
     return Declaration(Key(name, KeyType.TEXTS, default, meaning), "lines")
 
 

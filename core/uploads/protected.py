@@ -30,7 +30,8 @@ class ProtectedFolders:
     def conflict(self, folder: str) -> str | None:
         """Return why uploaded files must not be written into `folder`, as a clause for messages; None: they may be.
 
-        A folder that contains a protected one is refused as well, because a later request may name a path below it.
+        folder: absolute, without `..` and symbolic links (`os.path.realpath`); only texts are compared. A folder that
+        contains a protected one is refused as well, because a later request may name a path below it.
         """
         for entry in self.entries:
             if _same_path(folder, entry.path):

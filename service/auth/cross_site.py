@@ -40,22 +40,23 @@ Refusal = Callable[[Any], None]
 
 
 def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the cross-site step of an endpoint. It follows `authenticate`. If the caller is signed in by cookie or
-    HTTP Basic, or the endpoint signs in or out, it raises `Problem` 403 for a page of another site, or 415 as
-    `refuse_plain_text` does.
+    """Return the cross-site step of an endpoint. It follows `authenticate`. For a page of another site it raises
+    `Problem` 403 if the endpoint accepts HTTP Basic, the caller is signed in by cookie, or the endpoint signs in or
+    out. Unless the endpoint accepts HTTP Basic, a JSON endpoint also raises 415 in these cases, as `refuse_plain_text`
+    does.
 
-    None if the check is off, or if the endpoint changes nothing, or accepts no credentials that browsers send by
-    themselves.
+    None if the check is off, if the method only reads (`SAFE`) and the endpoint does not sign in or out, or if no
+    credentials that browsers send by themselves are accepted.
     """
     options = services.options.auth
-    if options.cross_site is None or (endpoint.method in SAFE and not endpoint.options.login):
+    signs_in_or_out = endpoint.options.login or endpoint.options.logout
+    if options.cross_site is None or (endpoint.method in SAFE and not signs_in_or_out):
         return None
     check = foreign_refusal(options, services.options.forwarding)
     if endpoint.access.basic is not None:
         return lambda context: check(context.scope)
     if not options.schemes.cookies:
         return None
-    signs_in_or_out = endpoint.options.login or endpoint.options.logout
     takes_json = endpoint.transport is Transport.BODY and endpoint.raw_body is None
     cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
 
@@ -89,8 +90,12 @@ def refuse_foreign_sessions(services: Services) -> Step | None:
 
 
 def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
-    """Return the check for requests that sign in or use a session. It raises `Problem` 403 for a request from a page of
-    another site, given the scope of the request. A request without the headers `Origin` and `Sec-Fetch-Site` passes.
+    """Return the check for requests that sign in or use a session. Given the scope of a request, it raises `Problem`
+    403 if the request comes from a page of another site whose origin is not trusted. A request without the headers
+    `Origin` and `Sec-Fetch-Site` passes.
+
+    options: if the check is off in them (`cross_site` is None), do not call this: the result would refuse all other
+    sites.
     """
     trusted = frozenset() if options.cross_site is None else options.cross_site.origins
     client_of = client_reader(forwarding)

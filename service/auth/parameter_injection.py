@@ -61,9 +61,9 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
 
 def fill_of_job(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sets the parameters from claims for a job that was enqueued in SQL with claims; arguments of
-    one without claims stay as they are. None: these are no attempts of jobs, or there is no such parameter.
-    """
+    """Return the step that sets the parameters from claims for a job that was enqueued in SQL with claims. Arguments of
+    a job without claims stay as they are. None: `services` are not those of job attempts, or the endpoint has no
+    parameters from claims."""
     injected = claim_parameters(endpoint, services.options.auth.login) if services.job_runs else ()
     if not injected:
         return None
@@ -82,10 +82,11 @@ def _fill(
     for_anonymous: Sequence[InjectedParameter],
     services: Services,
 ) -> Step:
-    """Return the step that sets injected parameters.
+    """Return the step that sets injected parameters. They replace values of the request; for signed-in callers, the
+    step logs a warning for each replaced value of a claim parameter.
 
     For anonymous callers, a claim parameter gets its default, or NULL if it has none; the same applies to a claim that
-    the user lacks. If the request has a value for a claim parameter, the step logs a warning.
+    the user lacks.
 
     for_users, for_anonymous: the parameters that are set for signed-in and for anonymous callers.
     """

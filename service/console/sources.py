@@ -124,7 +124,8 @@ class Sources:
         """Run a coroutine in the event loop of the supervisor, and wait for its result. Must be called in another
         thread.
 
-        Raises `Problem` 503 if it takes longer than `_WITHIN`.
+        Raises what the coroutine raises. If it takes longer than `_WITHIN` seconds, it is cancelled, and `Problem` 503
+        is raised.
         """
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:

@@ -46,7 +46,9 @@ def hear_notices_of_roles(level: NoticeLevel, tenant: Tenant | None, options: Ev
     """Return the function that makes the notice listener of a request of PostgREST's interface.
 
     Its events are for signed-in users with a role of the same name as the database role of the request, unless a HINT
-    has another scope. tenant: of all requests; None: events are for the streams of all tenants.
+    has another scope. level: of the notices that are published. tenant: where the tenant of each request comes from;
+    its events are for the streams of that tenant, and a request without a tenant publishes none. None: events are for
+    the streams of all tenants.
     """
     listener = _AfterCommit if options.after_commit else _AtOnce
 

@@ -23,7 +23,8 @@ def new_mark() -> Mark:
 class RefreshTokenUse:
     """Questions of one worker to the supervisor.
 
-    `ask` sends number, mark and the time until which the use is to be recorded; the result arrives by `answer`.
+    The worker sets `ask`, a function that sends a question: number, mark, and the time until which the use is to be
+    recorded (seconds since 1970). The result arrives by `answer`. Without `ask`, every question times out.
     """
 
     def __init__(self) -> None:

@@ -66,9 +66,8 @@ def counted(
 
 
 def count_path(method: str, path: str, services: Services) -> Step | None:
-    """Return the step that counts requests that no endpoint serves; None: metrics are off. path: a template without
-    values.
-    """
+    """Return the step that counts the requests of one method and path of PostgREST's interface, which has no endpoints;
+    None: metrics are off. path: a template without values."""
     segment = segment_of(services.options, services.host)
     return None if segment is None else segment.meter("endpoint", method, path, "")
 
@@ -153,6 +152,7 @@ def job_counter(options: WorkerOptions, host: HostState) -> Callable[[str, str],
 
 
 def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], None] | None:
-    """Return a function to call with the status of each request without an endpoint; None: metrics are off."""
+    """Return a function to call with the status of the error response to each request whose method and path have no
+    route; None: metrics are off."""
     segment = segment_of(options, host)
     return None if segment is None else segment.meter("worker", "unrouted").refused

@@ -25,9 +25,9 @@ class RedactedLabel(str):
 
 
 def hide_values(message: str, values: Iterable[bytes | None]) -> str:
-    """Return a message of the server with `HIDDEN` in place of the values of the request, also of elements of arrays
-    and JSON, whatever their length.
-    """
+    """Return a message of the server with `HIDDEN` in place of the values of the request, even very short ones, and of
+    their parts: the first `MOST_PARTS` elements of each array, JSON value or composite. A value inside a longer word is
+    not replaced."""
     texts = {value.decode(errors="replace") for value in values if value}
     parts = {part for text in texts for part in _parts(text)}
     # One expression for all values, so that an inserted mask is not masked again.
@@ -39,7 +39,7 @@ def hide_values(message: str, values: Iterable[bytes | None]) -> str:
 
 
 def _parts(text: str) -> Iterable[str]:
-    """Return the parts of an array, a JSON text or a composite; nothing for other texts."""
+    """Return the first `MOST_PARTS` parts of an array, a JSON text or a composite; nothing for other texts."""
     if text[:1] not in ("{", "[", "("):
         return ()
     values = (match[1] if match[1] is not None else match[0] for match in _PARTS.finditer(text))

@@ -13,7 +13,7 @@ _ZONE = re.compile(r"%[^\]]*")
 
 
 def own_sockets() -> Iterator[socket.socket]:
-    """Yield a duplicate of every socket of this process; ends early if no descriptor is free."""
+    """Yield a duplicate of every socket of this process. The caller closes it. Ends early if no descriptor is free."""
     with contextlib.suppress(OSError):
         for name in os.listdir("/dev/fd"):
             with contextlib.suppress(OSError, ValueError):

@@ -103,13 +103,12 @@ class Folders:
             raise ProtectedFolderError(folder)
 
     def settle(self) -> None:
-        """Make the files permanent, before the commit. From now on nothing undoes them after a crash: a surplus file is
-        better than a row without its file.
+        """Make the files permanent, before the commit. A crash after this no longer removes them: a surplus file is
+        better than a row without its file. `undo` still removes them. Raises `OSError`.
 
-        If the process is killed between this and the commit, such a file remains. Whether the commit took place only
-        the server knows (`pg_xact_status`), and the process that finds the files may ask another server: another
-        database, a restored one, or a copy of its disk with the same system identifier, timeline and transaction number
-        and a different outcome.
+        If the process is killed between this and the commit, the files remain, even if the commit did not take place.
+        They cannot be checked later: the outcome is known only to the server of the transaction (`pg_xact_status`), and
+        the configured server may by then be a restored copy, in which the same transaction number has another outcome.
         """
         for hidden in self._open.values():
             hidden.settle()
@@ -212,7 +211,8 @@ class _HiddenFolder:
         self._remove()
 
     def undo(self) -> None:
-        """Remove the placed files, restore the replaced ones, and remove this folder. Raises nothing."""
+        """Remove the placed files, restore the replaced ones, and remove this folder. Raises nothing. A replaced file
+        is lost if the file system has no hard links."""
         for final, before in reversed(self._placed):
             with contextlib.suppress(OSError):
                 if before is None:

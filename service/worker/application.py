@@ -214,7 +214,7 @@ class Application:
         self._prepared = self._tables.build(snapshot, self._table)
 
     def prepared_routes(self) -> tuple[Route, ...]:
-        """Return all routes of the prepared schema snapshot."""
+        """Return all routes of the prepared schema snapshot; empty: none is prepared, as after `activate_snapshot`."""
         return () if self._prepared is None else self._prepared.routes
 
     def activate_snapshot(self, number: int) -> None:

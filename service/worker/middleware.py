@@ -64,7 +64,8 @@ def with_middleware(
 
 
 def compressed(handle: Handle, compression: Compression, options: WorkerOptions, listener: Listener) -> Handle:
-    """Wrap `handle` with compression. Imported here, as its libraries are only needed if it is configured."""
+    """Wrap `handle` with compression. The module of compression is imported here, because its libraries are only needed
+    if compression is configured."""
     from rowcall.service.response.compression import with_compression
 
     return with_compression(handle, compression, secure_reader(options, listener))
@@ -79,7 +80,7 @@ def secure_reader(options: WorkerOptions, listener: Listener) -> Callable[[Any],
 
 
 def with_headers(handle: Handle, headers: Headers) -> Handle:
-    """Wrap `handle` so that every response has these headers."""
+    """Wrap `handle` so that these headers are added to every response. Headers of the same name are not replaced."""
     return lambda scope, protocol: handle(scope, HeadersProtocol(protocol, headers))
 
 

@@ -22,6 +22,8 @@ create function price(_sku text) returns text language sql stable as $$select 's
 comment on function price(text) is E'HTTP GET\\nauthorize\\ncached';
 create function public_note(_n int) returns int language sql volatile as $$select _n$$;
 comment on function public_note(int) is E'HTTP POST\\nallow_anonymous';
+create function leave() returns void language sql stable as 'select';
+comment on function leave() is E'HTTP GET\\nlogout';
 """
 
 TAGS = {
@@ -135,6 +137,8 @@ def test_another_site_cannot_sign_a_user_in(service: Service, headers: dict[str,
 @pytest.mark.parametrize("headers", CROSS, ids=str)
 def test_nor_signed_out(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
     problem(service.post("/api/sign-out", json={}, headers={**cookie, **headers}), 403)
+    problem(service.get("/api/leave", headers={**cookie, **headers}), 403)
+    assert "set-cookie" in service.get("/api/leave", headers=cookie).headers
 
 
 def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:

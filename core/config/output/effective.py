@@ -36,9 +36,8 @@ class Entry:
 
 
 def effective(settings: Settings) -> tuple[Entry, ...]:
-    """Return all keys in documented order and canonical spelling, followed by the user-defined names of each
-    section.
-    """
+    """Return all keys with their effective values, in documented order and canonical spelling, followed by the
+    user-defined names of each section. Keys that are not set have their defaults; secrets are masked."""
     return _entries(KEY_TREE, settings.root, settings.variables)
 
 

@@ -50,7 +50,8 @@ class ProfileTarget:
 
 
 class Profiler:
-    """Makes profiles of the workers, one at a time."""
+    """Makes profiles of the workers, of all requested ones at the same time. While one request for profiles runs,
+    others are refused."""
 
     def __init__(self, options: ProfilingOptions, workers: Callable[[], Mapping[int, ProfileTarget]]) -> None:
         """workers: the running ones, by number."""
