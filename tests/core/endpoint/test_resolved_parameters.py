@@ -16,7 +16,7 @@ def resolved(comment: str) -> list[tuple[int, str, tuple[int | None, ...]]]:
 
 
 def statement(sql: str) -> str:
-    head, tail = "with resolved(value) as (", ") select value::text from resolved limit 1"
+    head, tail = "with resolved(value) as (", "\n) select value::text from resolved limit 1"
     assert sql.startswith(head)
     assert sql.endswith(tail)
     return sql[len(head) : -len(tail)]
