@@ -63,8 +63,9 @@ class PasswordRules(Record):
 def broken_rule(rules: PasswordRules, password: str, words: Iterable[str]) -> str | None:
     """Return what is wrong with the password, as the end of a sentence without the password; None: nothing.
 
-    words: texts about the user, which the password must not contain in any case, nor the part before `@` of an address;
-    those of less than `LEAST_WORD` characters are ignored. The rules about files are not checked here.
+    words: texts about the user. The password must contain neither them nor, of an e-mail address, the part before `@`;
+    case is ignored, and so are texts and parts of less than `LEAST_WORD` characters. The rules about files are not
+    checked here.
     """
     if len(password) < rules.minimum:
         return f"has fewer than {rules.minimum} characters"

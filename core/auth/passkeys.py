@@ -63,7 +63,8 @@ class PasskeyColumns:
 
 @section("Auth:PasskeyAuth", switch="EnableRegister")
 class PasskeyPaths:
-    """Paths of the endpoints; None: there is no such endpoint. The switch is that of the paths of registration."""
+    """Paths of the endpoints; None: there is no such endpoint. The switch of this section, `EnableRegister`, applies to
+    `register_options` and `register` only."""
 
     add_options: str | None = text(
         "AddPasskeyOptionsPath",

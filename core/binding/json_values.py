@@ -164,7 +164,8 @@ class Reader:
         raise invalid_value(f"{shown(text)} is not an array", self.type_text)
 
     def _record(self, raw: bytes) -> str:
-        """Return the record literal of a JSON object. Missing attributes are NULL, as for a composite parameter."""
+        """Return the record literal of a JSON object. Missing attributes are NULL, as for a composite parameter;
+        unknown and repeated ones are faults. Raises `InvalidValueError` with all faults."""
         values: list[str | None] = [None] * len(self.attributes)
         spots: list[InvalidValue] = []
         seen: set[int] = set()

@@ -30,7 +30,7 @@ class StrictTypes:
 
     def starts(self, typed: EndpointParameter | Field) -> bytes | None:
         """Return the first characters of the JSON values that fit the type, or an element of the array; None: any
-        value."""
+        value. `null` is not among them: the caller accepts or refuses it before."""
         kind = typed.kind
         if kind is ValueKind.JSON:
             return None

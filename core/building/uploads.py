@@ -82,8 +82,8 @@ class UploadEndpoint:
 
 
 def _unknown_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Iterator[str]:
-    """Yield a message for each handler that the configuration does not have. The endpoint is left out, because the
-    default handler would store the files with other checks.
+    """Yield a message that names the handlers which the configuration does not have, and one for each such fallback
+    handler. The endpoint is left out, because the default handler would store the files with other checks.
 
     A fallback handler with placeholders is known only during a request. If it does not exist then, the file is refused.
     """

@@ -176,7 +176,8 @@ def _cut(value: str) -> str:
 
 
 def _clean_parameter(value: str) -> str:
-    """Return the value with `_` in place of delimiters, which could begin another parameter behind `filename=…`."""
+    """Return a value of a request cleaned as by `_clean`, and with `_` in place of delimiters, which could begin
+    another parameter behind `filename=…`."""
     return _DELIMITERS.sub("_", _clean(value))
 
 

@@ -109,8 +109,8 @@ def read_definition(comment: str) -> Reading:
 
 
 def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
-    """Yield the mistakes in comments of composite types that describe requests. types: other kinds of types, and those
-    without a comment, are ignored."""
+    """Yield the mistakes in the comments of composite types, each of which is read as a request: a comment that is none
+    is a mistake too. types: other kinds of types, and those without a comment, are ignored."""
     for info in types:
         if info.kind is TypeKind.COMPOSITE and info.comment:
             reading = read_definition(info.comment)

@@ -8,14 +8,12 @@ ones (42703).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.tree import (
-    Condition,
-    Group,
     LogicNode,
     OrderTerm,
     Path,
@@ -359,14 +357,3 @@ def _check_aggregates(node: Node, enabled: bool) -> None:
             raise errors.aggregates_disabled()
     if any(level.hoisted for level in nodes(node) if not level.single):
         raise errors.not_implemented("Aggregates are not implemented for one-to-many or many-to-many spreads.")
-
-
-def embed_conditions(node: Node, members: Sequence[LogicNode]) -> Iterator[tuple[Condition, Node]]:
-    """Yield the conditions `embed=is.null` and `embed=not.is.null` of a level, also within logic trees."""
-    for member in members:
-        if isinstance(member, Group):
-            yield from embed_conditions(node, member.members)
-        elif member.operation.operator == "is" and member.operation.value == "null" and not member.field.path:
-            child = node.child(member.field.name)
-            if child is not None:
-                yield member, child

@@ -153,7 +153,7 @@ cdef class MeteredProtocol:
 
     def response_str(self, int status, headers, str body):
         self.inner.response_str(status, headers, body)
-        self.answered(status, 0 if self.bodiless else len(body))
+        self.answered(status, 0 if self.bodiless else len(body) if body.isascii() else len(body.encode()))
 
     def response_file(self, int status, headers, file):
         self.inner.response_file(status, headers, file)
@@ -161,7 +161,7 @@ cdef class MeteredProtocol:
 
     def response_file_range(self, int status, headers, file, start, end):
         self.inner.response_file_range(status, headers, file, start, end)
-        self.answered(status, end - start)
+        self.answered(status, 0 if self.bodiless else end - start)
 
     def response_stream(self, int status, headers):
         stream = self.inner.response_stream(status, headers)
@@ -169,8 +169,11 @@ cdef class MeteredProtocol:
         return stream
 
     cdef int answered(self, int status, Py_ssize_t sent) except -1:
-        """Count the beginning of the response, and the time that its execution has waited; a second call has no effect.
-        sent: bytes of the body; 0: unknown."""
+        """Store the status of the response for `end`, and count its bytes and the time that its execution has waited.
+
+        If `end` was called before, count the response instead of the waiting time. If the client has disconnected, the
+        status is 499. A second call has no effect. sent: bytes of the body; 0: unknown.
+        """
         cdef Execution request
         cdef double moment, ran
         if self.status:
@@ -196,7 +199,8 @@ cdef class MeteredProtocol:
     def end(self, context, error):
         """Count the end of a request, whose steps are done (error: None) or failed.
 
-        After a failure the response follows at once, unless the client has disconnected.
+        If the response has not begun, as after a failure, `answered` counts it later. If the client has disconnected,
+        none follows, and the request counts as 499 here.
         """
         cdef Meter meter = self.meter
         cdef Execution request = (<RequestContext?>context).execution

@@ -98,7 +98,8 @@ class _AntiforgeryCheck:
         self._form_limit = services.options.http.limits.form_body_size
 
     def ask(self, context: RequestContext) -> Waiting:
-        """Raise `Problem` 400 if the request needs a token, and has none or an invalid one."""
+        """Raise `Problem` 400 if the request needs a token, and has none or an invalid one. As a step; if forms are
+        read, it may store the body in `context.body` and raise 413, as `_ask` does."""
         scope = context.scope
         kind = kind_of(scope)
         by_cookie = context.user is not None and context.user.scheme in self._cookies

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses callers without a role (`Problem` 401 for anonymous callers, else 403). None: the
-    endpoint needs no role. It follows `authorize`.
+    """Return the step that refuses callers without a role (`Problem` 401 for anonymous callers, else 403). It follows
+    `authorize`. None: the endpoint needs no role.
 
-    A login is open: it runs as the service if anonymous callers have no role.
+    A login needs none: for callers without a role it runs as the service.
     """
     if not endpoint.access.database_role:
         return None
@@ -60,7 +60,10 @@ class RoleSteps:
         """By role; None: a login runs as the service."""
 
     def choose(self, context: RequestContext) -> None:
-        """Continue with the steps of the role of the request."""
+        """Continue with the steps of the role of the request; without a role, with steps that run as the service.
+
+        It does not refuse callers: `refuse_without_role` precedes it, so that only logins come here without a role.
+        """
         role = role_of(context.user, self._roles)
         steps = self._compiled.get(role)
         if steps is None:

@@ -71,9 +71,12 @@ class Gate:
         return (("set-cookie", f"{self.cookie}=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0"),)
 
     def require_session(self, request: MountRequest) -> str:
-        """Return the name of the operator whose session the request has. Raises `Problem`: 401 without a session, 403
-        for pages of other origins and for changes without the header that only pages of this origin can send, 503 if
-        no worker can check the user of the session.
+        """Return the name of the operator who makes the request: of its session, by bearer token or cookie, or
+        `BY_TOKEN` for the token of the admin listener, which needs no session.
+
+        Raises `Problem`: 401 without a session, 503 if no worker can check the user of the session. With a cookie also
+        403: for requests from pages of other origins, except navigations to pages of the console, and for changes
+        without the header that only pages of this origin can send.
         """
         token = _bearer(request)
         if token and self._is_admin_token(token):
@@ -135,10 +138,11 @@ class Gate:
         return secret
 
     def _check_user(self, session: Session, *, always: bool) -> None:
-        """If the session belongs to a user of the service, check that the user still has a session and a role there, at
-        most each `RECHECK` seconds or with `always` (before an action) each time. Otherwise, end the session.
+        """Check that the user of the service to whom the session belongs still has a session and a role there; if not,
+        end this session. Sessions that belong to no such user are not checked.
 
-        Raises `Problem`: 401 if the session is ended, 503 if no worker answers.
+        always: check now (before an action); otherwise only if the last check was `RECHECK` seconds ago. Raises
+        `Problem`: 401 if the session is ended, 503 if no worker answers.
         """
         if not session.credentials:
             return

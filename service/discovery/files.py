@@ -36,8 +36,8 @@ class FileText:
 
 
 def find_files(pattern: str, skip: str) -> list[str]:
-    """Return the paths of the files that match `pattern`, sorted, without those that match `skip`. A pattern without
-    wildcard is the path of one file, to which `skip` does not apply.
+    """Return the paths of the files that match `pattern`, sorted, without those that match `skip` and those in
+    subfolders with a leading dot. A pattern without wildcard is the path of one file, to which `skip` does not apply.
     """
     if not has_wildcard(pattern):
         return [pattern] if os.path.isfile(pattern) else []
@@ -46,8 +46,7 @@ def find_files(pattern: str, skip: str) -> list[str]:
 
 def _walk(pattern: str) -> Iterator[str]:
     """Yield the paths of all files in the folder of a pattern, as the pattern spells it, and in its subfolders if the
-    pattern is recursive.
-    """
+    pattern is recursive. Subfolders with a leading dot are left out."""
     for folder, folders, names in os.walk(base_folder(pattern)):
         # Folders with a leading dot belong to tools.
         folders[:] = [name for name in folders if is_recursive(pattern) and not name.startswith(".")]

@@ -66,7 +66,7 @@ def binaries() -> Path:
 
 
 def has_cluster(path: Path) -> bool:
-    """Return whether the folder contains a database cluster."""
+    """Return whether the folder of an embedded server contains a database cluster (in `data`)."""
     return (path.absolute() / "data" / "PG_VERSION").exists()
 
 
@@ -114,7 +114,9 @@ class EmbeddedServer:
                 self._lock.close()
 
     def _prepare_folder(self) -> None:
-        """Create the folders, and give them to the account of PostgreSQL. Raises `StartupError`."""
+        """Create the folders, and the file `throw-away` for a new cluster whose data may be lost. As root, give the
+        folders to the account of PostgreSQL, and let all users traverse their parent folders and those of the binaries.
+        Raises `StartupError`."""
         self._path.mkdir(parents=True, exist_ok=True)
         self._prepare_socket_folder()
         if self._throw_away and not self.data.exists():

@@ -56,7 +56,7 @@ class LogOptions:
 
     @property
     def floor(self) -> int:
-        """The lowest level that reaches any sink."""
+        """The lowest level that reaches any sink; `OFF` if there is no sink."""
         return min(self.floors.values(), default=OFF)
 
     def effective(self, channel: str) -> int:
@@ -107,9 +107,8 @@ def _configured_levels(keys: Log) -> dict[str, int]:
 
 
 def _channel(name: str) -> str:
-    """Return the name of the logger for a name in the configuration, which may be in any case, or one of `OTHER_NAMES`.
-    Names of loggers depend on case.
-    """
+    """Return the name of the logger for a name in the configuration: one of `OTHER_NAMES`, of a channel in `CHANNELS`
+    or `PLATFORM` or below it, each in any case. Other names are returned as written, since loggers depend on case."""
     by_folded_name = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
     folded = name.strip().casefold()
     if folded in OTHER_NAMES or folded in by_folded_name:

@@ -30,9 +30,8 @@ class _UnusableError(Exception):
 
 def validation_rules(settings: Settings) -> Mapping[str, Rule]:
     """Return the built-in rules and the usable configured ones; a configured rule replaces the built-in one of its
-    name. With `ReplaceBuiltInRules`, only the configured ones, if there are any. If `ValidationOptions:Enabled` is off,
-    none is configured. Unusable ones are logged.
-    """
+    name. With `ReplaceBuiltInRules`, only the configured ones, if any is usable. If `ValidationOptions:Enabled` is off,
+    only the built-in ones. Unusable rules are logged."""
     options = settings.read(ValidationOptions)
     rules = dict(_usable(settings)) if options.enabled else {}
     if not rules or not options.replace_built_in_rules:

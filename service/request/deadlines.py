@@ -37,9 +37,8 @@ def set_requested_deadline(options: DeadlineOptions) -> Step | None:
 
 
 def _requested(options: DeadlineOptions, own: float | None) -> Step:
-    """Return the step that sets the deadline in a header of the request, but none later than `own` seconds; None: there
-    is no such limit.
-    """
+    """Return the step that sets the deadline which a header of the request states, at most `own` seconds from now;
+    without such a header, `own` seconds. own: deadline of the endpoint; None: it has none."""
     headers = options.headers
 
     def set_as_asked(context: RequestContext) -> None:
@@ -57,9 +56,8 @@ def _requested(options: DeadlineOptions, own: float | None) -> Step:
 
 
 def _deadline_of(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
-    """Return the deadline of the endpoint in seconds, for all callers; None if there is none, which 0 in the comment
-    means.
-    """
+    """Return the deadline of the endpoint in seconds, for all callers: that of its comment, or else the configured one.
+    None: there is none; 0 in the comment means this, too."""
     seconds = options.otherwise if endpoint.options.deadline is None else endpoint.options.deadline
     return seconds or None
 

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 
 def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that drops values which a request supplies for resolved parameters; None: there are no such
-    parameters.
-    """
+    """Return the step that drops values which a request supplies for parameters that only the service fills: resolved
+    parameters, and the one for the metadata of uploads. None: there are no such parameters."""
     targets = unsupplied_parameters(endpoint)
     if not targets:
         return None

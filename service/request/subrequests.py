@@ -135,10 +135,10 @@ def _with_trace(headers: Headers, outer: RequestContext) -> Headers:
 
 
 def headers_for_caller(outer: RequestContext, own: Headers) -> Headers:
-    """Return the headers of a subrequest for the client of the outer request: those of the outer request that describe
-    the client, such as credentials, tenant and trace, and those by which a trusted proxy reports it; then `own`, the
-    headers of the subrequest itself, which replace them.
-    """
+    """Return the headers of a subrequest for the client of the outer request: all headers of the outer request, such as
+    credentials, tenant, trace and forwarding headers, except those that describe its message (`content-*`, `if-*`,
+    `accept`, `host`, `prefer` and others of `_OF_MESSAGE`); then `own`, the headers of the subrequest itself, which
+    replace them."""
     names = {name.lower() for name, _ in own} | _OF_MESSAGE
     passed_on = [
         (name, value)
@@ -409,7 +409,8 @@ class Subrequests:
     async def call_interface(
         self, method: str, target: str, headers: Headers, body: bytes | None, outer: RequestContext
     ) -> HttpResponse:
-        """Call PostgREST's interface as `call_for_caller` calls an endpoint, also at a path that an endpoint has."""
+        """Call PostgREST's interface as `call_for_caller` calls an endpoint. It takes precedence over an endpoint at
+        the same path. If it does not serve the target, the endpoint there is called, also an `internal` one."""
         return await self._called(
             method, target, headers, body, outer, _client_of(outer), written=None, interface=self._interface
         )

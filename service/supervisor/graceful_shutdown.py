@@ -52,9 +52,8 @@ class GracefulShutdown:
         await self._leave(unready=True)
 
     async def yield_to_successor(self) -> None:
-        """Run the phases of a stop after a successor serves. Health checks succeed, because the same address leads to
-        both processes.
-        """
+        """Run the phases of a stop after a successor serves, without the delay for load balancers: health checks
+        succeed, because the same address leads to both processes. Returns when the process may end."""
         await self._leave(unready=False)
 
     async def _leave(self, *, unready: bool) -> None:

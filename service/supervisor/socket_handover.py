@@ -112,7 +112,8 @@ def _received(connection: socket.socket) -> InheritedSockets:
 
 
 async def _answer(connection: socket.socket) -> bytes:
-    """Return the message of the successor; empty if it has ended, even with packets that it had not read."""
+    """Return the message of the successor; empty if it has ended. An end with unread packets resets the connection, and
+    gives the same result."""
     try:
         return await asyncio.get_running_loop().sock_recv(connection, 64)
     except ConnectionResetError:

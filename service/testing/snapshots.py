@@ -29,6 +29,8 @@ class Snapshots:
     def differences(self, block: HttpBlock, reply: Reply) -> list[str]:
         """Return the differences between a response and its snapshot; a missing snapshot is one. In update mode, write
         the snapshot if it differs, and return none.
+
+        Call it once for each request, in the order of the file: equal requests are numbered by their calls.
         """
         name = f"{block.method} {block.target}"
         self._counted[name] = self._counted.get(name, 0) + 1

@@ -36,9 +36,8 @@ def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | N
 
 
 def trace_path(method: str, path: str, services: Services) -> Step | None:
-    """Return the tracing step of requests that no endpoint serves; None: tracing is off. path: a template without
-    values.
-    """
+    """Return the tracing step of requests to PostgREST's interface, which have no endpoint; None: tracing is off. path:
+    the template of the path, such as `/{relation}`."""
     return _step(f"{method} {path}", {"http.request.method": method, "http.route": path}, services)
 
 
@@ -92,7 +91,8 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
 
 
 def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Return the preamble that sets application_name to the trace for the time of the call, or None if this is off.
+    """Return the preamble that sets application_name to the `traceparent` of a sampled request for the time of the
+    call; None: this is off. Requests that are not sampled keep their application_name.
 
     The trace is a parameter, so that the statement stays the same and prepared.
     """
@@ -124,9 +124,8 @@ def published_trace(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[[str, str, str], OutgoingSpan] | None:
-    """Return the function that begins the span of a request outside of any request to this service: from trace context,
-    method and host. None: nothing is traced.
-    """
+    """Return the function that begins the span of an outgoing request that belongs to no current request, such as the
+    delivery of a webhook; None: tracing is off. Its arguments: `traceparent` of the trace to continue, method, host."""
     return (
         None
         if options is None

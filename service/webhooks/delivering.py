@@ -133,7 +133,8 @@ class Deliveries:
         self._topics = [" ".join(subscriber.topics) for subscriber in options.subscribers]
 
     async def run(self) -> None:
-        """Deliver until the connection is lost. Raises `psycopg.Error`."""
+        """Wait for the needed version of the schema `rowcall`, then deliver until `stop` is called. Raises
+        `psycopg.Error` if a connection is lost."""
         async with self._loop.open(CHANNEL) as connection:
             needed, functions = NEEDED, RESTRICTED["Webhooks:Enabled"]
             if self._spans is not None:

@@ -142,7 +142,8 @@ class _Pipe:
         transport.set_protocol(self.outer)
 
     def begin(self) -> None:
-        """Begin to pass bytes in both directions, once granian has accepted its connection."""
+        """Begin to pass bytes in both directions. Call it when the connection with granian is open. If the client has
+        disconnected, close the pipe."""
         self.inner.transport.write(self._data)
         self._data = b""
         if self.outer.transport.is_closing():

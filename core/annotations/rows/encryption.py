@@ -9,7 +9,8 @@ from rowcall.core.endpoint.capabilities import Encryption
 
 
 def _encrypt(draft: Draft, line: Line) -> None:
-    """Encrypt parameters. Unknown names leave the endpoint out (`core.building.protective_lines`)."""
+    """Set the parameters to encrypt: those that the line names, or all text parameters. Unknown names leave the
+    endpoint out (`core.building.protective_lines`)."""
     earlier = draft.get("encryption", Encryption()).parameter_bindings
     names, bindings = _names_and_bindings(line.arguments)
     if not names:
@@ -29,7 +30,8 @@ def _encrypt(draft: Draft, line: Line) -> None:
 
 
 def _decrypt(draft: Draft, line: Line) -> None:
-    """Decrypt columns. Unknown names leave the endpoint out (`core.building.protective_lines`)."""
+    """Set the columns to decrypt: those that the line names, or all. Unknown names leave the endpoint out
+    (`core.building.protective_lines`)."""
     names, bindings = _names_and_bindings(line.arguments)
     folded = {name.casefold(): binding for name, binding in bindings.items()}
     merged = _merged(draft.get("encryption", Encryption()).column_bindings, folded)

@@ -10,7 +10,8 @@ import orjson
 
 def email_of(info: object) -> str | None:
     """Return the e-mail address in a profile, or in the response of a separate e-mail URL (a list for GitHub); None:
-    there is none."""
+    there is none. In a list, addresses that are marked as not verified are ignored; for a profile, the caller checks
+    `email_verified`."""
     if isinstance(info, list):
         return _listed(info)
     if not isinstance(info, Mapping):

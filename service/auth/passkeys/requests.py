@@ -65,7 +65,8 @@ def to_base64url(content: bytes) -> str:
 
 
 def challenge_id(content: Mapping[str, Any]) -> str:
-    """Return the member `challengeId`, a number or a text, as text. Raises `Problem` 400 for any other value."""
+    """Return the member `challengeId`, an integer or a text of at most 1,000 characters without NUL, as text. Raises
+    `Problem` 400 for any other value. The member must be present (`required`)."""
     value = content["challengeId"]
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -96,7 +97,9 @@ def as_json(value: object) -> tuple[Any, str]:
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:
     """Return the analytics as JSON text; if they are an object and `key` is not empty, with the client address under
-    `key`. None if there are none. Raises `Problem` 400 if they are not JSON.
+    `key`, in place of a member of the client. None if there are none. Raises `Problem` 400 if they are not JSON.
+
+    address: None: unknown; `key` is then null.
     """
     if value is None or value == "":
         return None
