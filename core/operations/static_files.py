@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from rowcall.core.endpoint.access import ANYONE, SIGNED_IN, Access
 from rowcall.core.sections.declaration import flag, names, part, section, text, texts
-from rowcall.core.sections.values import HEADER_NAME
 from rowcall.core.text.globs import matches
 
 
@@ -65,17 +64,10 @@ class PageOptions:
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Names in lower case and values of the headers; lines that `header_of` refuses are left out."""
-        return tuple(header for line in self.header_lines if (header := header_of(line)) is not None)
-
-
-def header_of(line: str) -> tuple[str, str] | None:
-    """Return name in lower case and value of a line `Name: value`, in which the value may contain colons; None: it has
-    another form, or cannot be sent.
-    """
-    name, colon, value = (part.strip() for part in line.partition(":"))
-    sendable = not any(ord(sign) < 32 and sign != "\t" for sign in value)
-    return (name.lower(), value) if colon and sendable and HEADER_NAME.fullmatch(name) else None
+        """Names in lower case and values of the headers. Lines without a name, or with another number of colons than
+        one, are left out."""
+        parts = (line.split(":") for line in self.header_lines)
+        return tuple((part[0].strip().lower(), part[1].strip()) for part in parts if len(part) == 2 and part[0].strip())
 
 
 @section("StaticFiles", "Files served beside the endpoints.")

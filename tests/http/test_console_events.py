@@ -174,6 +174,7 @@ def test_an_operator_ends_a_stream(service: Service, console: httpx.Client) -> N
     streams_of(console)
 
 
+@pytest.mark.usefixtures("service")  # creates the schema
 def test_metrics_have_the_numbers_too(database: Database, serve_once: Serve) -> None:
     settings = {**SETTINGS, "Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0"}
     service = serve_once(database, "", settings)

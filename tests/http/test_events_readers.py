@@ -208,7 +208,9 @@ comment on function behind() is 'HTTP GET /api/twice/at';
 
 
 @pytest.fixture(scope="module")
-def members(database: Database, serve: Serve) -> Service:
+def members(service: Service, database: Database, serve: Serve) -> Service:
+    """The second service of the database, whose schema `service` has created."""
+    assert service.running
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:CookieValid": "4 seconds",

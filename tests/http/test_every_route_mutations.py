@@ -135,8 +135,8 @@ MUTATIONS = {
     ),
     "refused impersonation": Mutation(
         _ACCESS,
-        "        step(context)\n        _refuse_impersonation(context)\n\n    return",
-        "        step(context)\n\n    return",
+        "        step(context)\n        _refuse_impersonation(context)\n\n    if",
+        "        step(context)\n\n    if",
         "careful-get, acting: 200",
     ),
     "refused impersonation where all are let in": Mutation(

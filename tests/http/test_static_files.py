@@ -321,18 +321,6 @@ def test_caching_is_as_configured(root: Path, own_database: Database, serve_once
     assert service.get("/admin/").headers["cache-control"] == "private, no-cache"
 
 
-def test_headers_of_pages_may_have_colons_in_their_values(root: Path, database: Database, serve_once: Serve) -> None:
-    parsed = {PARSED + "Enabled": "true", PARSED + "FilePaths:0": "/parsed/*.html"}
-    lines = ["Content-Security-Policy: img-src https://images.example:8443 data:", "no header", "Bad Name: x", ": y"]
-    chosen = {f"{PARSED}Headers:{index}": line for index, line in enumerate(lines)}
-    service = serve_once(database, "", {**settings(root), **parsed, **chosen})
-    response = service.get("/parsed/unlisted.html")
-    assert response.headers["content-security-policy"] == "img-src https://images.example:8443 data:"
-    for line in lines[1:]:
-        assert f"{PARSED}Headers: {line!r} is left out; `Name: value` is expected" in service.log
-    assert "Security-Policy" not in service.log
-
-
 def test_a_folder_that_is_not_there_ends_the_start(own_database: Database, tmp_path: Path) -> None:
     values = {"ConnectionStrings:Default": own_database.conninfo, "StaticFiles:Enabled": "true"}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))

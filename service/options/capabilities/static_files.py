@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.config import Settings
-from rowcall.core.operations.static_files import PageOptions, StaticFileOptions, header_of
+from rowcall.core.operations.static_files import PageOptions, StaticFileOptions
 from rowcall.core.text.globs import has_wildcard
 from rowcall.service.startup_error import StartupError
 
@@ -42,7 +42,7 @@ def _pages(settings: Settings) -> PageOptions | None:
     if options is None:
         return None
     for line in options.header_lines:
-        if header_of(line) is None:
+        if line.count(":") != 1 or not line.partition(":")[0].strip():
             log.warning("%sHeaders: %r is left out; `Name: value` is expected", _PARSE, line)
     environment = {**os.environ, **settings.variables}
     variables = {name: environment.get(name, instead) for name, instead in options.variables.items()}
