@@ -25,7 +25,7 @@ $(STAMPS)/tools: pyproject.toml ci/create_environment.sh
 
 $(STAMPS)/installed: $(STAMPS)/tools $(SOURCES)
 	@# Compiles only what has changed, which pip does not.
-	PROFILE=$(PROFILE) PYTHONWARNINGS=ignore $(BIN)/python setup.py --quiet build_ext --inplace $(if $(PROFILE),--force)
+	PROFILE=$(PROFILE) PYTHONWARNINGS=ignore $(BIN)/python setup.py --quiet build_ext --inplace
 	EXTENSIONS=0 PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
 	@$(BIN)/python -m compileall -q core ext service tests bench  # each start would compile them where nothing may be written
 	@touch $@
@@ -83,8 +83,9 @@ site: $(STAMPS)/tools
 
 dist: build site
 	rm -rf dist
-	@# The extensions of `make build` are taken; modules may have been removed since.
-	find build/lib* -type f ! -name '*.so' -delete
+	@# The extensions of `make build` are taken; modules and extensions may have been removed since.
+	for file in $$(find build/lib* -type f 2>/dev/null); do \
+	    source="$${file#*/rowcall/}"; [ -e "$${source%%.*}.pyx" ] && [ "$${file##*.}" = so ] || rm "$$file"; done
 	$(BIN)/python -m build --no-isolation --sdist --wheel --outdir dist . > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }
 	@ls dist
 

@@ -34,6 +34,15 @@ def packages() -> list[str]:
     ]
 
 
+def flags_file(flags: list[str]) -> str:
+    """Return a file with the flags of the compiler, written if they change: the extensions depend on it."""
+    path, text = ROOT / "build" / "flags", " ".join(flags)
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    return str(path.relative_to(ROOT))
+
+
 def extensions() -> list[Extension]:
     if os.environ.get("EXTENSIONS") == "0":  # they are built already, in place
         return []
@@ -41,6 +50,7 @@ def extensions() -> list[Extension]:
     # Python's own flags ask for debug information, which is four fifths of a file and nearly half of the time it takes.
     flags = ["-O2", "-g", "-fno-omit-frame-pointer"] if profile else ["-O3", "-g0"]
     sanitize = ["-fsanitize=address", "-O1", "-g1"] if os.environ.get("ASAN") == "1" else []
+    depends = [flags_file([*flags, *sanitize])]
     return [
         Extension(
             ".".join(("rowcall", *source.relative_to(ROOT).with_suffix("").parts)),
@@ -48,6 +58,7 @@ def extensions() -> list[Extension]:
             include_dirs=[str(HEADERS)],
             extra_compile_args=[*flags, *sanitize, "-Wno-unused-function", "-Wno-unreachable-code"],
             extra_link_args=sanitize,
+            depends=depends,
         )
         for source in sorted((ROOT / "ext").rglob("*.pyx"))
     ]

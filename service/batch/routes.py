@@ -226,7 +226,7 @@ class _Written:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer. cookies: values of `Set-Cookie` of all responses. last: status, headers and body of the last
+    requests may refer.  last: status, headers and body of the last
     response.
     """
 
@@ -235,7 +235,7 @@ class _Responses:
         self._size = 0
         self._written: list[bytes] = []
         self.results: list[Result] = []
-        self.cookies: list[str] = []
+        self._cookies: dict[tuple[str, ...], str] = {}
         self.last: tuple[int, Headers, bytes] = (0, [], b"")
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
@@ -244,7 +244,9 @@ class _Responses:
         if self._size > self._most:
             raise self.too_large()
         self.last = status, headers, body
-        self.cookies += [value for name, value in headers if name.lower() == _COOKIE]
+        for name, value in headers:
+            if name.lower() == _COOKIE:
+                self._cookies[_identity_of(value)] = value
         shown = _joined(headers)
         content_type = shown.get("content-type", "").lower()
         value: Any = None
@@ -260,11 +262,25 @@ class _Responses:
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
+    @property
+    def cookies(self) -> list[str]:
+        """Values of `Set-Cookie` of all responses; of cookies that replace each other, such as a session that each
+        request renews, the last one."""
+        return list(self._cookies.values())
+
     def too_large(self) -> Problem:
         return Problem(413, f"the responses of the batch have more than {self._most} bytes (Batch:MaxResponseBytes)")
 
     def written(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"
+
+
+def _identity_of(cookie: str) -> tuple[str, ...]:
+    """Return name, domain and path of a cookie, by which it replaces another one (RFC 6265, 5.3). cookie: a value of
+    `Set-Cookie`."""
+    pair, *attributes = cookie.split(";")
+    places = (attribute.strip().lower() for attribute in attributes)
+    return pair.partition("=")[0].strip(), *sorted(place for place in places if place.startswith(("domain=", "path=")))
 
 
 def _joined(headers: Headers) -> dict[str, str]:

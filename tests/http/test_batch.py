@@ -484,7 +484,7 @@ def test_longer_references(service: Service) -> None:
 def test_cookies_are_headers_of_the_whole_response(service: Service, transaction: bool) -> None:
     """In the body, scripts could read cookies that are `HttpOnly`."""
     response = post(service, request("/decorated/1"), request("/decorated/2"), transaction=transaction)
-    assert response.headers.get_list("set-cookie") == [f"{name}={n}; HttpOnly" for n in (1, 2) for name in "ab"]
+    assert response.headers.get_list("set-cookie") == [f"{name}=2; HttpOnly" for name in "ab"], "the last of each name"
     assert "HttpOnly" not in response.text
     assert response.json()[0]["headers"]["link"] == "</1>; rel=prev, </3>; rel=next"
     referring = post(
