@@ -244,9 +244,9 @@ class _Responses:
         if self._size > self._most:
             raise self.too_large()
         self.last = status, headers, body
-        for name, value in headers:
+        for name, cookie in headers:
             if name.lower() == _COOKIE:
-                self._cookies[_identity_of(value)] = value
+                self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
         content_type = shown.get("content-type", "").lower()
         value: Any = None
