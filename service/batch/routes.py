@@ -226,8 +226,7 @@ class _Written:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer.  last: status, headers and body of the last
-    response.
+    requests may refer. last: status, headers and body of the last response.
     """
 
     def __init__(self, most: int) -> None:
@@ -279,8 +278,11 @@ def _identity_of(cookie: str) -> tuple[str, ...]:
     """Return name, domain and path of a cookie, by which it replaces another one (RFC 6265, 5.3). cookie: a value of
     `Set-Cookie`."""
     pair, *attributes = cookie.split(";")
-    places = (attribute.strip().lower() for attribute in attributes)
-    return pair.partition("=")[0].strip(), *sorted(place for place in places if place.startswith(("domain=", "path=")))
+    places = (attribute.strip() for attribute in attributes)
+    return (
+        pair.partition("=")[0].strip(),
+        *sorted(place for place in places if place.lower().startswith(("domain=", "path="))),
+    )
 
 
 def _joined(headers: Headers) -> dict[str, str]:

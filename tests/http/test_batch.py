@@ -40,7 +40,8 @@ comment on function located() is 'HTTP POST /located';
 create function decorated(_n int) returns text language plpgsql as $$
 begin
   perform set_config('response.headers', json_build_object(
-    'Set-Cookie', json_build_array(format('a=%s; HttpOnly', _n), format('b=%s; HttpOnly', _n)),
+    'Set-Cookie', json_build_array(
+      format('a=%s; HttpOnly', _n), format('b=%s; Path=/%s', _n, case _n when 1 then 'B' else 'b' end)),
     'Link', json_build_array(format('</%s>; rel=prev', _n), format('</%s>; rel=next', _n + 2)))::text, true);
   if _n < 0 then
     perform set_config('response.status', '409', true);
@@ -484,7 +485,8 @@ def test_longer_references(service: Service) -> None:
 def test_cookies_are_headers_of_the_whole_response(service: Service, transaction: bool) -> None:
     """In the body, scripts could read cookies that are `HttpOnly`."""
     response = post(service, request("/decorated/1"), request("/decorated/2"), transaction=transaction)
-    assert response.headers.get_list("set-cookie") == [f"{name}=2; HttpOnly" for name in "ab"], "the last of each name"
+    cookies = response.headers.get_list("set-cookie")
+    assert cookies == ["a=2; HttpOnly", "b=1; Path=/B", "b=2; Path=/b"], "the last of each name and path"
     assert "HttpOnly" not in response.text
     assert response.json()[0]["headers"]["link"] == "</1>; rel=prev, </3>; rel=next"
     referring = post(
@@ -497,7 +499,7 @@ def test_cookies_are_headers_of_the_whole_response(service: Service, transaction
 def test_a_failed_batch_sets_only_the_cookies_of_the_failed_response(service: Service) -> None:
     response = post(service, request("/decorated/1"), request("/decorated/-1"))
     assert (response.status_code, response.json()["item"]) == (409, 2)
-    assert response.headers.get_list("set-cookie") == ["a=-1; HttpOnly", "b=-1; HttpOnly"]
+    assert response.headers.get_list("set-cookie") == ["a=-1; HttpOnly", "b=-1; Path=/b"]
 
 
 def test_a_sign_in_within_a_batch_signs_the_browser_in(service: Service) -> None:
