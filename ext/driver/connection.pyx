@@ -753,7 +753,7 @@ cdef class Connection:
         (`Execution.guarded_to_prepare`). No effect if the connection is closed or runs it already."""
         if self.state != ConnectionState.CLOSED and statement.name not in self.writer.prepared:
             self.writer.prepared.add(statement.name)
-            # Kept, so that the number of admissions is reduced when the connection closes.
+            # Recorded, so that the number of admissions is reduced when the connection closes.
             self.admitted.append(statement)
             statement.admissions += 1
 

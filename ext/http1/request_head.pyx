@@ -60,7 +60,7 @@ cdef class RequestHead:
     """The parsed head of one request. Python code reads it through the classes of `ext.http1.scope`."""
 
     cdef Py_ssize_t parse(self, bytes data, Py_ssize_t start):
-        """Parse the head that begins at the offset `start` of `data`, which is kept.
+        """Parse the head that begins at the offset `start` of `data`, to which a reference is stored.
 
         Returns the offset behind its empty line, 0 if the head is incomplete, or the negative of a `HeadError`.
         """
