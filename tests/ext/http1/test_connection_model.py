@@ -120,8 +120,11 @@ class ConnectionModel(RuleBasedStateMachine):
         item.protocol.response_bytes(200, [("x-number", str(self.arrived.index(item)))], body)
 
     def _note_end(self, item: Arrived) -> None:
-        """Note that the response is complete. A response ahead of the body of its request may end the connection."""
         item.answered = True
+        self._note_head(item)
+
+    def _note_head(self, item: Arrived) -> None:
+        """Note that the response begins or ends. Ahead of the body of its request, it may end the connection."""
         unread = item.sent.method == "POST" and (item.sent.at_once or item.read != item.sent.body)
         self.may_close = self.may_close or unread or self.pushed < item.sent.end
 
@@ -178,6 +181,7 @@ class ConnectionModel(RuleBasedStateMachine):
         item = self.running
         assert item is not None
         item.stated = stated
+        self._note_head(item)
         length = [] if stated is None else [("content-length", str(stated))]
         item.writer = item.protocol.response_stream(200, [("x-number", str(self.arrived.index(item))), *length])
         self.turn()
@@ -407,4 +411,19 @@ def test_a_body_that_breaks_off_ends_the_read_of_a_request_that_had_to_wait() ->
     model.read(True)
     assert model.arrived[1].whole is None, "the read waits for a client that sends nothing any more"
     assert broken_invariants(model.connection) == []
+    model.teardown()
+
+
+def test_a_response_that_begins_ahead_of_the_body_says_that_it_ends_the_connection() -> None:
+    model = ConnectionModel()
+    model.request("POST", 0, True, False)
+    model.request("GET", 0, False, False)
+    model.push(model.sent[0].end - len(b"0\r\n\r\n"))
+    model.begin_response(None)
+    model.push(len(model.unsent))
+    model.end_response(1)
+    model.receive(1_000_000)
+    assert b"\r\nconnection: close\r\n" in model.received
+    assert len(model.arrived) == 1
+    assert model.client.recv(1) == b""
     model.teardown()
