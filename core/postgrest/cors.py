@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 Headers = list[tuple[str, str]]
-ANY_ORIGIN = ("Access-Control-Allow-Origin", "*")
+ANY_ORIGIN = ("access-control-allow-origin", "*")
 _METHODS = "GET, POST, PATCH, PUT, DELETE, OPTIONS, HEAD"
 _ALWAYS_ALLOWED = ("Accept", "Accept-Language", "Content-Language")
 _EXPOSED = (
@@ -29,7 +29,7 @@ def origin_headers(origin: str | None, allowed: Sequence[str] | None) -> Headers
         return [ANY_ORIGIN]
     if origin not in allowed:
         return None
-    return [("Access-Control-Allow-Origin", origin), ("Access-Control-Allow-Credentials", "true")]
+    return [("access-control-allow-origin", origin), ("access-control-allow-credentials", "true")]
 
 
 def preflight_headers(
@@ -51,9 +51,9 @@ def preflight_headers(
     requested = [name.strip() for name in (requested_headers or "").split(",") if name.strip()]
     return [
         *shared,
-        ("Access-Control-Allow-Methods", _METHODS),
-        ("Access-Control-Allow-Headers", ", ".join(("Authorization", *requested, *_ALWAYS_ALLOWED))),
-        ("Access-Control-Max-Age", "86400"),
+        ("access-control-allow-methods", _METHODS),
+        ("access-control-allow-headers", ", ".join(("Authorization", *requested, *_ALWAYS_ALLOWED))),
+        ("access-control-max-age", "86400"),
     ]
 
 
@@ -61,4 +61,4 @@ def exposing_headers(origin: str | None, allowed: Sequence[str] | None) -> Heade
     """Return the headers of a response that is not one to a preflight; empty if the origin is not allowed. allowed: as
     in `origin_headers`."""
     shared = origin_headers(origin, allowed)
-    return [] if shared is None else [*shared, ("Access-Control-Expose-Headers", _EXPOSED)]
+    return [] if shared is None else [*shared, ("access-control-expose-headers", _EXPOSED)]

@@ -59,7 +59,7 @@ def from_database(sqlstate: str, message: str, detail: str | None, hint: str | N
     if sqlstate == RAISED:
         return _raised(message, detail)
     status, reason = _status(sqlstate, message, anonymous)
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    headers = {"www-authenticate": "Bearer"} if status == 401 else {}
     return ApiError(status, sqlstate, message, detail, hint, headers, reason)
 
 

@@ -15,8 +15,8 @@ class ApiError(Exception):
     """The response to a request is an error.
 
     status: HTTP status. code: `PGRST…` or an SQLSTATE. details: text, None, or a list of objects (`PGRST201` only).
-    headers: sent in addition to those of each error. reason: reason phrase, if it is not the standard one; the HTTP
-    servers of this service cannot send it.
+    headers: sent in addition to those of each error; names become lower case. reason: reason phrase, if it is not the
+    standard one; the HTTP servers of this service cannot send it.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class ApiError(Exception):
         self.message = message
         self.details = details
         self.hint = hint
-        self.headers = dict(headers or {})
+        self.headers = {name.lower(): value for name, value in (headers or {}).items()}
         self.reason = reason
 
     def body(self, minimal: bool = False) -> bytes:
@@ -227,7 +227,7 @@ def no_jwt_secret() -> ApiError:
 
 def _invalid_token(code: str, message: str, details: str | None) -> ApiError:
     challenge = f'Bearer error="invalid_token", error_description="{message}"'
-    return ApiError(401, code, message, details, headers={"WWW-Authenticate": challenge})
+    return ApiError(401, code, message, details, headers={"www-authenticate": challenge})
 
 
 def undecodable_token(message: str, details: str | None = None) -> ApiError:
@@ -235,7 +235,7 @@ def undecodable_token(message: str, details: str | None = None) -> ApiError:
 
 
 def anonymous_disabled() -> ApiError:
-    return ApiError(401, "PGRST302", "Anonymous access is disabled", headers={"WWW-Authenticate": "Bearer"})
+    return ApiError(401, "PGRST302", "Anonymous access is disabled", headers={"www-authenticate": "Bearer"})
 
 
 def invalid_claims(message: str) -> ApiError:

@@ -14,7 +14,7 @@ from rowcall.core.postgrest import errors
 Headers = list[tuple[str, str]]
 VERSION = "16.1"
 """Version of PostgREST that responses show."""
-VARY = ("Vary", "Accept, Prefer, Range")
+VARY = ("vary", "Accept, Prefer, Range")
 RENAMED_WARNING = (
     "Embedded resource was referenced by relation name even though it has an alias. "
     "Use the alias in filters, orders and limits instead."
@@ -30,12 +30,12 @@ def set_by_sql(headers: Headers, text: str | None) -> Headers:
     if text is None:
         return headers
     own = _pairs(text)
-    names = {name.lower() for name, _ in own}
-    return [item for item in headers if item[0].lower() not in names] + own
+    names = {name for name, _ in own}
+    return [item for item in headers if item[0] not in names] + own
 
 
 def _pairs(text: str) -> Headers:
-    """Return names and values of the headers in a text. Raises `ApiError` (`PGRST111`)."""
+    """Return names in lower case and values of the headers in a text. Raises `ApiError` (`PGRST111`)."""
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -49,7 +49,7 @@ def _pairs(text: str) -> Headers:
         ((name, content),) = value.items()
         if not isinstance(content, str):
             raise errors.invalid_response_headers()
-        result.append((name, content))
+        result.append((name.lower(), content))
     return result
 
 
@@ -73,4 +73,4 @@ def renamed_warning(targets: Iterable[str]) -> Headers:
 
     targets: of these embeds; empty: no header is returned.
     """
-    return [("Warning", f'299 PostgRESTv{VERSION} "{RENAMED_WARNING}"')] if any(targets) else []
+    return [("warning", f'299 PostgRESTv{VERSION} "{RENAMED_WARNING}"')] if any(targets) else []

@@ -89,7 +89,7 @@ class Authentication:
         """Return the role and claims. authorization: the header; None: the request has none. Raises `TokenError`, also
         for an anonymous caller if there is no anonymous role.
         """
-        token = bearer_token(authorization)
+        token = None if authorization is None else bearer_token(authorization)
         return _permitted(self._anonymous if token is None else self._caller_of(token))
 
     def authenticated(self, claims: Mapping[str, Any]) -> Authenticated:

@@ -106,10 +106,11 @@ class PostgRestInterface:
         request; None: nothing is measured. Raises `ApiError`.
         """
         scope = context.scope
-        response = self.responder.preflight(scope)
-        if response is not None:
-            self.responder.send(context, response)
-            return None
+        if scope.method == "OPTIONS":
+            response = self.responder.preflight(scope)
+            if response is not None:
+                self.responder.send(context, response)
+                return None
         try:
             user = self._authentication.authenticate(scope.headers.get("authorization"))
         except TokenError as error:
@@ -339,7 +340,7 @@ def _repeats(execution: Execution, work: Work) -> int:
     That is `MOST_LOSSES` if the connection was lost before the work took effect, `MOST_REPEATS` if it was lost and the
     work only reads, and otherwise 0, also if the execution has got no connection in time.
     """
-    if isinstance(execution.failure, Problem):
+    if execution.succeeded or isinstance(execution.failure, Problem):
         return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
         return MOST_LOSSES
@@ -364,4 +365,4 @@ class Timing:
     @property
     def header(self) -> tuple[str, str]:
         """Name and value of the header with the parts so far, in milliseconds."""
-        return "Server-Timing", ", ".join(self._parts)
+        return "server-timing", ", ".join(self._parts)

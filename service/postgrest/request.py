@@ -31,6 +31,10 @@ class Resource(Enum):
     FUNCTION = "function"
 
 
+# Looked up once: a member of an `Enum` is found through its metaclass.
+ROOT, RELATION, FUNCTION = Resource.ROOT, Resource.RELATION, Resource.FUNCTION
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NegotiationHeaders:
     """The headers `Accept` and `Prefer`. Equal headers give the same object, so that keys compare it by identity."""
@@ -72,7 +76,7 @@ class ApiRequest(NamedTuple):
     @property
     def profile_headers(self) -> list[tuple[str, str]]:
         """Return the header that names the schema in a response with a body, if it has to."""
-        return [("Content-Profile", self.schema)] if self.profile else []
+        return [("content-profile", self.schema)] if self.profile else []
 
     @property
     def query(self) -> str:
@@ -98,13 +102,17 @@ def sent_path(scope: Any) -> str:
 
 def segments_of(path: str, mount: str) -> list[str] | None:
     """Return the decoded segments of a raw path below a mount; None if it is not below. The mount itself has none."""
-    segments = path.split("/")
+    base = mount.rstrip("/")
     if "%" in path:
-        segments = [unquote(segment) for segment in segments]
-    base = mount.rstrip("/").split("/")
-    if segments[: len(base)] != base:
+        segments = [unquote(segment) for segment in path.split("/")]
+        of_mount = base.split("/")
+        below = segments[len(of_mount) :]
+        if segments[: len(of_mount)] != of_mount:
+            return None
+    elif path.startswith(base) and path[len(base) : len(base) + 1] in ("", "/"):
+        below = path[len(base) + 1 :].split("/")
+    else:
         return None
-    below = segments[len(base) :]
     return [] if below == [""] else below
 
 
@@ -115,16 +123,16 @@ def resource_of(segments: list[str], options: PostgRestOptions) -> tuple[Resourc
     Raises `ApiError` (`PGRST125`, `PGRST126`).
     """
     match segments:
+        case [name] if name:
+            return RELATION, name
+        case ["rpc", name] if name:
+            return FUNCTION, name
         case [] if options.root_function is not None:
-            return Resource.FUNCTION, options.root_function.rpartition(".")[2]
+            return FUNCTION, options.root_function.rpartition(".")[2]
         case [] if options.openapi_mode == "disabled":
             raise errors.root_disabled()
         case []:
-            return Resource.ROOT, ""
-        case [name] if name:
-            return Resource.RELATION, name
-        case ["rpc", name] if name:
-            return Resource.FUNCTION, name
+            return ROOT, ""
     raise errors.invalid_path()
 
 
@@ -166,8 +174,8 @@ def _check_method(resource: Resource, method: str) -> None:
     """Raise `ApiError` (`PGRST101`, `PGRST117`) for a method that the kind of target does not have."""
     if method in READ_METHODS or method == "OPTIONS":
         return
-    if resource is Resource.FUNCTION:
+    if resource is FUNCTION:
         if method != "POST":
             raise errors.rpc_method(method)
-    elif resource is Resource.ROOT or method not in WRITE_METHODS:
+    elif resource is ROOT or method not in WRITE_METHODS:
         raise errors.unsupported_method(method)

@@ -25,14 +25,14 @@ from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.postgrest.authentication import TokenError
 from rowcall.service.postgrest.planning.work import Headers, Response
-from rowcall.service.postgrest.request import ApiRequest, Resource
+from rowcall.service.postgrest.request import FUNCTION, ApiRequest
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall")
 
 JSON_TYPE = "application/json; charset=utf-8"
-RETRY_AFTER = ("Retry-After", "1")
+RETRY_AFTER = ("retry-after", "1")
 """Of errors with status 503, those raised by SQL included. In seconds."""
 
 
@@ -41,7 +41,7 @@ class Responder:
 
     def __init__(self, options: PostgRestOptions) -> None:
         self._options = options
-        self._trace = options.trace_header
+        self._trace = None if options.trace_header is None else options.trace_header.lower()
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -50,29 +50,27 @@ class Responder:
         and 304. The caller marks the request as answered.
         """
         scope, protocol = context.scope, context.protocol
-        headers = [(name.lower(), value) for name, value in response.headers]
-        headers += self._shared_headers(scope)
-        body = response.body
+        headers, body = response.headers, response.body
+        shared = self._shared_headers(scope)
+        if shared:
+            headers = [*headers, *shared]
         if body is None or response.status in (204, 304) or scope.method == "HEAD":
             protocol.response_empty(response.status, headers)
         else:
             protocol.response_bytes(response.status, headers, body)
 
     def _shared_headers(self, scope: Any) -> Headers:
-        """Return the CORS and trace headers of every response to a request, with names in lower case."""
+        """Return the CORS and trace headers of every response to a request."""
         headers: Headers = []
         origin = scope.headers.get("origin")
         if origin is not None and scope.method != "OPTIONS":
-            exposing = exposing_headers(origin, self._options.cors_allowed_origins)
-            headers += [(name.lower(), value) for name, value in exposing]
+            headers += exposing_headers(origin, self._options.cors_allowed_origins)
         if self._trace is not None:
-            headers.append((self._trace.lower(), scope.headers.get(self._trace.lower()) or ""))
+            headers.append((self._trace, scope.headers.get(self._trace) or ""))
         return headers
 
     def preflight(self, scope: Any) -> Response | None:
         """Return the response to a CORS preflight; None if the request is none."""
-        if scope.method != "OPTIONS":
-            return None
         headers = preflight_headers(
             scope.method,
             scope.headers.get("origin"),
@@ -99,16 +97,16 @@ class Responder:
         """
         headers = renamed_warning(renamed)
         if negotiated is not None:
-            headers += (("Content-Type", negotiated.content_type), *request.profile_headers)
+            headers += (("content-type", negotiated.content_type), *request.profile_headers)
         preferred = applied(
             request.preferences,
             method=request.method,
             transaction=self._options.end_may_be_overridden,
             resolution=resolution,
-            function=request.resource is Resource.FUNCTION,
+            function=request.resource is FUNCTION,
         )
         if preferred is not None:
-            headers.append(("Preference-Applied", preferred))
+            headers.append(("preference-applied", preferred))
         headers.append(VARY)
         return headers
 
@@ -143,11 +141,11 @@ class Responder:
         if error.status >= 500:
             log.error("%s %s: %s: %s", scope.method, scope.path, error.code, error.message)
         headers: Headers = [
-            ("Content-Type", JSON_TYPE),
-            ("Proxy-Status", f"PostgREST; error={error.code}"),
+            ("content-type", JSON_TYPE),
+            ("proxy-status", f"PostgREST; error={error.code}"),
             *error.headers.items(),
         ]
-        if error.status == 503 and not any(name.lower() == "retry-after" for name in error.headers):
+        if error.status == 503 and "retry-after" not in error.headers:
             headers.append(RETRY_AFTER)
         body = error.body(minimal=self._options.minimal_errors)
         # SQL can raise any number as a status (`PT999`).
@@ -190,7 +188,7 @@ def problem_error(problem: Problem) -> ApiError:
     """Return the error for a problem of the service itself, such as an unreachable database, with the headers of the
     problem except `Connection`. A connection that was not free in time is `PGRST003`, without headers.
     """
-    headers = {name: value for name, value in problem.headers if name.lower() != "connection"}
+    headers = {name.lower(): value for name, value in problem.headers if name.lower() != "connection"}
     if isinstance(problem, ConnectionTimeoutError):
         return ApiError(504, "PGRST003", "Timed out acquiring connection from connection pool.")
     if problem.status == 503:

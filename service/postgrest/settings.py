@@ -44,7 +44,7 @@ class RequestSettings:
         }
         self._timeout = timeout.encode()
         self._application = [part.encode() for name, value in options.app_settings for part in (name, value)]
-        self._of_transaction = lru_cache(maxsize=512)(self._new_of_transaction)
+        self._of_kind = lru_cache(maxsize=512)(self._new_of_kind)
 
     def isolation(self, role: str) -> str | None:
         """Return the isolation level that the settings of a role choose, as they write it; None: they choose none."""
@@ -80,22 +80,19 @@ class RequestSettings:
     ) -> Values:
         """Return the settings without headers and cookies. Parameters as for `values`."""
         result: Values = [
-            *self._of_transaction(schema, user.role, read_only, hoisted),
+            *self._of_kind(schema, user.role, read_only, hoisted, scope.method),
             b"request.jwt.claims",
             user.settings,
-            b"request.method",
-            scope.method.encode(),
             b"request.path",
             sent_path(scope).encode(),
-            *self._application,
         ]
         if timezone is not None:
             result += (b"timezone", timezone.encode())
         return result
 
-    def _new_of_transaction(self, schema: str, role: str, read_only: bool, hoisted: Hoisted) -> Values:
-        """Return the settings that depend on schema, role, access mode and called function, but not on the single
-        request; `role` is the last. hoisted: of the called function.
+    def _new_of_kind(self, schema: str, role: str, read_only: bool, hoisted: Hoisted, method: str) -> Values:
+        """Return the settings that all requests with the same schema, role, access mode, called function and method
+        share. hoisted: of the called function.
         """
         # Sessions of this service have a time limit of their own, which requests of this interface do not.
         result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
@@ -106,7 +103,8 @@ class RequestSettings:
             if name != ISOLATION:
                 result += (name.encode(), value.encode())
         # Behind the others, which the role may not be allowed to set.
-        return [*result, b"role", role.encode()]
+        result += (b"role", role.encode(), b"request.method", method.encode())
+        return result + self._application
 
 
 def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:

@@ -50,6 +50,7 @@ class Transactions:
         self._settings = settings
         self._options = options
         self._error_of = error_of
+        self._may_roll_back = options.rolls_back or options.end_may_be_overridden
         self._before: Sql | None = None
         if options.pre_request is not None:
             name = ".".join(map(quote_identifier, options.pre_request.split(".", 1)))
@@ -79,9 +80,9 @@ class Transactions:
 
     def is_one_segment(self, request: ApiRequest, work: Work) -> bool:
         """Whether work may be one segment: nothing of its transaction depends on a result."""
-        if not self._runs.one_segment:
+        if not self._runs.one_segment or work.estimate is not None:
             return False
-        if self._level(request, work) is not None or self._rolls_back(request) or work.estimate is not None:
+        if (self._may_roll_back and self._rolls_back(request)) or self._level(request, work) is not None:
             return False
         return work.options.check is None or work.options.read_only
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 import orjson
@@ -30,12 +30,11 @@ class PayloadKind(Enum):
     RAW = "raw"
 
 
-@dataclass(frozen=True, slots=True)
-class Payload:
+class Payload(NamedTuple):
     r"""A body.
 
     text: the JSON as it arrived or as made from CSV; of a raw body its text, or `\x…` for bytes. keys: of its objects,
-    in the order of their first appearance. is_array: the JSON is an array. count: number of its elements; 1 if the
+    in the order of their first appearance. is_array: the JSON is an array. rows: number of its elements; 1 if the
     request has `columns`, as the JSON is not parsed then. fields: names and values of a form. raw_type: type of
     PostgreSQL for a raw body.
     """
@@ -44,7 +43,7 @@ class Payload:
     text: str
     keys: tuple[str, ...] = ()
     is_array: bool = False
-    count: int = 1
+    rows: int = 1
     fields: tuple[tuple[str, str], ...] = ()
     raw_type: str = ""
 
@@ -91,8 +90,8 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
     if isinstance(value, dict):
         return Payload(PayloadKind.JSON, text, tuple(value))
     if not isinstance(value, list):
-        return Payload(PayloadKind.JSON, "[]", is_array=True, count=0)
-    return Payload(PayloadKind.JSON, text, _common_keys(value), is_array=True, count=len(value))
+        return Payload(PayloadKind.JSON, "[]", is_array=True, rows=0)
+    return Payload(PayloadKind.JSON, text, _common_keys(value), is_array=True, rows=len(value))
 
 
 def _common_keys(elements: list[object]) -> tuple[str, ...]:
@@ -124,7 +123,7 @@ def _csv(text: str) -> Payload:
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     if not rows:
-        return Payload(PayloadKind.JSON, "[]", is_array=True, count=0)
+        return Payload(PayloadKind.JSON, "[]", is_array=True, rows=0)
     names = rows[0]
     objects: list[dict[str, str | None]] = []
     for row in rows[1:]:
@@ -132,7 +131,7 @@ def _csv(text: str) -> Payload:
             raise errors.invalid_body("All lines must have same number of fields")
         objects.append({name: None if value == "NULL" else value for name, value in zip(names, row, strict=False)})
     document = orjson.dumps(objects).decode()
-    return Payload(PayloadKind.JSON, document, tuple(dict.fromkeys(names)), is_array=True, count=len(objects))
+    return Payload(PayloadKind.JSON, document, tuple(dict.fromkeys(names)), is_array=True, rows=len(objects))
 
 
 def _form(text: str) -> Payload:

@@ -57,7 +57,7 @@ PAYLOAD_MARK = "\0payload\0"
 class Template:
     """A statement some of whose parameters are marks, which stand for values of a request."""
 
-    __slots__ = ("_leading", "_marks", "_others", "statement")
+    __slots__ = ("_after", "_before", "_in_order", "_marks", "statement")
 
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
@@ -66,17 +66,23 @@ class Template:
             for index, parameter in enumerate(statement.parameters)
             if parameter and (parameter == PAYLOAD_MARK or _IS_MARK(parameter))
         ]
-        # Nearly always the first parameters are the marks in order.
         count = len(self._marks)
-        self._leading = count if self._marks == [(place, place) for place in range(count)] else None
-        self._others = statement.parameters[count:]
+        first = self._marks[0][0] if self._marks else 0
+        self._before, self._after = statement.parameters[:first], statement.parameters[first + count :]
+        self._in_order: int | None = None
+        """Number of values if the marks are neighbours in their order, which they nearly always are, or 0 if the only
+        mark is that of a body; None for any other template."""
+        if self._marks == [(first + place, place) for place in range(count)]:
+            self._in_order = count
+        elif self._marks == [(first, None)]:
+            self._in_order = 0
 
     def filled(self, values: Values, payload: str | None = None) -> Statement:
         """Return the statement with values in the places of the marks. payload: the text of a body."""
         if not self._marks:
             return self.statement
-        if len(values) == self._leading:
-            return Statement(self.statement.sql, values + self._others)
+        if len(values) == self._in_order:
+            return Statement(self.statement.sql, self._before + (values or (payload,)) + self._after)
         parameters = list(self.statement.parameters)
         for index, place in self._marks:
             parameters[index] = payload if place is None else values[place]

@@ -95,7 +95,7 @@ def update_statement(
     parameters = Parameters()
     columns = written_columns(relation, payload)
     table = quote_qualified(relation.schema, relation.name)
-    if not columns or (payload.is_array and not payload.count):
+    if not columns or (payload.is_array and not payload.rows):
         return _statement(schema, relation, None, returning, parameters)
     assigned = ", ".join(
         f"{quote_identifier(column.name)} = {BODY}.{quote_identifier(column.name)}" for column in columns

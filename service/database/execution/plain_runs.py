@@ -90,8 +90,11 @@ class PlainRuns:
             if pace is not None and execution.succeeded:
                 self._learn(pace, execution)
             return False
-        if pace is not None and execution.loss == Loss.NOT_LOST:
+        succeeded = execution.succeeded
+        if pace is not None and (succeeded or execution.loss == Loss.NOT_LOST):
             pace.record(execution.seconds, self._watchdog.contention.factor)
+        if succeeded:
+            return False
         if execution.overflowed:
             if pace is not None:
                 pace.demote()

@@ -5,7 +5,7 @@ Source: PostgREST's documentation, Functions as RPC.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from rowcall.core.postgrest import errors
@@ -30,6 +30,7 @@ from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
 ISOLATION = "default_transaction_isolation"
+_FORM = PayloadKind.FORM
 MOST_SHAPES = 1000
 """Planned calls that a worker keeps. The oldest one is dropped beyond."""
 
@@ -63,7 +64,7 @@ class CallPlanner:
             return self._plan_read(request, raw)
         query = _parsed(raw)
         payload = parse_payload(body, request.scope.headers.get("content-type"), query.columns, function=True)
-        known = None if payload.kind is PayloadKind.FORM or "%00" in raw else self._known(request, raw, query, payload)
+        known = None if payload.kind is _FORM or "%00" in raw else self._known(request, raw, query, payload)
         if known is None:
             call = self._planned(request, query, payload)
             return self._work(request, call, call.template.statement)
@@ -109,13 +110,13 @@ class CallPlanner:
         bodies; None if it has to be planned with its body, for example to report an error. raw: the query string, of
         which `query` was parsed.
         """
-        form = (payload.kind.value, payload.keys, payload.is_array, payload.raw_type)
+        form = (payload.keys, payload.is_array, payload.raw_type)
         key = (request.schema, request.name, request.profile, request.negotiation, raw, form)
         call = self._calls.get(key)
         if call is not None:
             return call
         try:
-            call = self._planned(request, query, replace(payload, text=PAYLOAD_MARK))
+            call = self._planned(request, query, payload._replace(text=PAYLOAD_MARK))
         except ApiError:
             return None
         self._remember(key, call)
@@ -214,7 +215,7 @@ def _respond(call: _Call, responder: Responder, result: Result) -> Response:
     """Return the response of a call from its result. Raises `ApiError` (`PGRST111`, `112`)."""
     offset = call.plan.root.range.offset
     status = ranges.status(offset, result.rows, result.total)
-    headers = [("Content-Range", ranges.content_range(offset, result.rows, result.total))]
+    headers = [("content-range", ranges.content_range(offset, result.rows, result.total))]
     if status == 416:
         return responder.beyond_range(offset, headers + call.headers, result, call.negotiated)
     if call.function.returns_void:

@@ -19,7 +19,7 @@ from rowcall.service.postgrest.planning.documents import Documents
 from rowcall.service.postgrest.planning.reading import ReadPlanner
 from rowcall.service.postgrest.planning.work import Response, RunOptions, Work
 from rowcall.service.postgrest.planning.writing import WritePlanner
-from rowcall.service.postgrest.request import ApiRequest, Resource
+from rowcall.service.postgrest.request import FUNCTION, RELATION, ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
@@ -40,14 +40,12 @@ class Planner:
         """Return the work of a request, or its response if it needs no database. Raises `ApiError`."""
         if request.method == "OPTIONS":
             return _options_response(self._schema, request)
-        match request.resource:
-            case Resource.ROOT:
-                return _plan_root(self._documents, self._options, request)
-            case Resource.FUNCTION:
-                return self._calls.plan(request, body)
-        if request.reads:
-            return self._reads.plan(request)
-        return self._writes.plan(request, body)
+        resource = request.resource
+        if resource is RELATION:
+            return self._reads.plan(request) if request.reads else self._writes.plan(request, body)
+        if resource is FUNCTION:
+            return self._calls.plan(request, body)
+        return _plan_root(self._documents, self._options, request)
 
 
 _TYPE = f"{OPENAPI}; charset=utf-8"
@@ -55,14 +53,13 @@ _TYPE = f"{OPENAPI}; charset=utf-8"
 
 def _options_response(schema: Schema, request: ApiRequest) -> Response:
     """Return the response to OPTIONS. Raises `ApiError` for an unknown relation or function."""
-    match request.resource:
-        case Resource.ROOT:
-            methods = ROOT_METHODS
-        case Resource.RELATION:
-            methods = relation_methods(find_relation(schema, (request.schema, request.name)))
-        case Resource.FUNCTION:
-            methods = function_methods(choose_function(schema, (request.schema, request.name), (), None))
-    return Response(200, [("Allow", methods), ANY_ORIGIN, VARY], b"")
+    if request.resource is RELATION:
+        methods = relation_methods(find_relation(schema, (request.schema, request.name)))
+    elif request.resource is FUNCTION:
+        methods = function_methods(choose_function(schema, (request.schema, request.name), (), None))
+    else:
+        methods = ROOT_METHODS
+    return Response(200, [("allow", methods), ANY_ORIGIN, VARY], b"")
 
 
 def _plan_root(documents: Documents, options: PostgRestOptions, request: ApiRequest) -> Work | Response:
@@ -79,4 +76,4 @@ async def _respond(documents: Documents, request: ApiRequest, result: Result) ->
     """Return the response with the description of the schema. result: the privileges of the role."""
     host = request.scope.headers.get("host") or "localhost"
     body = await documents.document(request.schema, host, result.body)
-    return Response(200, [("Content-Type", _TYPE), *request.profile_headers, VARY], body)
+    return Response(200, [("content-type", _TYPE), *request.profile_headers, VARY], body)

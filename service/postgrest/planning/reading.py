@@ -180,8 +180,8 @@ def _respond(read: _Read, values: Values, responder: Responder, result: Result) 
     if read.negotiated.singular and result.rows != 1:
         raise errors.not_singular(result.rows)
     headers = [
-        ("Content-Range", ranges.content_range(offset, result.rows, total)),
-        ("Content-Location", read.location.filled(values)),
+        ("content-range", ranges.content_range(offset, result.rows, total)),
+        ("content-location", read.location.filled(values)),
     ]
     if status == 416:
         return responder.beyond_range(offset, headers + read.headers, result._replace(total=total), read.negotiated)

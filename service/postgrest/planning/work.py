@@ -15,7 +15,7 @@ Headers = list[tuple[str, str]]
 
 
 class Response(NamedTuple):
-    """A response. Header names are in the case that PostgREST sends. body: None: there is none."""
+    """A response. Header names are in lower case. body: None: there is none."""
 
     status: int
     headers: Headers
@@ -65,6 +65,6 @@ def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
     statement = Statement(f"EXPLAIN ({', '.join(settings)}) {work.statement.sql}", work.statement.parameters)
 
     def respond(result: Result) -> Response:
-        return Response(200, [("Content-Type", negotiated.content_type), *headers, VARY], result.body)
+        return Response(200, [("content-type", negotiated.content_type), *headers, VARY], result.body)
 
     return Work(statement, respond, work.options._replace(check=None, raw=True), work.estimate)

@@ -91,7 +91,7 @@ class WritePlanner:
         its values, for example to report an error. query: parsed from the shape. payload: None: DELETE. count: number
         of the values in the query string.
         """
-        form = None if payload is None else replace(payload, text=PAYLOAD_MARK, count=min(payload.count, 1), fields=())
+        form = None if payload is None else payload._replace(text=PAYLOAD_MARK, rows=min(payload.rows, 1), fields=())
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, shape, form)
         write = self._shapes.get(key)
         if write is not None:
@@ -228,9 +228,9 @@ def _respond(request: ApiRequest, write: _Write, responder: Responder, result: R
     """Return the response of a write from its result. Raises `ApiError` (`PGRST111`, `112`)."""
     headers: Headers = []
     if result.keys is not None:
-        headers.append(("Location", location(write.relation.name, result.keys)))
+        headers.append(("location", location(write.relation.name, result.keys)))
     if request.method != "PUT":
-        headers.append(("Content-Range", _content_range(request, result)))
+        headers.append(("content-range", _content_range(request, result)))
     status = _status(request.method, write.represented, write.conflict, result)
     return responder.success(status, headers + write.headers, result, write.negotiated if write.represented else None)
 

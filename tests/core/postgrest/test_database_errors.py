@@ -84,7 +84,7 @@ def test_status_by_message(state: str, message: str, status: int) -> None:
 @pytest.mark.parametrize(("anonymous", "status", "challenge"), [(True, 401, "Bearer"), (False, 403, None)])
 def test_a_missing_privilege(anonymous: bool, status: int, challenge: str | None) -> None:
     error = from_database("42501", "permission denied", None, None, anonymous=anonymous)
-    assert (error.status, error.headers.get("WWW-Authenticate")) == (status, challenge)
+    assert (error.status, error.headers.get("www-authenticate")) == (status, challenge)
 
 
 _OBLIGATORY = "must be a JSON object with obligatory keys: "
@@ -115,5 +115,5 @@ def test_parts_of_a_composed_error_that_cannot_be_read(
 def test_a_composed_error() -> None:
     detail = '{"status":423,"headers":{"Retry-After":"9"},"status_text":"Too low"}'
     error = from_database("PGRST", BODY, detail, "ignored", anonymous=True)
-    assert (error.status, error.headers, error.reason) == (423, {"Retry-After": "9"}, "Too low")
+    assert (error.status, error.headers, error.reason) == (423, {"retry-after": "9"}, "Too low")
     assert orjson.loads(error.body()) == {"code": "1", "details": None, "hint": None, "message": "m"}
