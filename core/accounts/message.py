@@ -27,7 +27,8 @@ MOST_RECIPIENTS = 100
 
 
 class MailError(ValueError):
-    """A row cannot become a mail. The message names the column, and contains no address."""
+    """A row cannot become a mail, or a mail cannot become a message. The text gives the reason, names the column if one
+    is wrong, and contains no address."""
 
 
 @dataclass(frozen=True, slots=True)

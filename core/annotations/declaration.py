@@ -161,7 +161,8 @@ class Draft:
         self.changes[option] = replace(self.get(option, nothing), **changes)
 
     def parameter_named(self, word: str) -> str | None:
-        """Return the database name of a parameter by that name, in any case, or by its name in requests; else None."""
+        """Return the database name of the parameter that has this name in the database or in requests, in any case;
+        None: there is none. The name in the database has precedence."""
         if word in self.parameters:
             return word
         names = sorted(self.parameters)
@@ -305,10 +306,11 @@ def true_or_false(value: str) -> bool:
 
 
 def switch(value: str) -> bool:
-    """Return the value of a switch, which has more words than a flag (comments-20).
+    """Return the value of a switch: True for a word of `TRUE_WORDS`, False for one of `FALSE_WORDS`, in any case
+    (comments-20).
 
     Raises:
-        BadValueError: the word is neither on nor off.
+        BadValueError: it is another word.
     """
     word = value.lower()
     if word in TRUE_WORDS:

@@ -22,7 +22,8 @@ def edit_distance(word: str, other: str, limit: int) -> int:
 
 
 def is_similar(word: str, other: str) -> bool:
-    """Return whether one word may be a misspelling of the other: one edit, or two from six characters on."""
+    """Return whether `word` may be a misspelling of the other one: one edit, or two if it has six characters or more. A
+    word of less than four characters is never similar."""
     if len(word) < 4:
         return False
     limit = 2 if len(word) >= 6 else 1

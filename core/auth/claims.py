@@ -53,7 +53,7 @@ class IdentityClaims:
 
 
 def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
-    """Return claim type → value, in the order of first appearance (access-12).
+    """Return claim type → value, in the order of first appearance (access-12). roles: claim type of roles, in any case.
 
     Roles are always a list, without empty ones; without a role there is no entry. For other types, the value is a text,
     or a list if there are several; empty values after the first are dropped. If the first value is empty, the result is

@@ -39,7 +39,8 @@ class BasicOptions:
 @section("Auth", switch="RefuseCrossSite")
 class CrossSite:
     """Options against cross-site requests. origins: those that may use sessions by cookie, besides the service's own
-    origin; after `service.options.auth` has checked them, as browsers write them."""
+    origin. `service.options.auth` adds those of `Cors`, and converts all of them to the form in which browsers send
+    them."""
 
     refuse_cross_site = flag(
         "RefuseCrossSite",

@@ -1,7 +1,7 @@
-"""Injected parameters: set from claims, from the client address, or with hashes.
+"""Injected parameters: set from claims, from the client address, from the request headers, or with hashes.
 
-They match by the name in the database: mapped names exactly, those of address and claims JSON in any case (access-14 to
-access-16).
+Parameters for claims and address match by the name in the database: mapped names exactly, those of address and claims
+JSON in any case (access-14 to access-16). Parameters for headers and hashes also match by the name in requests.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 values.
 
 `$1.body.id` is a member of the first response, `$2.status` and `$1.headers.location` are its other parts. In a path, a
-reference may be a part of the text. In a body or a header, it is the whole text, and its value keeps its JSON type.
+reference may be a part of the text. In a body or a header, it is the whole text, and its value keeps its JSON type;
+there, a text that begins with `$$` is no reference and loses its first `$`.
 """
 
 from __future__ import annotations
@@ -47,12 +48,13 @@ class BatchError(ValueError):
 
 
 class MissingResultError(ValueError):
-    """A reference names something that the earlier response does not have."""
+    """A reference names something that the earlier response does not have, or a value that cannot be used in the place
+    of the reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A response, as references see it. body: parsed JSON, a text, or None."""
+    """A response, as references see it. headers: by name in lower case. body: parsed JSON, a text, or None."""
 
     status: int
     headers: Mapping[str, str]
@@ -74,8 +76,8 @@ class BatchRequest:
     def target(self, results: Sequence[Result]) -> str:
         """Return path and query string with the values of references. Raises `MissingResultError`.
 
-        A reference at the beginning of the path is a whole address, such as that of `Location`. The values of other
-        references are percent-encoded.
+        A reference at the beginning of the path stands for a path with its query string, such as that of `Location`;
+        any other value, such as an absolute URL, is an error. The values of other references are percent-encoded.
         """
         begin, rest = "", self.path
         first = _REFERENCE.match(self.path)

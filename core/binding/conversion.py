@@ -1,7 +1,7 @@
 """Convert the text of a request to the text that PostgreSQL receives (binding-7 to binding-12).
 
 Only types whose check is cheap and whose errors need a status of their own are checked here; texts of other types are
-sent verbatim, and PostgreSQL casts them. There is one function for each `ValueKind`, in one table. It raises
+sent verbatim, and PostgreSQL casts them. `converter` returns the function for a `ValueKind`, which raises
 `NotConvertible`.
 """
 

@@ -15,8 +15,8 @@ BARE = (
 
 
 def read_value(parameter: EndpointParameter, text: str) -> Any:
-    """Return a value that is written in a comment, as Python reads its JSON. Texts of types that are no number, boolean
-    or JSON are unchanged.
+    """Return a value that is written in a comment, as Python reads its JSON; for an array parameter, a JSON array is
+    expected. The text of a single value that is no number, boolean or JSON is returned unchanged.
 
     Raises `ValueError` if the text is not a value of the kind.
     """

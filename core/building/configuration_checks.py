@@ -125,9 +125,11 @@ WITHIN = "within"
 def disabled_features(
     endpoint: Endpoint, off: Sequence[DisabledFeature], used: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each annotation of the endpoint that has no effect.
+    """Yield a diagnostic for each annotation of the endpoint whose capability is switched off in the configuration, so
+    that it has no effect.
 
-    used: annotation → its line. An endpoint may also be a login because of its path, without a line.
+    off: these capabilities. used: annotation → its line; an endpoint may be a login because of its path, without a
+    line.
     """
     for feature in off:
         if feature.annotation == WITHIN:
@@ -142,8 +144,9 @@ def disabled_features(
 
 
 def unsent_requests(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each parameter type whose comment describes an HTTP request, if HTTP types are
-    disabled."""
+    """Yield a diagnostic for each parameter of an HTTP type: its request is not sent. It is for services whose HTTP
+    types are disabled. The fields of an expanded composite are parameters of its type, and their diagnostics are equal.
+    """
     for parameter in endpoint.parameters:
         info = described_request(endpoint.routine, parameter, types)
         if info is not None:

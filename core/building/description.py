@@ -20,9 +20,8 @@ _TRANSPORTS = {Transport.QUERY: "QueryString", Transport.BODY: "BodyJson"}
 
 
 def described(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the description of an endpoint as a JSON object, for `rowcall --endpoints` and the console. Members that
-    depend on an annotation are present only with that annotation.
-    """
+    """Return the description of an endpoint as a JSON object, for `rowcall --endpoints` and the console. Members whose
+    value is false, empty or None are left out, except `requiresAuthorization` and those of parameters and routine."""
     options = endpoint.options
     always = {
         "method": endpoint.method,

@@ -218,7 +218,8 @@ def _only_a_tool(draft: Draft, defaults: EndpointDefaults) -> tuple[Diagnostic, 
 
 
 def default_method(routine: Routine) -> str:
-    """Return GET for routines that only read: not volatile, or with `get` in the name (routing-5); else POST."""
+    """Return GET for routines that only read: not volatile, or with a name such as `get_beds`, `beds_get` or
+    `beds_get_all` (routing-5); else POST."""
     name = routine.name.lower()
     reads = routine.volatility is not Volatility.VOLATILE
     named_get = name.startswith("get_") or "_get_" in name or name.endswith("_get")

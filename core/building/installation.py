@@ -41,9 +41,11 @@ _READING = ("GET", "HEAD", "QUERY")
 def unmet_installation(
     endpoint: Endpoint, installation: Installation, used: Mapping[str, str], *, jobs: bool, second_factor: bool
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each annotation that has no effect, and for each that needs a newer version of the schema
-    `rowcall` than is installed, a right that the role of the service lacks, or jobs while they are disabled; the
-    endpoint is then left out.
+    """Yield a diagnostic for each annotation that has no effect, and for each whose need is not met, which leaves the
+    endpoint out.
+
+    Needs are: a version of the schema `rowcall`, rights of the role of the service, the main connection, enabled jobs,
+    and the parameters that `job` names. A login that asks for a second factor also needs a version of the schema.
 
     used: the line of each annotation. jobs: whether jobs are enabled. second_factor: whether logins ask for a second
     factor.
@@ -129,7 +131,7 @@ def unverified_webhooks(
 ) -> Iterator[Diagnostic]:
     """Report `verify_webhook` whose signature cannot be verified, or whose repetitions would not be recognized.
 
-    The endpoint is left out. secrets: of webhooks, by name. used: the line of each annotation.
+    The endpoint is left out. secrets: of webhooks, by name in lower case. used: the line of each annotation.
     """
     webhook, line = endpoint.options.webhook, used.get("verify_webhook")
     if webhook is None or line is None:
@@ -186,7 +188,8 @@ def _runs_within_request(endpoint: Endpoint) -> str | None:
 
 
 def runs_without_key(endpoint: Endpoint) -> str | None:
-    """Return why requests of an endpoint cannot be recorded by their keys; None if they can."""
+    """Return why requests of an endpoint cannot be recorded by an idempotency key or the id of a webhook, as the end of
+    a sentence; None if they can."""
     options = endpoint.options
     if endpoint.method in _READING:
         return f"a {endpoint.method} only reads, so it can be repeated anyway"

@@ -59,10 +59,11 @@ class RedisAddress:
 
 
 def parse_redis(text: str) -> RedisAddress:
-    """Parse an address.
+    """Parse an address: a list of options, or a URL, whose host is `localhost` if it names none.
 
     Raises:
-        BadAddressError: it names no host, an unknown option, or an invalid value of an option.
+        BadAddressError: a list names no host, a URL cannot be read or has another scheme than `redis` and `rediss`, or
+            an option is unknown or has an invalid value.
     """
     text = text.strip()
     if "://" in text:

@@ -113,7 +113,8 @@ class ParameterMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Record):
-    """An input parameter (IN, INOUT, VARIADIC), in declaration order."""
+    """A parameter of a routine. `Routine.parameters` has those with input (IN, INOUT, VARIADIC), in declaration order;
+    `Routine.out_parameters` has pure OUT parameters."""
 
     name: str | None
     """As in the catalogue, unquoted; None for a parameter without name."""

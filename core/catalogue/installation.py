@@ -32,9 +32,8 @@ PROTECTED_JOBS = 17
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """version: 0 if the schema does not exist. role: of the service. refused: names of functions of the schema that
-    the role may not execute.
-    """
+    """The schema `rowcall` of a database, and what the role of the service may not use in it. version: 0 if the schema
+    does not exist. role: of the service. refused: names of functions of the schema that the role may not execute."""
 
     version: int = 0
     role: str = ""

@@ -16,9 +16,9 @@ def is_optional(parameter: EndpointParameter) -> bool:
 def automatic_parameters(endpoint: Endpoint, claims: LoginOptions) -> frozenset[int]:
     """Return the indexes of parameters that a request need not send and whose values it cannot choose.
 
-    These are filled from claims, the client's address, request headers, SQL of the comment, hashes, metadata of
-    uploads, or responses of other services. A parameter in the path is never one of them: the URL cannot be built
-    without it. claims: options that name the parameters which are filled from claims and the client's address.
+    These are filled from claims, the client's address, request headers (also `If-Match`), SQL of the comment, hashes,
+    metadata of uploads, or responses of other services. A parameter in the path is never one of them: the URL cannot be
+    built without it. claims: options that name the parameters which are filled from claims and the client's address.
     """
     indexes = {item.index for item in injected_parameters(endpoint, claims)}
     indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}

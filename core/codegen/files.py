@@ -41,7 +41,7 @@ def client_files(
     text of the time, which replaces `{0}` in header lines.
 
     Raises:
-        NoPlaceError: there are several files, but the configured path has no `{0}`.
+        NoPlaceError: `by_schema` is on, but the configured path has no `{0}`.
     """
     # Types that are not exported are global, so their names have to be unique in all files (clients-8).
     taken: set[str] | None = set() if options.types and options.type_file and not options.export_types else None
@@ -57,7 +57,7 @@ def client_files(
 
 def client_names(endpoints: Iterable[Endpoint], options: ClientCodeOptions) -> Iterator[tuple[Endpoint, str]]:
     """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError` if
-    there are several files, but the configured path has no `{0}`."""
+    `by_schema` is on, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, file_name):
         yield from named(members, Names(options), options)
 

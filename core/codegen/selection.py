@@ -25,7 +25,7 @@ _BRACES = re.compile(r"\{\{|\}\}|\{0\}")
 
 
 class NoPlaceError(ValueError):
-    """There are several files, but the configured path has no `{0}`."""
+    """Each schema should have a file of its own (`by_schema`), but the configured path has no `{0}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def modules(
     """Group endpoints by the client file to which they belong. Endpoints that invalidate cached responses are left out.
 
     Yields for each file the text that replaces `{0}` in its configured path, and its endpoints. A file whose endpoints
-    are all excluded by annotations has none. schema_file: returns the text for a schema. Raises `NoPlaceError` if there
-    are several files, but the configured path has no `{0}`.
+    are all excluded by annotations has none. Without `by_schema`, there is one file, with an empty text. schema_file:
+    returns the text for a schema. Raises `NoPlaceError` if `by_schema` is on, but the configured path has no `{0}`.
     """
     groups: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:

@@ -75,8 +75,8 @@ def array_of(element: str) -> str:
 
 
 def exact_type(kind: str, constraints: ValueConstraints) -> str:
-    """Return the union of the possible values, for an array that of its elements; `kind` itself if the constraints list
-    no values of this type. kind: a type in TypeScript."""
+    """Return the union of the possible values, or for an array the type of an array of this union; `kind` itself if the
+    constraints list no values of this type. kind: a type in TypeScript."""
     inner = kind.rstrip("[]")
     response = {"string": str, "number": int}.get(inner)
     if (

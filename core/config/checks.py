@@ -51,7 +51,8 @@ class DeclaredSetting:
 
 
 def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
-    """Return the invalid values of the configuration, in sorted order, and then its former keys."""
+    """Return the invalid values of the configuration, in sorted order, and then its former keys of session lifetimes,
+    which are no longer accepted."""
     mistakes = [mistake for setting in walk(settings) for mistake in _mistakes_of(setting, settings.variables)]
     return (*mistakes, *_renamed(settings))
 
@@ -74,7 +75,8 @@ _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
 def configuration_warnings(settings: Settings) -> tuple[str, ...]:
     """Return warnings about valid values in use that are probably mistakes.
 
-    These are unknown words with the meaning of the default, and maps that drop default entries.
+    These are unknown words, which have no effect or the meaning of the default, sections in place of the default text
+    of a name, and maps that drop default entries.
     """
     return tuple(
         message for setting in walk(settings) if setting.in_use for message in _warnings(setting, settings.variables)

@@ -261,14 +261,15 @@ class Settings:
         return tuple(self._scalar(f"{path}:{child.name}", child.node) or "" for child in node)
 
     def texts_if_set(self, path: str) -> tuple[str, ...] | None:
-        """Return the non-empty elements of an array, also none of an empty one; None if the user has written none."""
+        """Return the non-empty elements of an array; an empty tuple for an empty array. None: the key is absent or
+        null, or all elements are empty."""
         node = find(self.root, path)
         elements = self._elements(path)
         is_empty = isinstance(node, Section) and node.is_array and not node.children
         return tuple(elements) if elements or is_empty else None
 
     def numbers_if_set(self, path: str) -> tuple[float, ...] | None:
-        """Return the elements of an array as numbers; None if the user has written none."""
+        """Return the elements of an array as numbers; an empty tuple for an empty array. None: as for `texts_if_set`."""
         elements = self.texts_if_set(path)
         return None if elements is None else self._as_numbers(path, elements)
 
@@ -309,8 +310,9 @@ class Settings:
         return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
-        """Return names with their default texts, sorted; empty if the key is not configured. The names of a list have
-        no default text (None) (configuration-10, configuration-11)."""
+        """Return names with their default texts: those of a map, sorted, without names whose value is a section; or
+        those of a list, in its order and without default text (None). Empty if the key is not configured
+        (configuration-10, configuration-11)."""
         _declared(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):

@@ -20,7 +20,7 @@ RENAMED = {
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key of the configuration that the table does not contain."""
+    """A key of the configuration that the table does not contain, or contains only for entries with another `Type`."""
 
     path: str
     """Path in the user's spelling; an unknown section is reported once, without the keys below it."""
@@ -40,8 +40,8 @@ _SUGGESTIONS = 50
 
 
 def unknown_keys(root: Section) -> tuple[UnknownKey, ...]:
-    """Return the keys in `root` that the table does not contain, in sorted order. Open maps and array elements are not
-    inspected."""
+    """Return the keys in `root` that the table does not contain, or not for the `Type` of their entry, in sorted order.
+    Open maps and array elements are not inspected."""
     result = []
     for number, (key, node_of_key, known_path) in enumerate(_unknown(root, KEY_TREE, "", "")):
         is_near = number < _SUGGESTIONS and not key.reason

@@ -28,7 +28,8 @@ Functions = dict[int, dict[str, str]]
 
 
 class ContractError(ValueError):
-    """A file is not a contract, or is a contract of another version."""
+    """A file is not a contract, or is a contract of another version. The message is a predicate such as `is no
+    contract`, in front of which the caller writes the name of the file."""
 
 
 def contract_of(

@@ -510,10 +510,12 @@ def _request_body(
 def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED
 ) -> tuple[str, Schema | None] | None:
-    """Return content type and schema of an endpoint's successful response; None: it has no body.
+    """Return content type and schema of the body in which the result of an endpoint's routine is sent; None: there is
+    no body.
 
-    If the schema is None, the body may be any JSON. camel: keys of composites are in camel case. nulls: how null is
-    described.
+    An endpoint that invalidates cached responses has the body of that response. Other responses in place of the result
+    are ignored: those of proxies, sign-in, downloads, mail, one-time tokens and jobs. camel: keys of composites are in
+    camel case. nulls: how null is described.
     """
     requested = endpoint.options
     if requested.invalidates:

@@ -74,7 +74,8 @@ def _plain_name(type_name: str) -> str:
 
 
 def named_schema(type_name: str) -> Schema:
-    """Return a new schema for a type of PostgreSQL, without null; types that are not in `_NAMED` are strings.
+    """Return a new schema for a type of PostgreSQL, without null. All types except numbers, boolean, timestamptz, date,
+    uuid, json and jsonb are strings.
 
     type_name: in any case, also with a modifier, such as `numeric(10,2)`. With `[]` at its end it is an array, of one
     dimension.
@@ -196,7 +197,7 @@ def column_schema(
     oid, type_name: of the value's type. camel: keys of composites are in camel case. depth: maximum number of nested
     composites; a deeper one is a string. nulls: how null is described in elements and attributes. within: the value is
     an element of an array or an attribute of a composite, where domains are described as texts. spread: the value is a
-    composite whose attributes are sent as columns of the row, so that `within` is not true of them.
+    nested composite whose attributes are rendered like columns of the row, so that `within` is not true of them.
     """
     if type_name == "record":
         return {"type": "array", "items": nullable({"type": "string"}, nulls)}

@@ -51,7 +51,8 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     present: mask of the supplied parameters, with bit i for parameter i. The n-th of them is `$n`. Absent parameters
     with a server-side default are omitted; absent fields of a composite are NULL.
 
-    Raises `UncallableError` if an argument before an unnamed (hence positional) argument is absent.
+    Raises `UncallableError` if an argument before a positional one is absent. Unnamed arguments are positional; if a
+    variadic argument is absent, all are.
     """
     if endpoint.query is not None:
         inner: Endpoint = endpoint.query.inner

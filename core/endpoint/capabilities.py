@@ -186,8 +186,10 @@ class Tenant(Record):
     """Name of the connection with `{0}` for the tenant. Empty: the request runs on that of its endpoint."""
 
     def connections(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the names that are connections of tenants, by tenant, as a request has to spell it: a host name in
-        lower case, any other exactly as in the name of the connection. What is around it in the name may have any case.
+        """Return tenant → name of its connection, for those of `names` that fit the pattern `connection`.
+
+        The tenant is spelled as a request has to spell it: in lower case if `place` is `HOST`, otherwise exactly as in
+        the name of the connection. The text around it in the name may have any case.
         """
         begin, _, end = ascii_lower(self.connection).partition("{0}")
         found: dict[str, str] = {}

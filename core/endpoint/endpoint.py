@@ -107,7 +107,7 @@ class ValueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field(Record):
-    """An attribute of a composite that is a single value."""
+    """An attribute of a composite whose value is sent as a whole, not as a parameter for each attribute."""
 
     name: str
     """Name in the database."""
@@ -471,7 +471,8 @@ class Endpoint(Record):
 
     @property
     def success_status(self) -> int:
-        """Status of a successful response, unless SQL sets one or the result is a NULL with a status of its own."""
+        """Status of a successful response with the result of the routine, unless SQL sets one or the result is a NULL
+        with a status of its own."""
         declared = self.options.success_status
         if declared is not None:
             return declared

@@ -80,8 +80,9 @@ def header_lines(endpoint: Endpoint) -> HeaderLines:
 def response_header_lines(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
     """Return the header lines of the comment, and the caching headers that a personal response gets in addition.
 
-    A personal response (see `is_personal`) is never left to the heuristics of a shared cache (RFC 9111, 4.2.2). Without
-    a `Cache-Control` line it gets `PRIVATE`. If a browser may store the response, `Vary` names the credentials.
+    A personal response (see `is_personal`) is never left to the heuristics of a shared cache (RFC 9111, 4.2.2). A
+    `Cache-Control` line that would let shared caches store it is changed to a private one; without such a line it gets
+    `PRIVATE`. If a browser may store the response, `Vary` names the credentials.
     """
     headers = endpoint.options.headers
     if not is_personal(endpoint):

@@ -42,8 +42,7 @@ _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "citext"})
 
 
 def is_textual(oid: int, types: Mapping[int, TypeInfo]) -> bool:
-    """Return whether values of the type can be any text. A domain counts as its base type, which its cast does not
-    show."""
+    """Return whether values of the type can be any text. A domain counts as its base type."""
     base = base_of(oid, types)
     return base is not None and base.kind is TypeKind.BASE and base.name in _TEXTS
 

@@ -51,8 +51,8 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[ResolvedParameter, ...]:
 
 
 def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
-    """Return the parameters for binding: those that the service fills are optional texts, so that any value is
-    accepted."""
+    """Return the parameters for binding: those that expressions, uploads or outgoing requests fill are optional texts,
+    so that any value is accepted."""
     targets = unsupplied_parameters(endpoint) | endpoint.outgoing.filled
     return tuple(
         replace(parameter, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else parameter
@@ -70,7 +70,8 @@ def metadata_parameter(endpoint: Endpoint) -> int | None:
 
 
 def unsupplied_parameters(endpoint: Endpoint) -> frozenset[int]:
-    """Return the indexes of the parameters that only the service fills. Values of a request for them are dropped."""
+    """Return the indexes of the resolved parameters and of the one for the metadata of uploads. Values of a request for
+    them are dropped."""
     metadata = metadata_parameter(endpoint)
     resolved = frozenset(item.target for item in resolved_parameters(endpoint))
     return resolved if metadata is None else resolved | {metadata}

@@ -98,8 +98,8 @@ def without_response_columns(shape: ResultShape, routine: Routine, options: Opti
 
 
 def conditions(endpoint: Endpoint) -> str:
-    """Return the condition after `from f(…)` that copies the columns of each row to the settings. It is true for all
-    rows."""
+    """Return the clause ` where …` behind `from f(…)` that copies the columns of each row to the settings; empty if no
+    column sets status or headers. Its condition is true for all rows."""
     parts = [
         f"({name} is null or set_config('{setting}', {name}::text, true) is not null)"
         for setting, name in _columns(endpoint)

@@ -68,8 +68,11 @@ class Rule(Record):
         return items >= self.length if self.type is RuleType.MIN_ITEMS else items <= self.length
 
     def accepts(self, text: str | None) -> bool:
-        """Return whether a value is valid. text: as in the request; None: NULL or missing. For bounds of numbers, a
-        text that is no number is invalid, and NULL is valid."""
+        """Return whether a value is valid. text: as in the request; None: NULL or missing.
+
+        For lengths, NULL counts as an empty text. No pattern matches NULL or an empty text. For bounds of numbers, a
+        text that is no number is invalid, and NULL is valid. Rules about the number of items accept each value.
+        """
         match self.type:
             case RuleType.NOT_NULL:
                 return text is not None

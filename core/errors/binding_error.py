@@ -65,7 +65,8 @@ class BindingError(Exception):
         return cls(status, f"{first.message}{more}", faults=listed)
 
     def redacted(self) -> BindingError:
-        """Return a new error of the same faults whose messages do not contain values of the request."""
+        """Return a new error of the same faults whose messages do not contain values of the request. The detail of an
+        error without faults is unchanged."""
         faults = [fault.redacted for fault in self.faults]
         same = len(faults) == 0 or faults[0].message == self.faults[0].message
         return BindingError(self.status, self.detail if same else faults[0].message, faults=faults)

@@ -43,7 +43,7 @@ def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """Yield the diagnostics, each only once. Those that are `switched` and have equal messages are merged if they
     concern more than `FEW` objects.
 
-    A merged diagnostic names at most `MOST_NAMED` of the objects and has the position of the first one.
+    A merged diagnostic names at most `MOST_NAMED` of the objects, and is yielded in the place of the first one.
     """
     alike: dict[Hashable, list[Diagnostic]] = {}
     for diagnostic in dict.fromkeys(diagnostics):

@@ -88,7 +88,8 @@ def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:
 
 
 class Viewer:
-    """The subscriber of a stream: the requested execution, the user, and the tenant (empty: of none).
+    """The subscriber of a stream: the requested execution (empty: all), the user (None: an anonymous caller), and the
+    tenant (empty: of none).
 
     channel: of a stream of notifications; empty: the stream has events. filters: pairs of a member of the payload, a
     JSON object, and the claim that must have its value. key: equal for viewers that see the same events.

@@ -14,9 +14,10 @@ def level_of(events: Events, default: NoticeLevel) -> NoticeLevel:
 
 
 def stream_path(endpoint: Endpoint, default: NoticeLevel) -> str | None:
-    """Return the path of the stream of an endpoint; None: it has no stream. default: level of endpoints without one.
+    """Return the path of the stream of an endpoint; None: it has no stream.
 
-    The path of the annotation is appended to that of the endpoint, unless it already begins with that path.
+    The path of the annotation is appended to that of the endpoint, unless it already begins with that path. default:
+    level whose name is used if `Events.path` is None, whatever the level of the endpoint is.
     """
     events = endpoint.options.events
     if events is None or not events.subscribe:
@@ -32,7 +33,8 @@ _SEGMENT = re.compile(r"/\{[^{}/]*?(\??)\}(?=/|$)")
 
 
 def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """Return a pattern for request paths of all streams with path parameters, and the paths of these streams.
+    """Return a pattern, for `fullmatch` of request paths, of all streams with path parameters, and the paths of these
+    streams.
 
     The n-th group of the pattern, from 1, matches requests for the n-th path. None: no path has parameters.
 

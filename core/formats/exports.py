@@ -106,9 +106,8 @@ def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
 
 
 def export_format(endpoint: Endpoint) -> str:
-    """Return the format in which an endpoint shows its rows because of a request (`exported`) or of `table_format`: its
-    media type or name; empty: JSON, or what else the endpoint always responds with.
-    """
+    """Return the format of an endpoint's rows that is not its usual one: for CSV and JSON lines (`exported`) the media
+    type, else the text of `table_format`, which may contain a placeholder; empty: neither."""
     options = endpoint.options
     return (options.content_type or "") if options.csv or options.json_lines else options.table_format or ""
 

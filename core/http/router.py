@@ -25,7 +25,8 @@ _ENCODED_SLASH = re.compile(r"%2[Ff]")
 
 
 class MalformedPathError(ValueError):
-    """A request path that is not UTF-8 text after decoding. The response is 400."""
+    """A request path that is not valid text after decoding: it has bytes that are not UTF-8, an incomplete percent
+    escape, or a NUL. The response is 400."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +234,8 @@ def decode_path(raw: str) -> str:
 
 
 def shape_of(template: str) -> str:
-    """Return a text that is equal for templates that match the same paths with the same precedence."""
+    """Return a text that is equal for templates that match a path in common with the same precedence: those that differ
+    only in the case of ASCII letters, in the names of parameters, or in whether the last parameter is optional."""
     return ascii_lower(_PARAMETER.sub("{}", template) if "{" in template else template)
 
 

@@ -27,8 +27,10 @@ class RouteError(ValueError):
 def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[Router, list[Diagnostic]]:
     """Return the router of all endpoints and diagnostics. internal: with internal endpoints (routing-20).
 
-    Of two ambiguous templates, the later one is left out. Of two operations on a table with the same route, the second
-    one is left out as well, because requests could not be distinguished.
+    Left out with a diagnostic are: an endpoint whose route belongs to an endpoint of another owner; an invalidation
+    path on the route of another kind of endpoint; the later one of two ambiguous templates; the second one of two
+    operations on a table with the same route, because requests could not be distinguished; an overload that no request
+    reaches (`hidden`).
 
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
@@ -97,8 +99,11 @@ class Clashes:
         """Places of the latest schema snapshot by id of the endpoint."""
 
     def among(self, endpoints: Iterable[Endpoint]) -> tuple[Collection[Endpoint] | None, list[Diagnostic]]:
-        """Return the endpoints that can be reached, and the diagnostics about others. None instead of endpoints: all
-        of them. Raises `RouteError` as `build_router` does."""
+        """Return the endpoints that can be reached, and the diagnostics about others. None instead of endpoints: all of
+        them.
+
+        Internal endpoints have no clashes, and are not in the result. Raises `RouteError` as `build_router` does.
+        """
         known = self._places
         places = [known.get(id(item)) or _place(item) for item in endpoints if not item.options.internal]
         self._places = {id(item.endpoint): item for item in places}

@@ -41,14 +41,14 @@ def check_schedule(schedule: Schedule) -> None:
 
 
 def due_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
-    """Iterate over the times in UTC at which a schedule is due after a moment. Raises `ScheduleError` if it is not
-    valid."""
+    """Iterate over the times in UTC at which a schedule is due after a moment. moment: with a time zone. Raises
+    `ScheduleError` if the schedule is not valid."""
     return _times(schedule, moment)
 
 
 def due_before(schedule: Schedule, moment: datetime) -> datetime | None:
-    """Return the last time in UTC at which a schedule was due before a moment; None: there is none. Raises
-    `ScheduleError` if the schedule is not valid."""
+    """Return the last time in UTC at which a schedule was due before a moment; None: there is none. moment: with a time
+    zone. Raises `ScheduleError` if the schedule is not valid."""
     return next(_times(schedule, moment, reverse=True), None)
 
 

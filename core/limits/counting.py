@@ -49,14 +49,16 @@ waiting requests will get.
 def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
     """Return the decision about a request, and the new state; None: the state is unchanged.
 
-    state: that of the caller; None: the caller has none.
+    policy: of a window or a token bucket, not of the kind `CONCURRENCY`. state: that of the caller; None: the caller
+    has none.
     """
     return _DECIDE[policy.kind](policy, state, now)
 
 
 def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> bytes | None:
-    """Return the new state after a request has stopped waiting for its turn; None: the state is unchanged, as the turn
-    has passed, or no permit is counted for it. state: that of the caller; None: the caller has none."""
+    """Return the new state after a request has stopped waiting for its turn; None: the state is unchanged, as the
+    window of the turn has passed, or no permit is counted for it. A token bucket gets its token back after the turn,
+    too. state: that of the caller; None: the caller has none."""
     if policy.kind is Kind.TOKEN_BUCKET:
         begin, current, missing, owed = _periods(policy, state, now)
         place = turn.number - current - 1

@@ -105,7 +105,7 @@ from pg_stat_activity s where s.pid <> pg_backend_pid() order by state_duration 
 def as_json(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
     """Return rows as a JSON array of objects. columns: names in snake case, which become keys in camel case.
 
-    Numbers have the precision of PostgreSQL; timestamps are in UTC, as `_timestamp` writes them.
+    Numbers have the precision of PostgreSQL; timestamps are in UTC, such as `2025-03-01T10:20:30.1234560Z`.
     """
     names = [orjson.dumps(_camel_case(column)) for column in columns]
     objects = (

@@ -142,7 +142,8 @@ class Guard(Record):
     def check_address(self, origin: Origin, address: IpAddress) -> None:
         """Check an address to which the host of `origin` was resolved.
 
-        Raises `RefusedError` if the address is not public, and neither the address nor its host is listed.
+        Raises `RefusedError` if the address is not public, its network is not in `networks`, and its host is not
+        literally in `hosts`. A pattern such as `*.example.com` does not count.
         """
         real = embedded(address)
         if is_public(real) or self._lists(real) or self._names(origin):

@@ -80,7 +80,8 @@ class CatalogueChange:
 
     @classmethod
     def between(cls, old: PostgRestCatalogue | None, new: PostgRestCatalogue) -> CatalogueChange:
-        """Return the change from `old` to `new`; None: there is no previous reading."""
+        """Return the change from `old` to `new`. old: None: there is no previous reading, so that the change contains
+        everything."""
         former = _NO_SCHEMA if old is None else old.schema
         schema = new.schema
         return cls(
@@ -91,7 +92,7 @@ class CatalogueChange:
         )
 
     def applied(self, old: PostgRestCatalogue | None) -> PostgRestCatalogue:
-        """Return the next reading. old: the reading on which this change is based."""
+        """Return the next reading. old: the reading on which this change is based; None: there is none."""
         former = _NO_SCHEMA if old is None else old.schema
         schema = replace(
             self.rest.schema,

@@ -71,7 +71,7 @@ class _Parser:
         return self._place >= len(self._text)
 
     def accept(self, token: str) -> bool:
-        """Return whether the token is next."""
+        """Return whether the token is next, and move behind it then."""
         if not self._text.startswith(token, self._place):
             return False
         self._place += len(token)

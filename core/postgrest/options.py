@@ -87,8 +87,8 @@ class PostgRestOptions:
 
 
 def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
-    """Return the options for texts by key of PostgREST; absent and most empty texts give the default. Raises
-    `InvalidOptionError`."""
+    """Return the options for texts by key of PostgREST. An absent or empty text gives the default, but an empty
+    `db-extra-search-path` or `db-hoisted-tx-settings` means no names. Raises `InvalidOptionError`."""
     read = _Reader(texts)
     schemas = read.names("db-schemas", ("public",))
     for schema in schemas:

@@ -32,8 +32,8 @@ def relationships(
 ) -> dict[Name, tuple[Relationship, ...]]:
     """Return the relationships of each relation, in the order in which errors list them.
 
-    computed: relationships of functions; if its name is that of its target, one of them replaces the detected
-    relationships between the two relations. exposed: schemas whose relations can be junctions; empty: all.
+    computed: relationships of functions. If a function has the schema and name of a relation, it replaces the detected
+    relationships of its origin to that relation. exposed: schemas whose relations can be junctions; empty: all.
     """
     direct = [*_direct(relations, [*_with_views(keys, view_columns)])]
     result: dict[Name, list[Relationship]] = defaultdict(list)

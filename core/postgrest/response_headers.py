@@ -71,6 +71,6 @@ def status_by_sql(status: int, text: str | None) -> int:
 def renamed_warning(targets: Iterable[str]) -> Headers:
     """Return the header that warns of embeds which were addressed by their name although they have an alias.
 
-    targets: of these embeds; empty: no header is returned.
+    targets: names of these embeds; if there are none, the result is empty.
     """
     return [("warning", f'299 PostgRESTv{VERSION} "{RENAMED_WARNING}"')] if any(targets) else []

@@ -182,8 +182,9 @@ class MediaHandler:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All exposed relations and functions, their relationships, and what renders their values. Names are (schema,
-    name)."""
+    """All exposed relations and functions, their relationships, and what renders their values. Relations, relationships
+    (by their origin) and functions have keys (schema, name); representations have keys (source, target), which are
+    names of types."""
 
     relations: Mapping[tuple[str, str], Relation]
     relationships: Mapping[tuple[str, str], tuple[Relationship, ...]]

@@ -132,7 +132,8 @@ class KeyRing:
         """Return a ring with further keys. A key of `others` replaces one with the same id; no key is ever removed,
         because texts that it has protected must stay readable.
 
-        read_at: of the new ring; None: that of this ring, as the keys do not come from a reading.
+        read_at: of the new ring, on the monotonic clock, as in the field; None: that of this ring, as the keys do not
+        come from a reading.
         """
         by_id = {key.id: key for key in self.keys} | {key.id: key for key in others}
         return KeyRing(tuple(by_id.values()), self.read_at if read_at is None else read_at)

@@ -91,7 +91,8 @@ class Language:
         return self.endpoint.refusals.error([fault], in_json=False)
 
     def invalid(self, key: str, reason: str) -> BindingError:
-        """Return the error for a value that cannot be used."""
+        """Return the error of status 400 for a value that cannot be used. key: the parameter. reason: the rest of the
+        message, behind the name of the parameter."""
         fault = Fault(key[:100], key[:100], f"parameter {shown(key)}: {reason}")
         return BindingError.of(400, [fault], fault)
 
@@ -209,7 +210,8 @@ def _named(name: str, columns: tuple[QueryColumn, ...]) -> QueryColumn | None:
 
 
 def unknown_unique(endpoint: Endpoint) -> str | None:
-    """Return the first word of `by` that is no column of the result; None: all are columns."""
+    """Return the first word behind `by` of the annotation `queryable` that names no column of the result, or an
+    encrypted one; None: there is no such word."""
     abilities = endpoint.options.queryable
     columns = tuple(_columns(endpoint))
     names = () if abilities is None else abilities.unique

@@ -93,7 +93,8 @@ class Query:
         return self.rendered(sql, first).sql
 
     def rendered(self, sql: str = "", first: int = 0) -> RenderedStatement:
-        """Return the statement and its values. sql, first: as in `around`; without them, only the values count."""
+        """Return the statement and its values. sql: of the endpoint. first: number of values that `sql` takes; those of
+        the query follow. Without both, only the values and labels of the result can be used."""
         parameters = _LabelledParameters(first)
         text = _Statement(self, parameters).text(sql)
         return RenderedStatement(text, tuple(parameters.values), tuple(parameters.labels))

@@ -201,14 +201,22 @@ def only_for(types: str, declaration: Any) -> Any:
 
 
 def lenient(declaration: Any, convert: Convert | None = None) -> Any:
-    """Accept any text for a key. The field has the text, a choice in its canonical spelling, or None; the reader of the
-    object decides what an unknown word means."""
+    """Accept any text for a key. The field has the text, or one of the choices in its canonical spelling; the reader of
+    the object decides what an unknown word means. Null and a blank text give the default of the key, or None without
+    one.
+
+    convert: replaces the conversion of the declaration; None: the text is not converted, also not to a member of an
+    enum.
+    """
     return replace(declaration, key=replace(declaration.key, lenient=True), reader="written", convert=convert)
 
 
 def if_set(declaration: Any) -> Any:
-    """Make the field None unless the user has set the key, because its default depends on other keys. declaration: the
-    key, with the default for the manual."""
+    """Make the field None unless the user has set the key, because its default depends on other keys.
+
+    declaration: the key, with the default for the manual: a text, an integer or a flag that has a default and is not
+    nullable, or a list of texts or numbers.
+    """
     return replace(declaration, reader=f"{declaration.reader}_if_set")
 
 
@@ -275,7 +283,8 @@ def choice(
     name: str, choices: str | type[enum.Enum], default: str | None, meaning: str, *, convert: Convert | None = None
 ) -> Any:
     """Declare one of several words. choices: the words, separated by spaces, or an enum, whose values they are; then
-    the field has a member. Without a default, null gives None."""
+    the field has a member. Without a default, null gives None. convert: gets the word, also for an enum, instead of the
+    conversion to a member."""
     words = choices.split() if isinstance(choices, str) else [member.value for member in choices]
     key = Key(name, KeyType.CHOICE, default, meaning, nullable=default is None, choices=tuple(words))
     if convert is None and not isinstance(choices, str):
@@ -323,7 +332,8 @@ def text_map(
     convert: Convert | None = None,
 ) -> Any:
     """Declare a map of texts; the field has a dict, whose values may be None. choices: the texts with an effect,
-    separated by spaces; empty: any. secret: output and logs do not show the texts. each: converts each text."""
+    separated by spaces; empty: any. secret: output and logs do not show the texts. each: converts each value, None too.
+    """
     key = Key(name, KeyType.TEXT_MAP, default, meaning, choices=tuple(choices.split()), secret=secret, open=True)
     return Declaration(key, "text_map", convert, each)
 
@@ -335,8 +345,8 @@ def names(name: str, meaning: str) -> Any:
 
 
 def steps(name: str, meaning: str, *, elements: type[Any] | None = None, convert: Convert | None = None) -> Any:
-    """Declare a list of texts and sections; before `convert`, sections are dicts. elements: the class that declares the
-    keys of the sections; None: they are not declared."""
+    """Declare a list of texts and sections. Before `convert`, sections are dicts, whose scalars are texts or None
+    (null). elements: the class that declares the keys of the sections; None: they are not declared."""
     return Declaration(Key(name, KeyType.STEPS, (), meaning), "value", convert, elements=elements)
 
 
@@ -348,8 +358,8 @@ def objects(
     elements: type[Any] | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a list of sections; before `convert`, these are dicts. elements: the class that declares their keys;
-    None: they are not declared."""
+    """Declare a list of sections. Before `convert`, these are dicts, whose scalars are texts or None (null). elements:
+    the class that declares their keys; None: they are not declared."""
     key = Key(name, KeyType.OBJECTS, default, meaning, nullable=default is None)
     return Declaration(key, "value", convert, elements=elements)
 
@@ -364,9 +374,9 @@ def object_map(
     elements: type[Any] | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a map of sections; before `convert`, it is a dict of dicts. open: keys below are not checked. secret:
-    output and logs show no values below whose names are those of secrets. elements: the class that declares the keys of
-    the sections; None: they are not declared."""
+    """Declare a map of sections. Before `convert`, it is a dict of dicts, whose scalars are texts or None (null). open:
+    keys below are not checked. secret: output and logs mask each value in the map whose name is that of a secret, such
+    as `Password`. elements: the class that declares the keys of the sections; None: they are not declared."""
     key = Key(name, KeyType.OBJECT_MAP, default, meaning, nullable=default is None, open=open, secret=secret)
     return Declaration(key, "value", convert, elements=elements)
 

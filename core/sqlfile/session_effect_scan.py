@@ -68,7 +68,8 @@ class Scan:
 
 def scan(text: str) -> Scan:
     """Return the session effects that a text of SQL or PL/pgSQL may have by its own words, and the names that it
-    contains. If it may have any effect, it also counts as reading sequences and as writing."""
+    contains. If its effects are unknown (`SessionEffect.ANYTHING`), it also counts as reading sequences and as writing.
+    """
     result = _significant(text)
     traces: set[SessionEffect] = set()
     names: set[str] = set()

@@ -84,7 +84,8 @@ class FileResult:
 
 
 def exit_code(results: Iterable[FileResult]) -> ExitCode:
-    """Return the exit code for the results of all files: ERRORS, FAILED or PASSED, also without files."""
+    """Return the exit code for the results of all files: ERRORS if one has an error, else FAILED if one has failed,
+    else PASSED, also if there are no files."""
     verdicts = {result.verdict for result in results}
     if Verdict.ERROR in verdicts:
         return ExitCode.ERRORS

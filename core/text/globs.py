@@ -1,8 +1,8 @@
 """Patterns for paths of files: one language for all keys that select files by pattern (sql-files-3).
 
 `*` matches any text, including slashes. If the pattern contains `**`, `*` does not match a slash, `**` does, and `**/`
-also matches no folder at all. `?` matches any one character. Case does not matter. The pattern has to match the whole
-path.
+also matches no folder at all. In a pattern that begins with `*.`, this `*` matches at least one character. `?` matches
+any one character. Case does not matter. The pattern has to match the whole path.
 """
 
 from __future__ import annotations

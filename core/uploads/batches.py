@@ -78,8 +78,8 @@ class Batch(Record):
 
 
 def pattern(command: RowCommand) -> Pattern | None:
-    """Return the parts of a command that can process many rows; None: it is neither such an insert nor such a
-    select."""
+    """Return the parts of a command that can process many rows: an insert of one row of values that does not use the
+    previous result, or a select of one value. None: the command is neither."""
     sql = command.sql
     if _INSERT.match(sql):
         result = _values(sql)

@@ -29,7 +29,7 @@ def judged(status: Status) -> dict[str, Any]:
 
 def with_claims(entry: Entry, key: str, claims: bytes | None) -> dict[str, Any]:
     """Return a copy of the entry with the claims of the user under a key. key: empty: the claims are left out. claims:
-    as JSON; None: the caller has none."""
+    as JSON; None: the caller has none, and they are left out too."""
     return {**entry, key: orjson.Fragment(claims)} if key and claims is not None else dict(entry)
 
 

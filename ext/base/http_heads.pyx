@@ -234,9 +234,9 @@ def plain_head(bytes data not None):
 
     data: the bytes received so far, from the start of the response. Returns (status, headers, length of the body in
     bytes, offset of the body in `data`), with headers as (name, value) pairs in the case in which they were sent, read
-    as Latin-1. Returns None for every other response: an incomplete head, an interim response, a response without a
-    body, a body that is chunked or ends with the connection, another protocol version, or anything else that needs the
-    full parser.
+    as Latin-1. Returns None for every other response: an incomplete head, an interim response, a status without a body
+    (204, 304), a body that is chunked or ends with the connection, another protocol version, or anything else that
+    needs the full parser.
     """
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(data)
     cdef const unsigned char *end = text + PyBytes_GET_SIZE(data)

@@ -3,9 +3,9 @@
 `core.binding.conversion` has all forms and all reasons for a refusal. A plain form can be checked in one pass, in a few
 nanoseconds, and PostgreSQL receives the text itself or a fixed rearrangement of it.
 
-In all functions, `text` has `length` bytes, at least 1, without white space around it. The functions that write a text
-write it to `room`, which has PLAIN_ROOM bytes, and return the number of bytes written, or 0 if the value has no plain
-form.
+`plain_value` ignores white space around a value, except of the kinds from TEXT on. In the functions that it calls,
+`text` has `length` bytes, at least 1, without white space around it. The functions that write a text write it to
+`room`, which has PLAIN_ROOM bytes, and return the number of bytes written, or 0 if the value has no plain form.
 """
 
 from libc.stdint cimport uint64_t

@@ -25,7 +25,12 @@ cdef enum:
 
 
 def shape_of(str query not None, is_operation=None):
-    """Return the query string with marks in place of values, and the values in order; None if it has no shape."""
+    """Return a query string with marks in place of the operands of simple comparisons, and these operands, decoded and
+    in order. None: the query string is too long, or has characters for which no shape is made.
+
+    is_operation: for calls of functions; returns whether a decoded value is an operation. All other values are
+    arguments, which are replaced too. None: there are no arguments.
+    """
     cdef Py_ssize_t size = PyUnicode_GET_LENGTH(query)
     if size > LONGEST or not PyUnicode_IS_ASCII(query):
         return None

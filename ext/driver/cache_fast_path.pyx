@@ -100,7 +100,8 @@ cdef class CacheLookup:
     empty, every request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. cache: passed
     to `lease`. ending: called at the end of the request. compute: the steps that compute and store the response, which
     a miss enters. on_hit(context): called for a hit, or None. report(context, outcome): called with `hit` or `miss`, or
-    None. otherwise: the fallback step.
+    None. otherwise: the fallback step, also for requests with a parameter that is not part of the key, and if no lease
+    can be acquired.
     """
 
     cdef bytes _prefix

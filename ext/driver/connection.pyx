@@ -852,7 +852,8 @@ cdef class Connection:
                 self._batch_done()
 
     cpdef list late(self, double grace):
-        """Return the executions whose timeout, counted from their `began`, has passed.
+        """Return the executions whose timeout, counted from their `began`, has passed; without those that have a
+        `failure`, such as executions that were given up.
 
         Executions that wait behind others are returned at once. The head is returned `grace` seconds later, because the
         server enforces its own limit, and the result may be arriving. Within a transaction over several executions,

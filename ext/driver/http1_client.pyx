@@ -221,8 +221,9 @@ cdef class PendingHttpResponse(PendingWork):
     """A step that waits for a response of another service.
 
     Subclasses have `_answered_otherwise(answer)`, for a response that is incomplete or leads to a further request, and
-    `_count(status)`, for a response that is sent on. unwatched: contains this object as a key while no other code
-    handles it. finish(context, answer, moment): sends the response on. moment: passed to `finish`.
+    `_count(status)`, for a response that is sent on. unwatched: the requests without a task, as keys; this object is
+    removed from it when its response is sent on. finish(context, answer, moment): sends the response on. moment: passed
+    to `finish`.
     """
 
     def __init__(self, context, dict unwatched not None, finish):

@@ -48,9 +48,9 @@ def try_submit(list connections not None, int depth, double slow, bint crowded, 
     connection can take it.
 
     connections: all connections of the pool. depth: maximum number of executions in flight on a connection. slow:
-    seconds; a connection whose head has been running for longer is skipped. crowded: processes wait for a processor, so
-    that a connection with a short wait is preferred to an idle one. Raises what `Connection.submit` raises, and
-    TypeError for an item that is no `Connection`.
+    seconds; a connection whose head has been running for longer is skipped, the only connection of a pool at the
+    earliest after STALLED seconds. crowded: processes wait for a processor, so that a connection with a short wait is
+    preferred to an idle one. Raises what `Connection.submit` raises, and TypeError for an item that is no `Connection`.
     """
     cdef Connection best = _select(connections, depth, slow, crowded, execution.statement)
     if best is None:

@@ -40,7 +40,8 @@ cdef class RequestContext:
         self.steps = ()
 
     cpdef follow(self, tuple steps):
-        """Continue with these steps instead of all remaining ones, also of those around entered steps."""
+        """Continue with these steps. All remaining steps are dropped, including those that `enter` has put behind its
+        own."""
         self.steps = steps
         self.next_step = 0
         self.outer = None
@@ -173,8 +174,8 @@ cdef class StepRunner:
     """Runs the steps of request contexts; `active` has the contexts that have begun and not ended.
 
     wait(context, awaitable): called for a step that returned an awaitable; has to call `advance` or `fail` when that is
-    done.
-    on_failure(context, error): called with the error that a step raised.
+    done. on_failure(context, error): called with the error that ends a request: a step raised it, or it was passed to
+    `fail`.
     """
 
     def __init__(self, wait, on_failure):

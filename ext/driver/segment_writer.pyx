@@ -192,8 +192,12 @@ cdef class SegmentWriter:
         return 0
 
     cdef bint relied_on(self, Execution execution, Step step) except -1:
-        """Return whether the statement of the present step of `execution` counts as prepared, so that its Parse has not
-        failed. step: kind of this step. In a script, for a statement in front of the call, any of these counts."""
+        """Return whether the statement on which the present step of `execution` relies counts as prepared, so that its
+        Parse has not failed. step: kind of this step.
+
+        Without a script, this is always the statement of the call. In a script, it is the statement of the present
+        part; for a step in front of the call, one prepared statement of `ahead` is enough.
+        """
         if execution.script is None:
             return execution.statement.name in self.prepared
         if step == STEP_AHEAD:

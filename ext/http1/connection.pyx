@@ -628,8 +628,8 @@ cdef class RequestProtocol:
     def client_disconnect(self):
         """Return a future that is done, with None, when the client leaves before the response is complete.
 
-        If the connection has ended before a response has begun, the future is done at once. If the response is
-        complete, or the connection has ended during it, the future is never done.
+        If the connection has already ended at the time of the call, the future is done at once if no response had
+        begun, and never done otherwise. It is never done either after a complete response.
         """
         future = self.server.loop.create_future()
         if self.connection is None:

@@ -53,8 +53,9 @@ cdef class Codecs:
         self._define(oid, ("array", element_oid, ord(delimiter)))
 
     def define_domain(self, oid: int, base_oid: int) -> None:
-        """Define a domain: its base type as a column, text inside arrays and composites (rendering-28). Timestamps are
-        rendered in the form of JSON everywhere."""
+        """Define a domain. Over an array or a composite, it is rendered like its base type everywhere. Over any other
+        type, it is rendered like its base type as a column, and as text inside arrays and composites (rendering-28);
+        but timestamps are rendered in the form of JSON everywhere."""
         self._define(oid, ("domain", base_oid))
 
     def define_composite(self, oid: int, fields: list[tuple[bytes, int]]) -> None:

@@ -107,7 +107,7 @@ cdef class ResponseTable:
         return self._of(key).drop(key, number)
 
     def invalidate(self, bytes key not None, double now, bint noted):
-        """Invalidate one key: remove its response, and end its lease of any process.
+        """Invalidate one key: remove its response, and end its lease, also if another process holds it.
 
         Returns two booleans: whether there was a response that had not expired, and whether other processes wait for
         the lease. noted: record the time, so that `put` refuses a response whose computation began before.

@@ -70,7 +70,7 @@ class MailDelivery:
         """Times of the mails of the last minute."""
 
     async def run(self) -> None:
-        """Send mail until the connection is lost. Raises `psycopg.Error`."""
+        """Send mail until `stop` is called. Raises `psycopg.Error` if the connection is lost."""
         async with self._loop.open(CHANNEL) as connection:
             try:
                 await wait_for_installation(connection, NEEDED, "Mail:Enabled", RESTRICTED["Mail:Enabled"])

@@ -37,7 +37,10 @@ log = logging.getLogger("rowcall")
 
 def connect_sessions(services: Services) -> None:
     """Set the functions by which `IntrospectedSessions` finds keys and checks sessions, if their commands are
-    configured.
+    configured. Sessions of another class are left unchanged.
+
+    If an identity provider reports ended sessions (back-channel logout), the message bus is subscribed to, and each
+    report drops the cached results of session checks.
     """
     sessions, options = services.auth.sessions, services.options.auth
     if not isinstance(sessions, IntrospectedSessions):

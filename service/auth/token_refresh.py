@@ -1,9 +1,9 @@
-"""The refresh endpoints: new tokens for a refresh token, without the database (sign-in-32, sign-in-33).
+"""The refresh endpoints: new tokens for a refresh token, without a login command (sign-in-32, sign-in-33). The database
+is used only to check the session, if `Auth:SessionCheckCommand` is configured.
 
 A refresh token can be used once (`service.identity.refresh_token_use`), unless the configuration says otherwise. A
-stolen opaque refresh token is worthless alone, because the request has to be authenticated as well: by the session with
-which the token was issued. Otherwise an attacker with an account could extend a stolen session without end with
-a token of that account.
+stolen opaque refresh token is worthless alone, because the request has to be authenticated as well: as the same user,
+by the same scheme. If any user could send it, an attacker with an account could extend a stolen session without end.
 """
 
 from __future__ import annotations

@@ -72,9 +72,9 @@ class _Batches:
         self._independent = independent
 
     async def answer(self, context: RequestContext) -> None:
-        """Respond to a batch. Raises `Problem`: 400 for an invalid batch, 415 for another content type than JSON, 504
-        after `Batch:Timeout`, and the errors of `read_body`.
-        """
+        """Respond to a batch. Raises `Problem`: 400 for an invalid batch, 413 if its responses together are too large,
+        415 for another content type than JSON, 504 after `Batch:Timeout`, and the errors of `read_body` and of the
+        commit."""
         in_transaction = _in_transaction(context.scope.query_string)
         if KEY in context.scope.headers:
             raise Problem(400, f"a batch as a whole cannot be repeated by its key: {_KEYS}")

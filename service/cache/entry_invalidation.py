@@ -25,7 +25,7 @@ async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str
 
     endpoints: the overloads of one endpoint; the first one that takes the arguments is used. arguments: by their names
     in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if the key depends on more than
-    the arguments, 503 if it is not confirmed that the entry is removed everywhere.
+    the arguments or has digests of secret values, 503 if it is not confirmed that the entry is removed everywhere.
     """
     refusal = "the endpoint does not exist (any more)"
     for endpoint in endpoints:

@@ -31,9 +31,8 @@ ANONYMOUS = b"\0"
 
 def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     """Return the function that computes the key of a request. It may be called when all parameters have their values
-    and, if `reads_body`, the body is read. If values are secret, it uses up the record of `record_values`, so it may be
-    called only once for each request.
-    """
+    and, if `reads_body`, the body is read. If values are encrypted or hashed (`changes_values`), the step of
+    `record_values` must have run before."""
     prefix, key_mask = plan.prefix, plan.parameters
 
     def key(context: RequestContext) -> bytes:

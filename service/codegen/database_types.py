@@ -1,6 +1,7 @@
 """Writes the type `Database` for clients of PostgREST's interface.
 
-It is made of the schema snapshot, and of types and functions of rows, which the snapshot does not contain.
+It is made of the schema snapshot, and of what the snapshot does not contain: the types of the database, and functions
+whose argument is a row.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ class Describer:
     async def write(
         self, endpoints: Sequence[Endpoint], types_of: TypesOf, catalogue: PostgRestCatalogue | None
     ) -> bool:
-        """Write all clients and documents; return whether all succeeded. Errors are logged and do not stop the service.
+        """Write all clients and documents; return whether all succeeded. If definitions of routines are needed and the
+        database cannot be read, nothing is written. Errors are logged and do not stop the service.
 
         catalogue: of PostgREST's interface. Raises `StartupError` if the names of two tools are equal.
         """

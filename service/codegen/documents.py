@@ -33,9 +33,8 @@ class RequestFiles:
         """The names of the files that this process has written, or found as it would have written them."""
 
     def write(self, endpoints: Sequence[Endpoint], definitions: Definitions) -> bool:
-        """Write the files whose content has changed, and remove those of former endpoints, unless `FileOverwrite` is
-        false. Return whether all this succeeded.
-        """
+        """Write files that are missing or whose content has changed, and remove those of former endpoints. If
+        `FileOverwrite` is false, existing files are neither changed nor removed. Return whether all this succeeded."""
         options = self._options
         texts = dict(http_files(endpoints, definitions, options))
         done = [_write(name, text, overwrite=options.overwrite) for name, text in texts.items()]
@@ -51,10 +50,9 @@ def write_documents(
     descriptions: Descriptions,
     catalogue: PostgRestCatalogue | None,
 ) -> bool:
-    """Write the documents whose content has changed; return whether all could be written. QUERY endpoints, which
-    OpenAPI cannot describe, are logged. Raises `StartupError` if the names of two tools are equal. catalogue: of
-    PostgREST's interface.
-    """
+    """Write the OpenAPI document and the tool definitions that are missing or have changed; return whether all could be
+    written. If `FileOverwrite` is false, existing files stay unchanged. QUERY endpoints, which OpenAPI cannot describe,
+    are logged. Raises `StartupError` if the names of two tools are equal. catalogue: of PostgREST's interface."""
     done = True
     if (openapi := descriptions.openapi) is not None:
         for endpoint in endpoints:

@@ -136,9 +136,8 @@ def print_rows(rows: Sequence[tuple[str, str]]) -> None:
 
 
 def listing() -> list[Mapping[str, str | Sequence[str]]]:
-    """Return an entry for each annotation: `name`, `aliases` (empty if the form of the line decides), `syntax`,
-    `description`.
-    """
+    """Return an entry for each annotation: `name`, `aliases` (the accepted keywords; empty for an annotation without
+    one, which is recognized by the form of its line), `syntax`, `description`."""
     return [
         {
             "name": annotation.name,

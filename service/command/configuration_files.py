@@ -111,7 +111,8 @@ def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
-    """Return the paths that `load` tries to read; the files may be missing."""
+    """Return the paths that `load` tries to read; the files may be missing. The file of `--postgrest`, which `load`
+    reads instead, is not among them."""
     return tuple(Path(file.path).absolute() for file in arguments.files or _DEFAULT)
 
 

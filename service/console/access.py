@@ -47,8 +47,8 @@ class Gate:
     def sign_in(self, request: MountRequest) -> tuple[bytes, Headers]:
         """Begin a session, and return the body and headers of the response.
 
-        Raises `Problem`: 401 for an invalid token, 403 without one of the roles, 503 if no worker can identify the
-        caller.
+        Raises `Problem`: 401 for an invalid token, 403 for a user without one of the roles, and for a cookie without
+        the header that only pages of this origin can send, 503 if no worker can identify the caller.
         """
         token = _bearer(request)
         if self._is_admin_token(token):

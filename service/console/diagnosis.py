@@ -1,7 +1,8 @@
 """Warnings of `--validate --strict` and findings of `--audit`, for the running service.
 
-Two checks are left out: whether a start would succeed, which the running service shows, and the search for secrets in
-generated documents, which needs the texts of the documents.
+Left out are: whether a start would succeed, which the running service shows; the search for secrets in generated
+documents, which needs the texts of the documents; and findings about writes of anonymous callers by PostgREST's
+interface and about rights in the schema `rowcall`.
 """
 
 from __future__ import annotations

@@ -80,9 +80,8 @@ class Sessions:
     def new_session(
         self, operator: str, address: str = "", credentials: Headers = (), longest: float = math.inf
     ) -> str:
-        """Return the secret of a new session. operator, address, credentials: as in `Session`. longest: seconds after
-        which it ends at the latest.
-        """
+        """Return the secret of a new session. If there are too many (`_MOST`), the oldest one ends. operator, address,
+        credentials: as in `Session`. longest: seconds after which it ends at the latest."""
         began, seconds = time.time(), min(self._session_seconds, longest)
         session = Session(secrets.token_hex(8), operator, address, began, began + seconds, credentials)
         return self._add(self._sessions, _Running(self._clock() + seconds, session))

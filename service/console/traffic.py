@@ -1,7 +1,8 @@
 """Traffic of each endpoint in the last hour: the difference of counters that the metrics have anyway.
 
-A sample is stored only if a page is open, and at most each two minutes. If no sample of an hour ago is stored, the
-difference begins at the oldest stored one; the first of all is the start of the service.
+A sample is stored only if a page is open, and at most each two minutes. Samples older than an hour are dropped. The
+difference begins at the oldest stored one: at the start of the service during its first hour, and now if no page was
+open during the last hour.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class Database:
         """Evaluate the finished execution. None: it has succeeded, or streams. Otherwise the result has to be awaited:
         the call runs again on a dedicated connection.
 
-        Raises: Problem: it failed.
+        Raises: Problem: it failed. ClientDisconnectedError: the client disconnected while it ran.
         """
         execution = context.execution
         if execution is None:

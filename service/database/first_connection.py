@@ -38,7 +38,8 @@ class OpeningRetries:
         """Return the result of `work`, from the first attempt that succeeds. what: the work for messages, such as "read
         the database".
 
-        Raises: StartupError: `work` failed for good, or also after the last delay.
+        Raises: StartupError: `work` raised a `psycopg.Error` that is permanent, or one after the last delay. Other
+        exceptions of `work` are raised at once.
         """
         for attempt, delay in enumerate((*self._delays, None), 1):
             try:

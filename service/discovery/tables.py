@@ -52,9 +52,8 @@ async def read_tables(cursor: AsyncCursor[TupleRow], tables: TableFilter) -> Tab
 async def build_tables(
     cursor: AsyncCursor[TupleRow], rows: TableRows, types: Mapping[int, TypeInfo], owners: Owners
 ) -> tuple[Table, ...]:
-    """Return the tables of the rows, and read the operators for that. types: all types of the columns, by oid. Raises
-    `psycopg.Error`.
-    """
+    """Return the tables of the rows. Reads the equality operators of their types with a query. types: all types of the
+    columns, by oid. Raises `psycopg.Error`."""
     if not rows.tables:
         return ()
     operators = await _operators(cursor, types.values())

@@ -40,8 +40,10 @@ class File(ABC):
 
     @abstractmethod
     async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
-        """Respond with the bytes from `first` to before `end`. If they cannot be read to the end, the response is cut
-        off. headers: without the length.
+        """Respond with the bytes from `first` to before `end`. headers: without the length.
+
+        If the response cannot begin, raises `Problem` or, for an object of an object store, `StoreError`. If the bytes
+        cannot be read to the end, the response is cut off.
         """
 
 

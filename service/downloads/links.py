@@ -31,8 +31,8 @@ INVALID = "the link is not valid, or has expired"
 
 
 def open_link(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that opens the link in the query string, removes it there, and sets the caller that it names,
-    behind authentication; None: the endpoint has no links.
+    """Return the step that opens the link in the query string, removes it there, and sets the caller that it names. It
+    follows authentication. None: the endpoint has no links.
 
     The step raises `Problem` 403 for a link that is not valid, has expired, or is of another tenant. Requests without a
     link are unchanged.
@@ -65,9 +65,8 @@ def open_link(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def issue_link(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that responds with a new link if the request asks for one (`?link`), behind authorization; None:
-    the endpoint has no links.
-    """
+    """Return the step that responds with a new link if the request asks for one (`?link`). It follows authorization,
+    and raises `NoKeyError`. None: the endpoint has no links."""
     seconds = _lifetime(endpoint)
     if seconds is None:
         return None

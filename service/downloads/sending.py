@@ -56,8 +56,7 @@ _OPEN = "select number, lo_lseek64(number, 0, 2) from lo_open($1::oid, 262144) a
 
 def send_file(endpoint: Endpoint, services: Services, call: Call) -> Step:
     """Return the step behind the call of the routine, which responds with the file that its first row names. call:
-    renders `CellRows`.
-    """
+    renders `CellRows`; its `single` is set, so that only the first row is read."""
     call.single = True
     return _Download(endpoint, services, call).respond
 
@@ -79,9 +78,9 @@ class _Download:
         self._large_objects = _reader(endpoint, services, call) if source is FileSource.LARGE_OBJECT else None
 
     async def respond(self, context: RequestContext) -> None:
-        """Respond with the file, a part of it, 304, or a redirect. Raises `Problem`: 404 if there is no file, 416 for a
-        range that it does not have, 500 if it cannot be sent, 502 if the object store fails.
-        """
+        """Respond with the file, a part of it, 304, or a redirect. Raises `Problem`: 400 for an invalid bucket name,
+        404 if there is no file, 416 for a range that it does not have, 500 if it cannot be sent, 502 if the object
+        store fails."""
         rows = rows_of(context)
         try:
             row = read_row(self._source, [(cell.name, cell.type_oid, cell.text) for cell in rows[0]]) if rows else None

@@ -8,6 +8,8 @@ because it has one lock for all users and makes all parent folders readable. Thi
     PATH/server.log    messages of PostgreSQL
     PATH/lock          held by the one rowcall that uses the folder
     PATH/throw-away    present if the data may be lost: fsync is then off
+
+If PATH is too long for a socket, the socket is in a folder in the temporary folder instead.
 """
 
 from __future__ import annotations
@@ -75,6 +77,9 @@ class EmbeddedServer:
     `StartupError` if the server cannot be started.
 
     throw_away: the data of a new cluster may be lost in a crash, so it is not synchronized to the disk.
+
+    As root, the server runs as the system account `pgserver` or `postgres`; without either, `pgserver` is created. The
+    parent folders of the path and of the binaries become traversable for all users.
     """
 
     def __init__(self, path: Path, *, throw_away: bool = False) -> None:

@@ -60,5 +60,6 @@ def column_binding(encryption: Encryption, column: ResultColumn) -> str:
 
 
 def single_value_binding(encryption: Encryption) -> str:
-    """Return the binding of a result that is one value, whatever name the comment uses for it."""
+    """Return the binding of a result that is one value: the first one in the comment, whatever name it is for; empty if
+    the comment has none."""
     return next((binding for _, binding in encryption.column_bindings), "")

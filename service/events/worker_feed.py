@@ -49,7 +49,8 @@ class WorkerFeed:
         self.send(pack_events(events))
 
     def join(self, joined: Joined) -> None:
-        """Call `joined` when every event that is published anywhere from now on will be delivered, and no earlier one.
+        """Request the delivery of events, and call `joined` when the supervisor has answered. Every event after the
+        answer is delivered; earlier ones are in the replay buffer.
 
         Earlier events in flight to this worker arrive before the answer of the supervisor.
         """

@@ -95,9 +95,8 @@ def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that answers without a call if an argument of a STRICT routine is NULL, as PostgreSQL would not
-    run it either (execution-5); None: the routine is not STRICT, or has no parameters.
-    """
+    """Return the step that responds with 204 without a call if an argument of a STRICT routine is NULL, as PostgreSQL
+    would not run it either (execution-5); None: the routine is not STRICT, or has no parameters."""
     if not endpoint.routine.strict or not endpoint.parameters:
         return None
     answer = responses.no_content(endpoint)
@@ -119,8 +118,7 @@ def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ..
 
 def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """Return the steps that fill parameters by requests of HTTP types, and then skip the call of a STRICT routine if a
-    value is NULL; None without HTTP types (outbound-12).
-    """
+    value is NULL; None without HTTP types, and for an endpoint that only invalidates (outbound-12)."""
     if endpoint.options.invalidates:
         return None
     return _with_skip(call_types(endpoint, services), endpoint, services)

@@ -25,9 +25,8 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
-    """Return the steps of a route. The parameter names of the request select the overload; a request that cannot be
-    read goes to the primary endpoint, which reports the error.
-    """
+    """Return the steps of a route. The parameter names of the request select the overload. A request that cannot be
+    read counts as one without parameters; the binding of the selected endpoint reports the error."""
     # The primary is the endpoint discovered last. Its transport of values applies to all overloads.
     endpoints = [_with_transport_of(route.primary, endpoint) for endpoint in route.candidates[::-1]]
     if len(endpoints) == 1:

@@ -39,7 +39,8 @@ _BELOW = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
 class StoreError(Exception):
-    """The store has not answered (status 0) or has answered with an error. code: error code of the store."""
+    """The store has not answered (status 0) or has answered with an error. code: error code in the response, empty if
+    it has none; with status 0, why there is no response."""
 
     def __init__(self, status: int, code: str) -> None:
         super().__init__(f"{status} {code}")

@@ -80,6 +80,7 @@ class Client:
         Raises:
             OutboundError: there is no response.
             RefusedError: the request, or a redirect of it, has a target that is not allowed.
+            Errors of the body iterator of the request.
         """
         if trace is None:
             return await self._send(request, named=named)

@@ -67,6 +67,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
 
         Raises:
             OutboundError: the connection broke, or the response is invalid.
+            Errors of the body iterator of the request.
         """
         arriving = ResponseWaiter()
         self.begin(request, arriving)

@@ -103,7 +103,8 @@ class Http2Connection(asyncio.Protocol):
     # --- a request -------------------------------------------------------------------------------------------------
 
     async def send(self, request: OutgoingRequest) -> HttpResponse:
-        """Send a request, and return its response when the headers have arrived. Raises `OutboundError`."""
+        """Send a request, and return its response when the headers have arrived. Raises `OutboundError`, and the errors
+        of the body iterator of the request."""
         if not self.usable:
             raise OutboundError("the connection was closed", unanswered=True)
         self.used += 1

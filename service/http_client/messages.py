@@ -130,7 +130,8 @@ class ResponseWaiter:
             self._answer.set_exception(error)
 
     async def wait(self, give_up: Callable[[], None]) -> HttpResponse:
-        """Return the response. give_up: called if the task is cancelled before a result has arrived."""
+        """Return the response, or raise the error that `failed` got. give_up: called if the task is cancelled before a
+        result has arrived; a response that has arrived by then is closed."""
         try:
             return await self._answer
         except asyncio.CancelledError:
@@ -174,7 +175,7 @@ class HttpResponse(ReceivedBody):
     async def gather(self, limit: int) -> None:
         """Wait until the body is complete, or more than `limit` bytes of it have arrived.
 
-        The data is taken afterwards, also if the wait is cancelled.
+        The data stays in the response, to be read afterwards, even if the wait is cancelled.
 
         Raises:
             OutboundError: the rest does not arrive.

@@ -53,7 +53,8 @@ class Pool:
     async def acquire(self, origin: Origin, guard: Guard | None, *, fresh: bool = False) -> Connection:
         """Return a connection that can take a request.
 
-        guard: None for a host that the operator has named. fresh: require a new connection.
+        guard: None for a host that the operator has named. fresh: open a new connection instead of taking an unused
+        one; if the host has too many, wait for one that another request frees.
 
         Raises:
             NotReachedError: the host cannot be reached, or too many requests wait.

@@ -65,8 +65,9 @@ def take_once(
 ) -> Step:
     """Return the step that runs requests with a key, once for each key, and enters `plain` for requests without one.
 
-    count: called with the state of each request with a key. set_by_sql: SQL sets the status of the response, so the
-    number of rows is that of the first statement.
+    count: called with the state of each request with a key: `new`, `running`, `finished`, or `other` for the key of
+    another request. set_by_sql: SQL sets the status of the response, so the number of rows is that of the first
+    statement.
     """
     once = _Once(endpoint, call, services, count, set_by_sql=set_by_sql)
     run = once.run_committing if call.commits else once.run
@@ -122,8 +123,8 @@ class _Once:
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
         """Run a procedure that commits by itself, or take the stored result. The key is recorded in a transaction
-        before the procedure, and the result in one after it. Raises `Problem`; 409 if the procedure has failed and may
-        have taken effect in part."""
+        before the procedure, and the result in one after it. Raises `Problem` as `run` does; 409 also if the outcome of
+        an earlier run is unknown, or if the procedure has failed and may have taken effect in part."""
         names, values = self._values(context, key)
         async with self._database.transaction(self._begin, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))

@@ -147,7 +147,8 @@ class IntrospectedSessions(Sessions):
         return await self._keys_holding.ask(sent.text, check_key) is not None
 
     def forget_checks(self) -> None:
-        """Discard cached results after some sessions have ended, so that the next request checks again."""
+        """Discard the cached results of session checks after some sessions have ended, so that the next request checks
+        again. Results about API keys stay cached."""
         self._holding.forget()
 
     # --- sessions that may have ended ----------------------------------------------------------------------------

@@ -20,7 +20,8 @@ def cookie_headers(cookies: list[str]) -> Headers:
 
 
 def with_fields(headers: Headers, fields: Headers) -> Headers:
-    """Return `headers` followed by `fields`. Headers that occur in both are taken from `fields`, except cookies."""
+    """Return `headers` followed by `fields`. Headers that occur in both are taken from `fields`, except cookies.
+    fields: with names in lower case."""
     replaced = {name for name, _ in fields if name != "set-cookie"}
     return [*(field for field in headers if field[0].lower() not in replaced), *fields]
 

@@ -45,9 +45,8 @@ NEVER = float("inf")
 
 
 class Session:
-    """A verified token, valid from `begins` to `expires`. renew_at: when its cookie is issued anew. Times in seconds
-    since 1970.
-    """
+    """A verified token, valid from `begins` to `expires`. renew_at: from when a request renews the cookie; infinity: it
+    is never renewed. Times in seconds since 1970."""
 
     __slots__ = ("begins", "expires", "renew_at", "scheme", "user")
 

@@ -110,9 +110,10 @@ def names_of(endpoint: Endpoint) -> str:
 
 def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Binding:
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
-    like the body of a request. The document need not have the parameters that are hashes of others, and if the job has
-    claims, those that are set from them.
-    Raises `BindingError` for arguments that do not fit the endpoint.
+    like the body of a request.
+
+    The document need not have parameters that are hashes of others. If the job has claims, it need not have those that
+    are set from claims either. Raises `BindingError` for arguments that do not fit the endpoint.
     """
     if job.bound:
         if not isinstance(job.arguments, Mapping) or job.arguments.get("signature") != names_of(endpoint):

@@ -86,9 +86,8 @@ def _filters(query: str) -> _Filters:
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes of jobs. Callers see their own jobs, and those with a role of the options all jobs; others do
-    not learn that a job exists.
-    """
+    """Yield the routes of jobs. A caller sees their own jobs; a caller with one of the roles in the options sees all
+    jobs. For every other caller, a job does not exist."""
     jobs = _Jobs(options, services)
     path = f"{options.path.rstrip('/')}/{{id}}"
     authenticate = services.auth.sessions.authenticate

@@ -70,8 +70,8 @@ class Log:
 
     def keep_recent(self) -> RecentEntries:
         """Store the last entries of all processes from now on, and return the sink that stores them, which is one for
-        all callers.
-        """
+        all callers. It gets entries from the lowest level of the configured sinks on; without any of these, it gets
+        none."""
         if self._recent is None:
             self._recent = RecentEntries()
             self.handler.add(SinkThread(self._recent, self.options.floor, self._say))

@@ -28,7 +28,8 @@ _CONNECT_WITHIN = "5"
 class PostgresSink:
     """The sink that stores entries by an SQL command of the operator.
 
-    command: SQL with $1 to $5: level, message, UTC time, exception or NULL, source.
+    command: SQL with one to five parameters, from $1 on: level, message, UTC time, exception or NULL, source. Raises
+    `StartupError` for other parameters.
     """
 
     name = "PostgreSQL"
@@ -48,8 +49,8 @@ class PostgresSink:
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Store entries; returns when they are stored. Waits for an unavailable database until `give_up` is called.
-        Raises `psycopg.Error` for rows that the command refuses.
-        """
+        Raises `psycopg.Error` for rows that the command refuses, if the server refuses the connection, and if the
+        database is unavailable after `give_up`."""
         self._parameters_set.wait()
         rows = [self._row(entry) for entry in entries]
         for attempt in range(1_000_000):

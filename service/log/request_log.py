@@ -25,7 +25,8 @@ _TRACE = re.compile(r"[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-[0-9a-f]{16}-
 
 
 class LoggedProtocol(ObservedProtocol):
-    """Logs each request with status and duration when its response is sent or, if it is streamed, ends.
+    """Logs each request with status and duration when its response is sent. A streamed result is logged when it ends
+    (`stream_ended`), an event stream when it begins.
 
     add: receives the request. endpoint: attribute; name of the endpoint, which the application sets; empty without one.
     """

@@ -103,8 +103,8 @@ def redis_check(
 ) -> HealthProbe:
     """Return the probe of a Redis server, with a new connection for the same reason as `database_check`.
 
-    fallen_back: returns why the service does not use this Redis although it may respond, or None. The query fails then.
-    name, failing: as for `HealthProbe`.
+    fallen_back: returns the reason if the service does not use this Redis, although it may respond; else None. With a
+    reason, the query fails. name, failing: as for `HealthProbe`.
     """
     # The client of Redis is imported only if Redis is used.
     from rowcall.service.shared_state.redis_connection import FAILURES, open_client

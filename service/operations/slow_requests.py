@@ -34,7 +34,8 @@ _MOST_WAITING = 4
 
 
 def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that measures requests, which precedes all others; None if slow requests are not logged."""
+    """Return the step that measures requests and logs slow ones. It precedes all steps that may refuse a request or
+    wait. None: slow requests are not logged."""
     options = services.options.slow_requests
     if options is None or not log.isEnabledFor(logging.WARNING):
         return None
@@ -44,8 +45,8 @@ def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def note_slow_path(method: str, services: Services) -> Step | None:
-    """Return the step that measures requests without an endpoint; None if slow requests are not logged. There are no
-    plans, and no time of the database if a request ran several statements."""
+    """Return the step that measures requests without an endpoint and logs slow ones; None if slow requests are not
+    logged. There are no plans, and no time of the database if a request ran several statements."""
     options = services.options.slow_requests
     if options is None or not log.isEnabledFor(logging.WARNING):
         return None

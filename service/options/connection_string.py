@@ -71,7 +71,7 @@ def connection_names(settings: Settings) -> tuple[str, ...]:
 def main_connection_name(settings: Settings) -> str:
     """Return the name of the main connection: `Service:ConnectionName`, else `Default`, else the first in sorted order.
 
-    Raises StartupError if `Service:ConnectionName` does not exist.
+    Raises StartupError if `Service:ConnectionName` names a connection that does not exist.
     """
     names = connection_names(settings)
     requested = settings.read(ServiceConnections).connection_name
@@ -84,8 +84,10 @@ def main_connection_name(settings: Settings) -> str:
 
 
 def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | EmbeddedServerPath:
-    """Parse the connection string `name`, with placeholders resolved. If the settings say so, it gets the configured
-    application name, or else `default_application_name`. Raises StartupError.
+    """Parse the connection string `name`, with placeholders resolved. Raises StartupError.
+
+    With `ConnectionSettings:SetApplicationNameInConnection`, its application name is replaced by the configured one, or
+    by `default_application_name` if none is configured. Without it, the connection is returned as the string states it.
     """
     text = settings.map_text(_STRINGS, name)
     if not text or not text.strip():

@@ -16,7 +16,8 @@ async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: 
 
     ask: sends the request. leave: called with a response that is not used.
 
-    Raises: Exception: the one of `ask`, if all calls have failed. If the first call fails before, there is no other.
+    Raises: Exception: that of `ask`, if all calls have failed. If the first call fails within `seconds`, there is no
+    second call.
     """
     running: set[asyncio.Task[Response]] = {_begun(ask)}
     try:

@@ -84,7 +84,8 @@ async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
 
 
 def is_gathered(answer: HttpResponse) -> bool:
-    """Whether the body is read completely before it is sent."""
+    """Whether the body has a known length of at most `GATHERED` bytes, so that it is read completely before it is sent.
+    Event streams are excluded."""
     return answer.length is not None and answer.length <= GATHERED and not sends_events(answer)
 
 

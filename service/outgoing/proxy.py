@@ -42,9 +42,10 @@ log = logging.getLogger("rowcall")
 def proxy(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sends requests to the other service; None: the endpoint is no proxy.
 
-    The step responds if the endpoint only passes through; otherwise the routine continues with the response. The step
-    raises `Problem` if there is no response: 504 after the time limit, 503 while the circuit breaker of the service is
-    open, else mostly 502.
+    If the endpoint only passes through, the step responds. It raises `Problem` if there is no response: 504 after the
+    time limit, 503 while the circuit breaker of the service is open, else mostly 502. Otherwise the step fills
+    parameters of the routine with the response, or with status and message of such a failure. In both cases, it raises
+    `Problem` below 500 for a request that cannot be sent because of its client.
     """
     wish = endpoint.options.proxy
     if wish is None:

@@ -39,10 +39,8 @@ class AnonymousCache:
         self.begin = backend.begin
 
     def key(self, request: ApiRequest, work: Work, settings: Values) -> bytes | None:
-        """Return the key of the result of a read by an anonymous caller; None: its result is not shared, as for every
-        other request, and for work that is not repeatable or is `raw`. settings: of the transaction, without headers
-        and cookies.
-        """
+        """Return the key of the result; None: the result is not shared. The result of a read by an anonymous caller is
+        shared if the work is repeatable and not `raw`. settings: of the transaction, without headers and cookies."""
         if not (request.reads and work.options.repeatable) or work.options.raw or request.user.role != self._role:
             return None
         parts = [self._prefix, *(part or b"" for part in settings), work.statement.sql.encode()]

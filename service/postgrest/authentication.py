@@ -220,7 +220,8 @@ def user_of(user: Authenticated, identity: IdentityClaims) -> User:
 
 
 def bearer_token(authorization: str | None) -> str | None:
-    """Return the token of the header `Authorization`; empty if nothing follows the scheme `Bearer` (in any case).
+    """Return the token of the header `Authorization`; empty if nothing follows the scheme `Bearer`, whose letter case
+    does not matter.
 
     None: the header is absent or has another scheme.
     """

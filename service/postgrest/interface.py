@@ -66,9 +66,8 @@ class PostgRestInterface:
         """ahead: steps before those of the interface. body_limit: in bytes. limit: the step that requests a permit of
         the rate limiter; None: no limit. cache: of reads by anonymous callers; None: they are not cached.
         authentication: None for that of the options. identity: claim types of the users of requests; None if nothing
-        needs their users. hear: makes the notice listeners of requests, whose `runs` pipeline nothing then; None:
-        notices are only logged.
-        """
+        needs their users. hear: makes the notice listener of a request, and requires `runs` that do not pipeline; None:
+        notices are only logged."""
         self._options = options = catalogue.options
         self._authentication = authentication or Authentication(options)
         self._identity = identity

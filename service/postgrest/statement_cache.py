@@ -64,5 +64,6 @@ class StatementCache:
 
 
 def values_of(sql: Sql) -> Values:
-    """Return the parameters as the driver takes them. Texts of PostgreSQL cannot contain a NUL."""
+    """Return the parameters as the driver takes them: in UTF-8, None for NULL. A text with a NUL is not refused here,
+    but when the execution is submitted (ValueError)."""
     return [None if value is None else value.encode() for value in sql.parameters]

@@ -68,6 +68,7 @@ class KeyRotation:
 
         Raises:
             psycopg.Error: the database with the storage cannot be reached.
+            OSError: the folder with the storage cannot be written to.
             StartupError: the storage cannot be used.
         """
         await self._read()

@@ -1,7 +1,7 @@
 """The step that applies the query of a request: it chooses the steps of an endpoint whose SQL contains the query.
 
 Each text of SQL is compiled once, like an endpoint of its own, so that pools, caching and rendering know it. The shapes
-of query strings are remembered, with their values in the place of marks; a shape that is known is not parsed again.
+of query strings are remembered, with marks in place of their values; a shape that is known is not parsed again.
 """
 
 from __future__ import annotations

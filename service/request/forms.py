@@ -40,7 +40,8 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     A JSON body is read as JSON whatever its content type is (binding-20): many clients send it with the type of a form
     by mistake. Clients do not write forms without any `=`, so such a text is read as JSON too.
 
-    Raises: Problem: 400 for a form that is invalid or contains a file; 415 for one with another charset than UTF-8.
+    Raises: Problem: 400 for a form that is invalid or contains a file; 415 for another charset than UTF-8, or a
+    transfer encoding such as base64.
     """
     kind, options = parse_options_header(scope.headers.get("content-type"))
     if kind == MULTIPART:

@@ -1,9 +1,10 @@
 """Internal subrequests: calls of this service's own endpoints without a socket, for `/path` as the URL of an HTTP type
-or of a proxy.
+or of a proxy, for tool calls, and for the requests of a batch.
 
-The endpoint runs with a scope and a protocol of this module, as an anonymous caller: the identity of the outer caller
-is not passed on, and no rate limit counts the call. Endpoints that are `internal` can only be reached in this way
-(outbound-16).
+The endpoint runs with a scope and a protocol of this module. Its caller is identified by the headers of the subrequest
+alone: those for HTTP types and proxies have no identity of the outer caller, those of `headers_for_caller` have it.
+`Subrequests.serve` decides whether rate limits count the calls, and whether they reach endpoints that are `internal`,
+which can only be reached in this way (outbound-16).
 """
 
 from __future__ import annotations
@@ -360,9 +361,9 @@ class Subrequests:
         self._interface: InterfaceSteps | None = None
 
     def serve(self, router: Router, steps: Any, interface: InterfaceSteps | None = None) -> None:
-        """Set what subrequests can call. router: all endpoints, including internal ones. steps: the steps of each
-        route, by the id of the route. interface: returns the steps of PostgREST's interface for a method and a path.
-        """
+        """Set what subrequests can call. router: the endpoints, which may include internal ones. steps: the steps of
+        each route, by the id of the route. interface: returns the steps of PostgREST's interface for a method and a
+        path."""
         self._router = router
         self._steps = steps
         self._interface = interface
@@ -377,9 +378,9 @@ class Subrequests:
         *,
         written: str | None = None,
     ) -> HttpResponse:
-        """Call an endpoint as an anonymous caller, with the scheme of the outer request, and return the response once
-        it begins. Forwarding headers are removed, as they would come from no proxy. Raises `OutboundError` for an
-        endless recursion.
+        """Call an endpoint with the scheme of the outer request, and return the response once it begins. The client
+        address is unknown, and forwarding headers are removed, as they would come from no proxy. The caller is
+        anonymous unless `headers` contain credentials. Raises `OutboundError` for an endless recursion.
 
         target: encoded path and query. outer: the request that makes this call. written: as for `SubrequestSender`.
         """
@@ -398,9 +399,11 @@ class Subrequests:
         written: str | None = None,
         transaction: JointTransaction | None = None,
     ) -> HttpResponse:
-        """Call an endpoint as `call` does, with client address, scheme and host of the outer request.
+        """Call an endpoint for the client of the outer request, with its address, scheme and host, and return the
+        response once it begins. Raises `OutboundError` for an endless recursion.
 
-        transaction: in which it runs, if its steps were compiled for that. written: as for `SubrequestSender`.
+        headers: with the credentials of the client (`headers_for_caller`); forwarding headers are not removed.
+        transaction: in which it runs, if its steps were compiled for that. The others are as for `call`.
         """
         return await self._called(
             method, target, headers, body, outer, _client_of(outer), written=written, transaction=transaction

@@ -1,6 +1,6 @@
 """Cancels work when the client disconnects.
 
-Watching a connection costs a task, so only work that takes longer is watched.
+Watching a connection costs a task, so only work that takes longer than `WATCH_AFTER_SECONDS` is watched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """HEAD requests: the steps of GET run, and the body is not sent (RFC 9110 section 9.3.2).
 
 The steps of a route wrap `HeadProtocol` like the HTTP server's own protocol, so their wrappers see the response of GET
-with its body, and can tag it or add headers. Only what the body would cost in other ways asks for `is_head`.
+with its body, and can tag it or add headers. Code that would do work for the body only, such as streaming it, leaves
+that work out if `is_head` returns True.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ _OF_POLICY = frozenset({"access-control-allow-origin", "access-control-allow-cre
 
 
 class CorsProtocol(HeadersProtocol):
-    """Adds the headers of the CORS policy to each response. They replace those that it has from elsewhere, such as from
-    the service behind a proxy or from PostgREST's interface.
-    """
+    """Adds the headers of the CORS policy to each response. `Access-Control-Allow-Origin` and
+    `Access-Control-Allow-Credentials` that it has from elsewhere, such as from the service behind a proxy or from
+    PostgREST's interface, are removed."""
 
     __slots__ = ()
 

@@ -46,14 +46,13 @@ class CommentHeaders:
         context.comment_headers = self
 
     def fields(self, context: RequestContext) -> tuple[tuple[str, str], ...]:
-        """Return the header lines with values of the request."""
+        """Return the header lines with values of the request, without the content type."""
         return self._lines.fields(partial(argument_text, context)) if self._fixed is None else self._fixed
 
 
 def comment_fields(context: RequestContext) -> Headers:
-    """Return the header lines of the comment with values of the request, for responses that are not made from a
-    `HeaderSection`. Empty before the step `CommentHeaders`.
-    """
+    """Return the header lines of the comment with values of the request, without the content type, for responses that
+    are not made from a `HeaderSection`. Empty before the step `CommentHeaders`."""
     return [] if context.comment_headers is None else list(context.comment_headers.fields(context))
 
 

@@ -40,8 +40,8 @@ def server_timing(execution: Execution | None, elapsed: float) -> str:
     """Return `queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. execution: None: none has begun, so all
     of the time counts as `queue`.
 
-    queue: waiting for a connection and for the event loop. database: from the head of the connection's queue to the
-    last row, or so far when the result is streamed, without `render`: turning rows into the body.
+    queue: waiting for a connection and for the event loop. database: since the execution is the head of its connection,
+    until its last row (until now if the result is streamed), without `render`. render: turning rows into the body.
     elapsed: seconds since the clock was started.
     """
     ran = render = 0.0

@@ -105,7 +105,7 @@ class Environment:
         return self.begin(write=True)
 
     def forget_readers(self) -> None:
-        """Free the pages that processes were reading which have ended since."""
+        """Release the pages that are held by readers whose process has ended."""
         self._lmdb.reader_check()
 
     def close(self) -> None:

@@ -86,7 +86,8 @@ class HybridCache:
         return self._copied(key) or self._begin(key, time_limit)
 
     def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> Any:
-        """Look up a key. Copies are always fresh; stale responses are only in Redis."""
+        """Look up a key as `CacheBackend.begin_stale` does: return the copy of the response, or the awaitable of a
+        lookup in Redis. Copies are always fresh; stale responses are only in Redis."""
         return self._copied(key) or self._begin_stale(key, time_limit, stale)
 
     def _copied(self, key: bytes) -> Entry | None:

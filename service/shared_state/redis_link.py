@@ -1,4 +1,4 @@
-"""The connection of one worker to Redis: batches the commands of one turn of the event loop, and handles outages.
+"""The connection of one worker to Redis: batches the reads of one turn of the event loop, and handles outages.
 
 Nothing here fails a request: if Redis does not answer, `GoneError` is raised, and immediately while Redis is known to
 be gone. One warning reports the outage, and one line its end; meanwhile connecting is tried once a second.
@@ -87,7 +87,7 @@ class RedisLink:
         """Connect, and check that the user may run a script that writes.
 
         Raises:
-            OSError, RedisError, TimeoutError: no host answers, a reply is malformed, or the user may not run the
+            Errors of `redis_connection.FAILURES`: no host answers, a reply is malformed, or the user may not run the
                 script.
         """
         client = await open_client(self._address, "rowcall")

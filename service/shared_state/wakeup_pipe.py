@@ -1,4 +1,4 @@
-"""Wake-up pipes: a named pipe for each process that wants to be woken. Writing to it never blocks and never gets lost.
+"""Wake-up pipes: a named pipe for each process that wants to be woken. A write never blocks, and no wake-up is lost.
 
 A byte in the pipe only means "read the messages"; the messages themselves are in the shared state. A full pipe already
 wakes its reader, so a byte that does not fit can be dropped.

@@ -67,8 +67,8 @@ Build = Callable[[Routine, EndpointDefaults], _RoutineBuild]
 class KnownBuilds:
     """The builds of the last reading of a catalogue, so that only changed routines are built again.
 
-    An endpoint depends only on the routine, the defaults, and the types of the catalogue with the version of the
-    schema `rowcall`.
+    An endpoint depends only on the routine, the defaults, the types of the catalogue, and the schema `rowcall`: its
+    version, and the functions of it that the role of the service may not execute.
     """
 
     def __init__(self) -> None:
@@ -82,8 +82,9 @@ class KnownBuilds:
     def over(self, catalog: Catalog) -> Build:
         """Return the build function for one reading. It returns the builds of earlier readings for unchanged routines.
 
-        catalog: of this reading. If types are changed or removed, or the installation is another one, all routines are
-        built again. Builds that this reading does not use are dropped with the next.
+        catalog: of this reading. If types are changed or removed, or the schema `rowcall` has changed
+        (`Catalog.installation`), all routines are built again. Builds that this reading does not use are dropped with
+        the next.
         """
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
         same = same and self._installation == catalog.installation

@@ -76,9 +76,8 @@ class ReservedPaths:
         self._level = settings.read(ServiceOptions).event_level
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each endpoint or stream that is unreachable because a reserved path or another stream
-        has its path. endpoints: public ones.
-        """
+        """Yield a diagnostic for each endpoint that is unreachable because a reserved path or a stream has its path,
+        and for each stream at the path of another one with other events or other recipients. endpoints: public ones."""
         streams: dict[str, Endpoint] = {}
         for endpoint in endpoints:
             if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:

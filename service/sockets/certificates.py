@@ -1,4 +1,4 @@
-"""Load certificates and private keys as PEM from PEM, DER or PKCS #12 files (server-2).
+"""Load certificates from PEM or PKCS #12 files, and private keys from these or from DER files, as PEM (server-2).
 
 The supervisor reads and decrypts them once. Workers get the PEM texts through files in memory, so that a key that is
 encrypted on disk is never stored there unencrypted, and a replacement of a worker needs no access to the files.

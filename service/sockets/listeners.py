@@ -309,7 +309,8 @@ class Listeners:
         return sock
 
     def begin(self) -> None:
-        """Listen on the further sockets when the workers are ready to accept. Raises StartupError.
+        """Listen on the sockets that were opened in addition to inherited ones. Call it when the workers are ready to
+        accept. Raises StartupError.
 
         Before, the previous process gets every connection, so that none is lost if this process ends. A second call has
         no effect.

@@ -92,10 +92,10 @@ _Send = Callable[[PGconn], None]
 async def describe(
     connection: Connection, questions: Sequence[Question], search_path: str
 ) -> list[StatementDescription | RefusedStatement]:
-    """Return the description, or the error, of each statement, in their order. If the connection is lost or the caller
-    is cancelled, the connection is closed.
+    """Return the description, or the error, of each statement, in their order.
 
-    search_path: one schema, in which the statements find their objects.
+    search_path: one schema, in which the statements find their objects. Raises `psycopg.Error` if the connection is
+    lost. Then, and if the caller is cancelled, the connection is closed.
     """
     answers = await _ask(connection, (_describing(question) for question in questions), len(questions), search_path)
     return [_description(results) for results in answers]
@@ -103,8 +103,7 @@ async def describe(
 
 async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
     """Return the oids of the types with these names, by name. Names that are not those of types are left out.
-    search_path: as for `describe`.
-    """
+    search_path: as for `describe`. Raises `psycopg.Error` as `describe` does."""
     answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
     result: dict[str, int] = {}
     for name, results in zip(names, answers, strict=True):

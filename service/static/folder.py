@@ -56,9 +56,8 @@ class StaticFile:
 
 
 def uncompressed(url: str) -> str:
-    """Return the path of the file that a file with this path is compressed from, as `Folder` finds such files; any
-    other path is returned as it is.
-    """
+    """Return a request path without the suffix of a compressed file (`.br`, `.gz`), so the path of the original file;
+    any other path is returned as it is."""
     suffix = next((suffix for _, suffix in _CODINGS if url.endswith(suffix)), "")
     return url.removesuffix(suffix)
 
@@ -72,9 +71,8 @@ class Folder:
         self._bytes = 0
 
     def find(self, path: str) -> StaticFile | str | None:
-        """Return the file at a request path; for a folder without a slash at its end, the path to redirect to; None:
-        there is neither.
-        """
+        """Return the file at a request path; for a folder, its default document, or, if the path does not end with a
+        slash, the path to redirect to; None: there is no file, or the folder has no default document."""
         cached = self._files.get(path)
         if cached is not None:
             if _state(cached.path) == cached.state:

@@ -47,9 +47,8 @@ class Pages:
         return cached
 
     def fill(self, scope: Any, file: StaticFile, user: User | None) -> tuple[Headers, bytes]:
-        """Return headers and body of a page. Neither ETag nor Last-Modified, because the page differs between
-        callers. A page with forms gets a new antiforgery token. user: None: an anonymous caller.
-        """
+        """Return headers and body of a page. Neither ETag nor Last-Modified, because the page differs between callers.
+        A page of HTML gets a new antiforgery token, if these are enabled. user: None: an anonymous caller."""
         values, real = dict(self._defaults), set(self._real)
         headers = self._pages.headers
         guard = self._guard if file.url.lower().endswith(_FORMS_IN) else None

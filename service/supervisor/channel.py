@@ -431,7 +431,7 @@ class Channel:
 
     @property
     def backlog(self) -> int:
-        """Bytes that have been sent and that the other side has not read."""
+        """Bytes of sent messages that wait in this process because the socket is full."""
         return self._writer.transport.get_write_buffer_size()
 
     async def receive(self) -> Message:

@@ -1,4 +1,4 @@
-"""Graceful shutdown: in order after one signal, at once after a second one, and after a successor serves.
+"""Graceful shutdown, after a signal or when a successor serves; a second signal ends the process at once.
 
 First, health checks report that the process is not ready, for as long as load balancers need to notice; then responses
 carry `Connection: close`; then running requests finish (docs/operations.md).
@@ -48,12 +48,13 @@ class GracefulShutdown:
         self._message = Leave()
 
     async def stop(self) -> None:
-        """Run the phases of a stop, during which health checks fail. Returns when the process may end."""
+        """Run the phases of a stop up to the one with `Connection: close`; health checks fail meanwhile. Returns when
+        the workers may finish running requests and end."""
         await self._leave(unready=True)
 
     async def yield_to_successor(self) -> None:
-        """Run the phases of a stop after a successor serves, without the delay for load balancers: health checks
-        succeed, because the same address leads to both processes. Returns when the process may end."""
+        """Run the phase with `Connection: close` after a successor serves, without the delay for load balancers: health
+        checks succeed, because the same address leads to both processes. Returns as `stop` does."""
         await self._leave(unready=False)
 
     async def _leave(self, *, unready: bool) -> None:

@@ -39,9 +39,9 @@ class NotificationHandlers:
 
 
 async def listen(sources: Iterable[Connector], handlers: NotificationHandlers, background: Background) -> None:
-    """Start to listen on each database, and return when LISTEN has been tried on all: a change between the first
-    reading of the catalogue and the first LISTEN would not be noticed. background: holds the listening tasks.
-    """
+    """Start to listen on each database, and return when LISTEN has been tried on all. Await it before the first reading
+    of the catalogue: a change between that and the first LISTEN would not be noticed. background: holds the listening
+    tasks."""
 
     def handle(connector: Connector, payload: str) -> None:
         if payload.startswith(_INVALIDATE):

@@ -116,13 +116,14 @@ class SnapshotUpdates:
     # --- the next ones ---------------------------------------------------------------------------------------------
 
     async def watch_changes(self, background: Background) -> None:
-        """Start to watch for changes by a developer, if configured."""
+        """Start to watch for changes by a developer, if configured, and return when no further change is missed. Raises
+        `StartupError` if there is nothing to watch, or a folder does not exist."""
         watching = self._reader.watcher()
         if watching is not None:
             await watching.start(background, self.read_files, self.read_changes)
 
     def start(self, background: Background) -> None:
-        """Start to serve requests for further readings."""
+        """Start to do the readings that are requested, and catalogue polling. background: runs the tasks."""
         if not self._reader.complete:
             self._retry_later()
         background.keep("the reloading", self._read_on_request)

@@ -25,8 +25,9 @@ _EXISTS = "select pg_catalog.length($1::text::pg_catalog.regnamespace::text)"
 
 def require_tenant(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses requests without a valid tenant; None: the endpoint is for all tenants.
-    The step raises `Problem`: 401, 403, 400 or 404 without a tenant in a claim, header or host name; 400 for an invalid
-    name.
+
+    The step raises `Problem` without a tenant: if it is a claim, 401 for an anonymous caller and 403 for others; if it
+    is a header, 400; if it is part of the host name, 404. For an invalid name: 400.
     """
     tenant = endpoint.options.tenant
     if tenant is None:

@@ -44,15 +44,15 @@ def find_tests(options: TestOptions) -> list[str]:
 
 
 def selected(files: Iterator[TestFile], options: TestOptions) -> list[TestFile]:
-    """Return the files that match by tags. A file with an invalid header stays in the list, so that the run reports
-    its error."""
+    """Return the files that match by tags. A file with a block that cannot be read stays in the list, so that the run
+    reports its error."""
     return [
         file for file in files if not file.readable or fits_tags(file.header.tags, options.tags, options.unwanted_tags)
     ]
 
 
 def read_test(path: str) -> TestFile:
-    """Return the file, with included files in place."""
+    """Return the file, with included files in place. What cannot be read becomes an `InvalidBlock` among its steps."""
     return TestFile(path, tuple(_spliced(path, ())))
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the tracing step of an endpoint, before everything that may refuse the request. None if tracing is off."""
+    """Return the tracing step of an endpoint, which has to run before every step that may refuse the request; None:
+    tracing is off."""
     return _traced(endpoint, endpoint.name, endpoint.method, endpoint.path, services)
 
 

@@ -11,7 +11,7 @@ READ_BYTES = 262_144
 
 
 class File:
-    """A file that is being received. `await file.sample(n)` returns its beginning; iterating yields everything,
+    """A file that is being received. `await file.sample(n)` returns its beginning; `file.pieces()` yields everything,
     including the sample.
 
     size: bytes that have been read so far, and the size of the file at its end.

@@ -33,14 +33,15 @@ HandlerFactory = Callable[[Turn], Handler]
 
 
 def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, HandlerFactory]:
-    """Return the factories of all configured handlers, as an endpoint may name any of them as its fallback."""
+    """Return the factories of all configured handlers by their keys in the configuration, as an endpoint may name any
+    of them as its fallback. endpoint: one that takes uploads."""
     handlers = services.options.uploads.handlers
     return {key: _factory(key, options, endpoint, services) for key, options in handlers.items()}
 
 
 def in_transaction(endpoint: Endpoint, services: Services) -> bool:
-    """Return whether handlers and routine share one transaction: a handler of the endpoint works in the database or an
-    object store (uploads-8), or the routine is a function.
+    """Return whether upload handlers and routine share one transaction: a handler of the endpoint works in the database
+    or an object store (uploads-8), or the routine is a function. False for an endpoint without uploads.
 
     With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
     procedure can end transactions itself, so it shares one only because of a handler.

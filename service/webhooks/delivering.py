@@ -166,9 +166,8 @@ class Deliveries:
         return [self._deliver(_Delivery(*row)) for row in rows]
 
     def room(self, running: int) -> tuple[int, float]:
-        """Return how many further deliveries may begin, and the longest wait for them in seconds. running: deliveries
-        in progress.
-        """
+        """Return how many further deliveries may begin now, and the seconds after which the queue is read again at the
+        latest. running: deliveries in progress."""
         return self._options.concurrency - running, LONGEST_WAIT
 
     # --- one delivery ------------------------------------------------------------------------------------------------

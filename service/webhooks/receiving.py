@@ -26,7 +26,8 @@ def verify_signature(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses webhooks without a valid signature, before their body is parsed; None: the endpoint
     receives no webhooks.
 
-    The step raises `Problem`: 400 for a malformed signature, 403 for a wrong one.
+    The step raises `Problem`: 400 if a header of the signature is missing, repeated or malformed, 403 if the signature
+    does not match or is outside the tolerance of time.
     """
     webhook = endpoint.options.webhook
     if webhook is None:

@@ -155,7 +155,8 @@ class Application:
         return self._table.snapshot
 
     def clients(self) -> Clients:
-        """Return the client addresses of requests in progress: of processed ones, and of those that still arrive."""
+        """Return the clients with requests in progress: those with a request that is being processed or an event
+        stream, and those all of whose requests wait for the rest of a body."""
         active = [context.scope for context in self._runner.active]
         # An event stream stays open long after its request has been processed.
         busy = frozenset(scope.client for scope in active if scope not in arriving) | self.events.clients()
@@ -184,7 +185,8 @@ class Application:
         return result + former
 
     def spans(self, trace: str | None) -> tuple[SpanEntry, ...]:
-        """Return the stored spans of a trace; with None, the first spans of the last requests."""
+        """Return the stored spans of a trace; with None, the root spans of the latest requests. Empty if no spans are
+        stored. trace: its id."""
         return recent_spans(trace, self._options.tracing, self._host)
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
@@ -298,7 +300,8 @@ class Application:
                     self.events.end_streams(_is_of(user))
 
     async def close(self) -> None:
-        """End background work, clients and connections, after writing the remaining records of the audit trail."""
+        """End background work and clients, write the remaining records of the audit trail, and close the connections to
+        the databases."""
         if self._watching is not None:
             self._watching.cancel()
         await self._work.stop()

@@ -12,7 +12,8 @@ from rowcall.service.options.worker import WorkerOptions
 
 
 def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
-    """Return the rendering of every type of the catalogue that is not built into PostgreSQL. types: by oid."""
+    """Return the codecs for the types of a catalogue, in addition to those built into PostgreSQL, which every registry
+    has. types: by OID."""
     codecs = Codecs(options.resolve_nested)
     for info in types.values():
         if info.kind is TypeKind.COMPOSITE:

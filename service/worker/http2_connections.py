@@ -86,7 +86,8 @@ class Http2Connections:
             self._on_end()
 
     def announce_close(self) -> None:
-        """Ask all clients to use another connection."""
+        """Do what `HttpServer.announce_close` does. Clients of HTTP/2 are asked to use another connection only when
+        `stop` is called."""
         if self._server is not None:
             self._server.announce_close()
 

@@ -1,4 +1,5 @@
-"""The HTTP server of a worker: a granian listener on a socket that the supervisor has opened.
+"""The HTTP server of a worker by granian: for TLS, for HTTP/2, and for all listeners with `HttpServer:Engine` Granian.
+The listener is a socket that the supervisor has opened. `service.worker.loop_server` serves the other sockets.
 
 The supervisor holds the sockets, so connections that arrive while a worker is being replaced wait in the queue of the
 socket instead of being refused.
@@ -121,9 +122,8 @@ class HttpServer:
         """Do nothing: `service.sockets.accepting` makes all listeners of granian stop at once."""
 
     def announce_close(self) -> None:
-        """Send `Connection: close` with each response, so that no client sends a request on a connection that is being
-        closed.
-        """
+        """Send `Connection: close` with each response of HTTP/1, so that no client sends a request on a connection that
+        is being closed. Clients of HTTP/2 are informed when `stop` is called."""
         self._scheduler.announce_close()
 
     async def stop(self, seconds: float) -> bool:

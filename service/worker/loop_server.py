@@ -159,7 +159,8 @@ class LoopServer:
     # The end
 
     def announce_close(self) -> None:
-        """Have each response ask its client to use another connection."""
+        """Have each response of HTTP/1.1 ask its client to use another connection. Clients of HTTP/2 are asked when
+        `stop` is called."""
         self._server.closing = True
         if self._http2 is not None:
             self._http2.announce_close()

@@ -80,12 +80,14 @@ def secure_reader(options: WorkerOptions, listener: Listener) -> Callable[[Any],
 
 
 def with_headers(handle: Handle, headers: Headers) -> Handle:
-    """Wrap `handle` so that these headers are added to every response. Headers of the same name are not replaced."""
+    """Wrap `handle` so that these headers are added to every response, behind its own. A response that has a header of
+    the same name is sent with both."""
     return lambda scope, protocol: handle(scope, HeadersProtocol(protocol, headers))
 
 
 def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """Wrap `handle` with HSTS, which makes browsers use https only, except for the local host (browsers-12)."""
+    """Wrap `handle` so that responses to requests over https have the HSTS header, which makes browsers use https only,
+    except for the local host (browsers-12)."""
     strict = with_headers(handle, [HSTS])
     is_secure = secure_reader(options, listener)
     read = client_reader(options.forwarding)

@@ -129,10 +129,11 @@ class RouteTable:
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
     def find_otherwise(self, context: RequestContext) -> Match | None:
-        """Return the route of GET for HEAD, so that its steps follow, with a protocol that sends no body; respond to
-        OPTIONS of an existing path and return None.
+        """Return the route of GET for HEAD, and let the protocol of the context send no body; respond to OPTIONS of an
+        existing path, or of `*`, and return None. Called if the method has no route at the path.
 
-        Raises `Problem`: 405 for other methods, 404 for paths that do not exist, 400 for a path that is no text.
+        Raises `Problem`: 405 for other methods, 404 for paths that do not exist, 400 for a path with a NUL or with
+        bytes that are not UTF-8.
         """
         scope = context.scope
         router = self.router
@@ -179,7 +180,8 @@ class RouteTable:
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
-    """Return the methods for `Allow`: those of the routes, HEAD if there is GET, and OPTIONS."""
+    """Return the methods for `Allow`, sorted: those of the routes at the path, HEAD if there is GET, and OPTIONS; empty
+    if the path has no route."""
     methods = set(router.allowed(path))
     return _with_implied(methods) if methods else ()
 

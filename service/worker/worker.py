@@ -1,4 +1,5 @@
-"""One worker process: an event loop, granian listeners, the connections, and the active schema snapshot.
+"""One worker process: an event loop, HTTP servers (granian or `LoopServer`), the connections, and the active schema
+snapshot.
 
 The supervisor starts it as a copy of the template process (`service.supervisor.processes.prefork`), or else as `python
 -P -m rowcall.service.worker.worker CHANNEL_FD FOLDER`. It receives everything else over the channel, and stops when the

@@ -1,7 +1,8 @@
 """The page of a sign-in, which is also the OAuth callback, and its script (external-sign-in-2, external-sign-in-3).
 
-The script uses sessionStorage in the same way as comparable services. The browser is only ever sent to this origin: the
-script compares the URL after the browser has parsed it, so another host cannot be disguised by its spelling.
+The script uses sessionStorage in the same way as comparable services. After the sign-in, the browser is only sent to
+this origin: the script compares the URL after the browser has parsed it, so another host cannot be disguised by its
+spelling.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def dart_files(
     text of the time, which replaces `{0}` in header lines.
 
     Raises:
-        NoPlaceError: there are several files, but the configured path has no `{0}`.
+        NoPlaceError: `by_schema` is on, but the configured path has no `{0}`.
     """
     for name, members in modules(endpoints, options, client_annotations, snake_case):
         path = options.path.replace("{0}", name)
@@ -52,8 +52,8 @@ def dart_files(
 
 
 def dart_names(endpoints: Iterable[Endpoint], options: DartOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`
-    if there are several files, but the configured path has no `{0}`."""
+    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError` if
+    `by_schema` is on, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, snake_case):
         yield from named(members, DartNames(options), options)
 

@@ -62,8 +62,8 @@ class Models:
         self._taken |= {self.options.error_name, self.options.result_name, SUBSCRIPTION, *WORDS}
 
     def request(self, name: str, values: Iterable[Argument]) -> str:
-        """Add the class of a request and return its name. name: preferred one, without the configured prefix and
-        suffix."""
+        """Add the class of a request and return its name. With `unique_models`, an equal class that exists already is
+        used instead. name: preferred one, without the configured prefix and suffix."""
         fields = tuple(
             RowField(item.key, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
             for item in values
@@ -71,8 +71,8 @@ class Models:
         return self._add(Row(fields, name))
 
     def answer(self, row: Row) -> str:
-        """Return the class name of a row, and add the class at its first use. One `Row` object has one class, and equal
-        composites share one."""
+        """Return the class name of a row, and add the class at its first use. One `Row` object has one class; equal
+        composites share one, and with `unique_models` so do all equal rows."""
         if row.composite:
             return self._composite(row)
         # Equal rows of two endpoints have separate classes.

@@ -48,8 +48,8 @@ def escaped(text: str) -> str:
 
 
 def field_name(key: str) -> str:
-    """Return the name of the field for a name in requests or responses: `bedId` for `bedId`, `at2` for `at 2`. A
-    name in `FIELDS` gets a `_` at its end."""
+    """Return the name of the field for a name in requests or responses: `bedId` for `BedId`, `at2` for `at 2`. A name
+    in `FIELDS` gets a `_` at its end."""
     if re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", key) and not key.startswith("_"):
         name = key[:1].lower() + key[1:]
     else:

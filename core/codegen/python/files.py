@@ -33,7 +33,7 @@ def python_files(
     definitions: of routines, by oid, for docstrings. now: text of the time, which replaces `{0}` in header lines.
 
     Raises:
-        NoPlaceError: there are several files, but the configured path has no `{0}`.
+        NoPlaceError: `by_schema` is on, but the configured path has no `{0}`.
     """
     folders: dict[str, None] = {}
     for name, members in modules(endpoints, options, client_annotations, snake_case):
@@ -51,7 +51,7 @@ def python_files(
 
 def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Iterator[tuple[Endpoint, str]]:
     """Yield the endpoints that have a method in the client, with the name of the method. Raises `NoPlaceError` if
-    there are several files, but the configured path has no `{0}`."""
+    `by_schema` is on, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, snake_case):
         yield from ((endpoint, method) for endpoint, _, method in _named(members, options, _taken()))
 

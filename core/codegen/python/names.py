@@ -19,7 +19,8 @@ _APART = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def snake_case(name: str) -> str:
     """Return the name as an identifier in snake_case: `findParcels` and `find-parcels` become `find_parcels`. A keyword
-    or a name that clients use themselves gets a `_` at its end, a name that begins with a digit one at its start."""
+    or a name that clients use themselves gets a `_` at its end. A name that begins with a digit gets a `_` at its
+    start."""
     apart = _APART.sub("_", re.sub(r"[^A-Za-z0-9]+", "_", name)).strip("_").lower()
     if not apart or apart[0].isdigit():
         apart = f"_{apart}"

@@ -16,7 +16,7 @@ _IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
 
 def secret_values(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the path of each setting that `rowcall --config` masks, whole or in part, with each resolved secret value
-    in it."""
+    in it. Commands and SQL of the test runner are searched only if they contain an address."""
     for path, scalar in leaves(settings.root):
         if scalar.text:
             text = resolve_what_is_set(scalar.text, settings.variables)

@@ -1,4 +1,4 @@
-"""Keys of watching: restart if files or the database change."""
+"""Keys of watching: changes of files and of the database are applied while the service runs."""
 
 from __future__ import annotations
 

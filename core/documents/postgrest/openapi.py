@@ -51,7 +51,7 @@ _PREFERENCES = {
 
 @dataclass(frozen=True, slots=True)
 class InterfacePaths:
-    """Path items by path, whose operations have operation ids, and by name the schemas to which they refer."""
+    """Path items by path, and the schemas to which they refer by name. Each operation has an operation id."""
 
     paths: Mapping[str, Mapping[str, Any]]
     schemas: Mapping[str, Schema]

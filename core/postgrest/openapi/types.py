@@ -44,7 +44,7 @@ def format_of(name: str) -> str:
 
 
 def typed(name: str) -> dict[str, Any]:
-    """Return `format`, `type` and `items` of a type, of which a JSON value has only the first."""
+    """Return the members that describe a type: `format`, `type` (not for json and jsonb), and for an array `items`."""
     result: dict[str, Any] = {"format": format_of(name)}
     kind = swagger_type(name)
     if kind is not None:

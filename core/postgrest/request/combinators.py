@@ -214,7 +214,7 @@ def end(text: str, place: int) -> Outcome:
 
 
 def labelled(parser: Parser, name: str) -> Parser:
-    """Return the parser that is expected under a name, unless it consumes something."""
+    """Return the parser whose errors expect `name` instead of what it expects itself, unless it has consumed something."""
 
     def parse(text: str, place: int) -> Outcome:
         result = parser(text, place)

@@ -33,10 +33,11 @@ class PayloadKind(Enum):
 class Payload(NamedTuple):
     r"""A body.
 
-    text: the JSON as it arrived or as made from CSV; of a raw body its text, or `\x…` for bytes. keys: of its objects,
-    in the order of their first appearance. is_array: the JSON is an array. rows: number of its elements; 1 if the
-    request has `columns`, as the JSON is not parsed then. fields: names and values of a form. raw_type: type of
-    PostgreSQL for a raw body.
+    text: the JSON as it arrived, or as made from CSV or a form; of a raw body its text, or `\x…` for bytes. keys: names
+    of columns or arguments, without repetition: those of `columns` for a JSON body if the request has this parameter,
+    else those of the objects, of the CSV header row or of the form, in their order there. is_array: the JSON is an
+    array. rows: number of its elements; 1 for a JSON body if the request has `columns`, as the JSON is not parsed
+    then. fields: names and values of a form, with repetitions. raw_type: type of PostgreSQL for a raw body.
     """
 
     kind: PayloadKind
@@ -56,9 +57,11 @@ def media_type_of(content_type: str | None) -> str:
 def parse_payload(
     body: bytes, content_type: str | None, columns: Sequence[str] | None, *, function: bool = False
 ) -> Payload:
-    """Parse a body. Raises `ApiError` (`PGRST102`) for an invalid body or another media type.
+    """Parse a body of JSON, CSV or a form; for a call, also one of text/plain, text/xml or application/octet-stream.
 
-    columns: value of the parameter `columns`; None: the request has none. function: the body is for a call.
+    columns: value of the parameter `columns`, which only JSON bodies use; None: the request has none. function: the
+    body is for a call; an empty JSON body is `{}` then. Raises `ApiError` (`PGRST102`) for an invalid body or another
+    media type.
     """
     media_type = media_type_of(content_type)
     if media_type == JSON:

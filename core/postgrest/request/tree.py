@@ -129,8 +129,8 @@ class Query:
     """A whole query string.
 
     arguments: of a function call: the parameters whose values have no operator. In other queries, such a value is an
-    error. filter_keys: keys of the filters. has_ranges: `limit` or `offset` is set for the top level. canonical: the
-    parameters sorted and encoded again, for `Content-Location`.
+    error. filter_keys: decoded keys of the filters and arguments, in order. has_ranges: `limit` or `offset` is set for
+    the top level. canonical: the parameters sorted and encoded again, for `Content-Location`.
     """
 
     select: tuple[SelectItem, ...] = (SelectColumn(Field("*")),)

@@ -68,8 +68,9 @@ class Renderer:
     # --- values -----------------------------------------------------------------------------------------------------
 
     def field(self, table: str, field: Field, relation: Relation | None) -> str:
-        """Return the SQL of a column and its JSON path. table: its quoted name. relation: None: columns have no
-        representations."""
+        """Return the SQL of a column and its JSON path. table: its quoted name. relation: has the type of the column,
+        which is converted to JSON before a path is applied unless it is JSON already; None: the column counts as JSON.
+        """
         text = f"{table}.{quote_identifier(field.name)}"
         if not field.path:
             return text

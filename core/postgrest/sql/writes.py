@@ -57,9 +57,10 @@ def insert_statement(
 ) -> Statement:
     """Return the statement that inserts the rows of a payload, for POST and PUT.
 
-    conflict: None: an existing row is an error. defaults: absent keys get the defaults of their columns; otherwise
-    NULL. key: names and values of columns; other rows are not written (PUT). Raises `ApiError` (`PGRST204`) for a key
-    of the payload that is no column.
+    conflict: None: an existing row is an error. defaults: if an object lacks one of `payload.keys`, the column gets its
+    default; otherwise NULL. Columns that are none of these keys get their defaults in any case. key: names and values
+    of columns; only rows with these values are written (PUT). Raises `ApiError` (`PGRST204`) for a key of the payload
+    that is no column.
     """
     parameters = Parameters()
     columns = written_columns(relation, payload)

@@ -62,7 +62,13 @@ class Issuers:
         self._keys: tuple[str, KeySet] | None = None
 
     async def addresses(self) -> Addresses:
-        """Return the addresses. Raises `ProviderError` if the issuer cannot be reached and was never read before."""
+        """Return the addresses. If the issuer cannot be reached or its document cannot be used, return those that were
+        read before.
+
+        Raises:
+            ProviderError: there are none.
+            Problem: 503 if too many requests to providers are in progress.
+        """
         provider = self._provider
         if provider.issuer is None:
             return Addresses(

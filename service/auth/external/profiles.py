@@ -41,7 +41,8 @@ class Profiles:
         self._issuers = Issuers(provider, provider_client)
 
     async def addresses(self) -> Addresses:
-        """Return the addresses of the provider. Raises `ProviderError`."""
+        """Return the addresses of the provider. Raises `ProviderError`, or `Problem` 503 if too many requests to
+        providers are in progress."""
         return await self._issuers.addresses()
 
     async def by_code(
@@ -91,8 +92,8 @@ class Profiles:
         )
 
     async def revoke(self, token: str) -> None:
-        """Revoke a refresh token at the provider, if it has an endpoint for it. Raises `ProviderError`; the token may
-        remain valid."""
+        """Revoke a refresh token at the provider, if it has an endpoint for it. Raises `ProviderError`, or `Problem`
+        503 if too many requests to providers are in progress; in both cases, the token may remain valid."""
         addresses = await self.addresses()
         if addresses.revoke is not None:
             fields = {"token": token, "token_type_hint": "refresh_token", **self._client_fields(addresses)}

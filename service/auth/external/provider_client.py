@@ -65,8 +65,8 @@ class ProviderClient:
         self._client.close()
 
     async def form(self, url: str, fields: Mapping[str, str], basic: tuple[str, str] | None = None) -> Any:
-        """Send a form by POST and return the JSON of the response. basic: client id and secret, if they are sent in a
-        header.
+        """Send a form by POST and return the JSON of the response; None if its body is not JSON. basic: client id and
+        secret, if they are sent in a header.
 
         Raises:
             RefusedByProviderError: the provider does not accept the code or the token of the form.

@@ -67,7 +67,8 @@ class PasskeyCommand:
         return Row([Cell(*cell) for cell in rows[0]]) if rows else None
 
     def status(self, row: Row, options: PasskeyOptions) -> int:
-        """Return the status column of the row. Raises `Problem` 500 if it is no valid status."""
+        """Return the status column of the row; 200 if it has no such column. Raises `Problem` 500 if it is no valid
+        status."""
         try:
             return row.status(options.columns.status)
         except ValueError as error:

@@ -108,15 +108,17 @@ class CompletionEndpoints:
     # --- new keys ------------------------------------------------------------------------------------------------
 
     async def add(self, context: RequestContext) -> None:
-        """Verify the attestation of a further key of the signed-in user, store the key, and respond with its id. Raises
-        `Problem` as `_keep` does.
+        """Verify the attestation of a further key of the signed-in user, store the key, and respond with its id.
+
+        Raises `Problem`: 400 for an invalid request, challenge or attestation, 413 for a body that is too large, 500 if
+        a row of a command cannot be used, 503 if the challenge cannot be checked because Redis is unavailable, and with
+        the status of the operator's command if it does not store the key.
         """
         await self._keep(context, ADD)
 
     async def register(self, context: RequestContext) -> None:
         """Verify the attestation of the first key of a new user, store the key, and respond with its id. Raises
-        `Problem` as `_keep` does.
-        """
+        `Problem` as `add` does."""
         await self._keep(context, REGISTER)
 
     async def _keep(self, context: RequestContext, flow: str) -> None:
@@ -171,9 +173,12 @@ class CompletionEndpoints:
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
-        """Verify the assertion and sign the user in. Raises `Problem`: 400 for an invalid request or challenge, 401 for
-        an assertion that is not valid, 500 if a row of a command cannot be used, and with the status of the operator's
-        command if it refuses the credential.
+        """Verify the assertion and sign the user in.
+
+        Raises `Problem`: 400 for an invalid request or challenge, 401 for an assertion, a credential or a token of a
+        second factor that is not valid, 413 for a body that is too large, 500 if a row of a command cannot be used, 503
+        if the challenge cannot be checked because Redis is unavailable, and with the status of the operator's command
+        if it refuses the credential.
         """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")

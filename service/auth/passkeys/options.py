@@ -47,8 +47,10 @@ class OptionsEndpoints:
         self._login = PasskeyCommand("ChallengeAuthenticationCommand", commands.challenge_login, services)
 
     async def add(self, context: RequestContext) -> None:
-        """Send options for a further key of the signed-in user. Raises `Problem` if the body is not JSON, or the
-        command refuses, and as `_answer_new` does.
+        """Send options for a further key of the signed-in user.
+
+        Raises `Problem`: 400 if the body is neither empty nor JSON, 500 if the row of the command cannot be used, 503
+        if there is no room for the challenge, and with the status of the command if it refuses.
         """
         body = await self._body(context)
         if body.strip() and _json(body) is _NONE:
@@ -58,8 +60,10 @@ class OptionsEndpoints:
         await self._answer_new(context, row, ADD, subject_digest(user.subject))
 
     async def register(self, context: RequestContext) -> None:
-        """Send options for the first key of a new user. Raises `Problem` if the body is no JSON object, or the command
-        refuses, and as `_answer_new` does.
+        """Send options for the first key of a new user.
+
+        Raises `Problem`: 400 if the body is no JSON object, 500 if the row of the command cannot be used, 503 if there
+        is no room for the challenge, and with the status of the command if it refuses.
         """
         body = await self._body(context)
         if not body.strip():

@@ -107,8 +107,8 @@ def verify_assertion(
     expected: ExpectedResponse,
 ) -> int:
     """Verify the response to a login and return the new counter. Raises `RefusedError`, also if the counter has not
-    increased. client_data: `clientDataJSON` of the response. stored: the credential that has to have signed it.
-    """
+    increased, unless the stored and the new counter are 0 or `stored.count` is None. client_data: `clientDataJSON` of
+    the response. stored: the credential that has to have signed it."""
     _check_client_data(client_data, "webauthn.get", expected)
     if len(authenticator_data) < SHORTEST_DATA:
         raise RefusedError("Authenticator data too short")

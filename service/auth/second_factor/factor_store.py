@@ -94,7 +94,13 @@ class FactorStore:
         return secret
 
     async def prove(self, context: RequestContext, subject: str, code: object) -> None:
-        """Verify the code of a confirmed authenticator app, and use it up. Raises `Problem` as `_verify_code` does."""
+        """Verify the code of a confirmed authenticator app, and use it up. A wrong code counts towards the limit of
+        attempts.
+
+        Raises `Problem`: 400 if the code is no text of six digits, 401 if it is wrong or was used before, 409 without a
+        confirmed authenticator app, 429 with `Retry-After` after too many wrong codes, 500 if the secret of the app
+        cannot be decrypted.
+        """
         async with self._database.transaction(self._try, context) as transaction:
             await self._verify_code(transaction, subject, code, confirmed=True)
             await transaction.commit()
@@ -105,7 +111,8 @@ class FactorStore:
             raise wrong_code()
 
     async def new_codes(self, context: RequestContext, subject: str, code: object, *, confirmed: bool) -> Sequence[str]:
-        """Verify a code, replace the recovery codes, and return the new ones. Raises `Problem` as `_verify_code` does.
+        """Verify a code, replace the recovery codes, and return the new ones. Raises `Problem` as `prove` does; 409
+        also if the authenticator app is not in the state that `confirmed` says.
 
         confirmed: the authenticator app is confirmed already; else the code is its first one, which confirms it.
         """

@@ -1,4 +1,5 @@
-"""`--contract FILE`: write the contract that clients rely on to a file, or report the changes that break it."""
+"""`--contract FILE`: write the contract that clients rely on to a file; with `--check`, report how it has changed
+since."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ EXIT_CODES = {Severity.COMPATIBLE: 0, Severity.DOUBTFUL: 3, Severity.BREAKING: 4
 
 
 def contract(arguments: Arguments) -> int:
-    """Write or check the contract; return the exit code. Raises ConfigError, StartupError."""
+    """Write the contract and return 0; with `--check`, print its changes and return the code of the most severe one
+    (`EXIT_CODES`). Raises ConfigError, StartupError."""
     settings = load(arguments).settings
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())

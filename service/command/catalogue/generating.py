@@ -21,9 +21,8 @@ from rowcall.service.startup_error import StartupError
 
 
 def generate(arguments: Arguments) -> int:
-    """Write the enabled clients and documents. Return 1 if a file could not be written. Raises ConfigError,
-    StartupError.
-    """
+    """Write the enabled clients and documents. Return 1 if a file could not be written, or unknown keys prevent a
+    start. Raises ConfigError, StartupError, also if nothing is enabled."""
     configuration = load(arguments)
     settings = configuration.settings
     require_readable(settings)

@@ -64,7 +64,7 @@ class Migration:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether the file runs without a transaction, as its line `-- no transaction` demands."""
+        """Whether the file runs without a transaction, as its first line, `-- no transaction`, demands."""
         return _ALONE.match(self.sql) is not None
 
 

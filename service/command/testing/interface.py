@@ -40,9 +40,8 @@ class TestInterface:
 
 
 def claims_of(stated: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Return the claims that a test states, in the form of the claims of a token. One that is stated several times is
-    an array; objects and arrays are JSON.
-    """
+    """Return the claims that a test states, in the form of the claims of a token. The values of a claim that is stated
+    several times become an array. A value that is a JSON object or array is parsed; any other stays a text."""
     result: dict[str, Any] = {}
     repeated: set[str] = set()
     for name, text in stated:

@@ -57,9 +57,8 @@ class _Known:
     rates: tuple[float, float] | None = None
 
     def update(self, status: HostStatus, at: float) -> None:
-        """Store a newer status and compute the rates since the one before. If it follows too soon, store only when it
-        has arrived. at: when it arrived.
-        """
+        """Store a newer status and compute the rates since the one before. If it follows too soon, store only the time
+        of its arrival. at: that time, in seconds of the monotonic clock."""
         seconds = status.clock - self.status.clock
         if seconds >= _LEAST:
             changes = (status.requests - self.status.requests, status.errors - self.status.errors)

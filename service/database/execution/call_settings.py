@@ -63,9 +63,10 @@ class CallSettings:
         """Return the statements in front of a call in its segment on a dedicated connection. watched, seconds: as for
         `values`.
 
-        A procedure that may commit gets nothing there that could keep it from committing: only commands without a
-        lasting form. Everything else is set for the session before (`DedicatedRuns._prepare_procedure`). Behind a
-        pooler, where this is impossible, it gets its preamble without the time limit.
+        A procedure that may commit gets nothing there that would keep it from committing: settings and commands are set
+        for the session before (`DedicatedRuns._prepare_procedure`). If one of its commands has no lasting form, all
+        commands are sent here, and it cannot commit. Behind a pooler, where nothing can be set for the session, it gets
+        its preamble without the time limit.
         """
         preamble = call.preamble
         if not call.procedure or (call.wrapped and not self._pooler):

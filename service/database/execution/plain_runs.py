@@ -234,8 +234,7 @@ class PlainTransaction:
 
     async def end(self, statement: Statement) -> Execution:
         """Run COMMIT or ROLLBACK, and return the finished execution. If the task is cancelled meanwhile, the end is
-        awaited all the same, because a commit cannot be revoked.
-        """
+        awaited all the same, because a commit cannot be revoked, and the cancellation has no effect."""
         execution = Execution(statement, [])
         connection = self._connection
         try:

@@ -56,7 +56,8 @@ class SharedSession:
         self._let_go()
 
     async def run(self, call: Call, context: RequestContext) -> None:
-        """Run a call, and put the successful `Execution` into the request context. Its result must not be streamed.
+        """Run a call, repeat it as `recover` does if it fails, and put the successful `Execution` into the request
+        context. Its result must not be streamed.
 
         Raises: Problem: it failed, or the connection of the session is lost.
         """

@@ -248,7 +248,7 @@ class Transaction:
 
     async def commit(self, last: tuple[Call, Values] | None = None) -> None:
         """Commit, if the transaction has begun. If the task is cancelled meanwhile, the server's answer is awaited all
-        the same: the commit cannot be revoked.
+        the same, because the commit cannot be revoked, and the cancellation has no effect.
 
         last: a command that runs before COMMIT in the same segment, with its values; None: there is none. Raises
         `Problem`, also for deferred constraints.

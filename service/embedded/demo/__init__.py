@@ -107,7 +107,8 @@ def install(connection: ConnectionInfo) -> None:
 
 
 def print_examples(urls: list[str]) -> None:
-    """Print the examples. Called when the service listens on `urls`."""
+    """Print the examples to standard output, with the first of `urls` as the address of the service. urls: addresses on
+    which it listens, at least one."""
     print("\nThe demo is running: a small town's bicycle couriers. Try, in another terminal:\n")
     for command, explanation in EXAMPLES:
         print(f"  # {explanation}\n  {command.format(base=urls[0])}")

@@ -27,7 +27,8 @@ Client = TypeVar("Client", bound=ClientOptions)
 
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
     """Return the options of TypeScript client code, or None if none is written. urls: addresses of the listeners.
-    Raises `StartupError` for hooks without a file or module.
+
+    Raises `StartupError` for hooks without a file or module, and as `auth_options`.
     """
     if settings.enabled(HookOptions) and not settings.enabled(ClientCodeOptions):
         log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
@@ -39,15 +40,13 @@ def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOp
 
 def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
     """Return the options of `Service:DartClientCodeGen` (clients-28, clients-29), or None if no code is written. urls:
-    addresses of the listeners.
-    """
+    addresses of the listeners. Raises as `auth_options`."""
     return _options(settings, DartOptions, "Service:DartClientCodeGen:", urls)
 
 
 def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | None:
     """Return the options of `Service:PythonClientCodeGen`, or None if no code is written. urls: addresses of the
-    listeners.
-    """
+    listeners. Raises as `auth_options`."""
     return _options(settings, PythonOptions, "Service:PythonClientCodeGen:", urls)
 
 

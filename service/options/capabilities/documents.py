@@ -80,8 +80,7 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
 
 def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:
     """Return the options of `.http` files with example requests, or None if none are written or served. database: its
-    name. urls: addresses of the listeners.
-    """
+    name. urls: addresses of the listeners. Raises as `auth_options`."""
     options = settings.read_enabled(
         HttpFileOptions,
         host=next(iter(urls), "http://localhost:8080").rstrip("/"),

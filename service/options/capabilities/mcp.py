@@ -30,7 +30,8 @@ def offers_tools(settings: Settings) -> bool:
 
 
 def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str] = ()) -> McpOptions | None:
-    """Return the options of the server; None: it is off. database: its name. urls: addresses of the listeners."""
+    """Return the options of the server; None: it is off. database: its name. urls: addresses of the listeners. Raises
+    as `document_options`."""
     options = settings.read_enabled(McpOptions, tools=_tools(settings, auth))
     if options is None:
         return None

@@ -55,7 +55,11 @@ def upload_options(settings: Settings) -> UploadOptions:
 
 
 def download_options(settings: Settings, uploads: UploadOptions) -> DownloadOptions:
-    """Return the options of downloads. Raises `StartupError` for a folder with files of the service itself."""
+    """Return the options of downloads. Without `Downloads:Folders`, the folders are those of the upload handlers.
+
+    uploads: options with the handlers and the protected folders. Raises `StartupError` for a folder with files of the
+    service itself.
+    """
     options = settings.read(DownloadOptions)
     names = options.folders or tuple(
         handler.path for handler in uploads.handlers.values() if isinstance(handler, Folder)

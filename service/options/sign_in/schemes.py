@@ -31,7 +31,8 @@ SHORTEST_SECRET = 32
 
 
 def schemes_of(settings: Settings) -> Schemes:
-    """Return all enabled schemes. Raises `StartupError` or `ConfigError`."""
+    """Return all enabled schemes; without an enabled main scheme, there are no named ones either. Raises `StartupError`
+    or `ConfigError`."""
     main: list[Scheme] = [make(settings) for kind, make in _MAKERS.values() if settings.enabled(kind)]
     with_keys = settings.enabled(ApiKeys)
     if not main:

@@ -1,4 +1,5 @@
-"""Queries of the system catalogues. Parameters: `%(exposed)s` and `%(searched)s`, arrays of schema names."""
+"""Queries of the system catalogues. Parameters: `%(searched)s`, an array of schema names, and `%(relations)s`, an array
+of oids; `{granted}` in `ROLES` is replaced before."""
 
 RELATIONS = """
 select c.oid, n.nspname, c.relname, c.relkind::text, e.description,

@@ -49,8 +49,7 @@ async def read_catalogue(connection: Connection, options: PostgRestOptions) -> P
 
 async def read_schema(connection: Connection, schemas: Sequence[str], extra_search_path: Sequence[str]) -> Schema:
     """Read relations, functions and types of PostgREST's interface. schemas: exposed ones. extra_search_path: further
-    schemas, whose views and functions are read too, but are not exposed.
-    """
+    schemas, whose relations and row types are read too, but are not exposed; their functions are left out."""
     exposed = list(schemas)
     values = {"exposed": exposed, "searched": list(dict.fromkeys((*schemas, *extra_search_path)))}
     types = Types(
@@ -82,9 +81,8 @@ async def read_schema(connection: Connection, schemas: Sequence[str], extra_sear
 
 
 async def read_role_settings(connection: Connection) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the settings (name and value) by role, for the roles that the login role may assume. Settings that the
-    login role may not set are left out.
-    """
+    """Return the settings (name and value) by role, for the roles of which the login role is a direct member. Settings
+    that the login role may not set are left out."""
     granted = queries.GRANTED if connection.info.server_version >= 150_000 else ""
     result: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for role, setting in await _rows(connection, queries.ROLES.format(granted=granted), {}):

@@ -58,7 +58,7 @@ class Admin:
         self.url = self._listener.url
 
     def close(self) -> None:
-        """Close the listener. Must be called in a thread, as it waits for the listening one."""
+        """Close the listener. Blocks until its thread has ended, so it must not be called in the event loop."""
         self._listener.close()
 
     def _metrics(self, request: AdminRequest) -> AdminResponse:

@@ -69,7 +69,7 @@ class PostgRestAdmin:
         self.url = self._listener.url
 
     def close(self) -> None:
-        """Close the listener. Must be called in a thread, as it waits for the listening one."""
+        """Close the listener. Blocks until its thread has ended, so it must not be called in the event loop."""
         self._listener.close()
 
     def _live(self, _request: AdminRequest) -> AdminResponse:

@@ -91,8 +91,7 @@ class Template:
 
     def exit_code(self, pid: int) -> int | None:
         """Return the exit code of a copy that has ended, negative for the signal that ended it; None while it runs. The
-        system forgets the code afterwards, so this returns it only once.
-        """
+        system forgets the code afterwards, so this returns it only once. Raises OSError if the template has ended."""
         code = self._ask(_EXIT_CODE, str(pid).encode())
         return None if code == _RUNNING else code
 
@@ -122,7 +121,8 @@ class Copy:
 
     @classmethod
     async def made_by(cls, template: Template, descriptors: Sequence[int]) -> Copy:
-        """Start a copy. It has these descriptors under the same numbers."""
+        """Start a copy and return it. It has these descriptors under the same numbers. Raises OSError if the template
+        has ended."""
         payload = " ".join(map(str, descriptors)).encode()
         # In a thread: the template may still be importing.
         return cls(template, await asyncio.to_thread(template.copy, payload, descriptors))

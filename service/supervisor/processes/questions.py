@@ -57,9 +57,8 @@ class Questions:
         return None if worker is None else await worker.invalidate(question)
 
     async def identify(self, headers: Headers, address: str) -> IdentityReply | None:
-        """Return which user request headers authenticate, sent from this address of a client; None if no worker
-        replies. headers: pairs of name and value.
-        """
+        """Return which user these headers authenticate in a request from this client address; None if no worker
+        replies. headers: pairs of name and value."""
         worker = self._workers.any_serving()
         return None if worker is None else await worker.identify(self.number(), headers, address)
 

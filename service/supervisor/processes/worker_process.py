@@ -184,9 +184,8 @@ class WorkerProcess:
         return result
 
     async def identify(self, number: int, headers: Headers, address: str) -> IdentityReply | None:
-        """Return which user the headers authenticate, sent from this address of a client; None without an answer.
-        number: of the question.
-        """
+        """Return which user these headers authenticate in a request from this client address; None without an answer.
+        number: of the question."""
         result: IdentityReply | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
         return result
 
@@ -259,7 +258,7 @@ class WorkerProcess:
                 future.set_result(f"worker {self.number} is gone")
 
     async def end(self, seconds: float) -> None:
-        """Wait `seconds` for the process to end, and kill it then."""
+        """Wait until the process has ended; kill it if it has not after `seconds`."""
         waiting: Awaitable[int] = self.process.wait()
         try:
             await asyncio.wait_for(waiting, seconds)

@@ -176,9 +176,8 @@ class Workers:
         self._ending.set()
 
     async def end(self, seconds: float, hurry: asyncio.Event) -> None:
-        """Make all workers finish running requests for at most `seconds`, and wait until they have ended; five seconds
-        later they are killed. `hurry` kills them at once.
-        """
+        """Make all workers finish running requests for at most `seconds`, and wait until they have ended. Those that
+        have not ended five seconds after that are killed. `hurry`: when it is set, all are killed at once."""
         self.stop_restarting()
         workers = list(self)
         self.send_all(Stop(seconds))

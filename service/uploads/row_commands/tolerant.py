@@ -298,9 +298,8 @@ def report_progress(rows: Rows | ImportRows, turn: Turn, place: Mapping[str, obj
 
 
 def counts_of(rows: Rows | ImportRows) -> dict[str, Any]:
-    """Return the members about rows with errors in the description of a file whose rows may be skipped. Empty if none
-    may be skipped.
-    """
+    """Return the members `rows`, `failed` and `errors` for the entry of a file whose rows with errors are skipped
+    (`on_error skip`); empty for other files."""
     if not isinstance(rows, ImportRows) or rows.mode is not OnError.SKIP:
         return {}
     return {"rows": rows.rows, "failed": rows.failed, "errors": rows.errors}
