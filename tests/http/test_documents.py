@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,12 @@ openapi example bedId = 12
 openapi example plan = {"rows": [1, "two"]}
 openapi example on = 2026-03-01
 openapi example count = 2.50';
+create function seal(_mark bytea) returns int language sql stable as 'select length(_mark)';
+comment on function seal is 'HTTP GET
+openapi hide';
+create function stamp(_mark bytea, _marks bytea[]) returns int language sql as 'select length(_mark)';
+comment on function stamp is 'HTTP POST
+openapi hide';
 create function clear() returns void language sql as '';
 comment on function clear is 'HTTP DELETE /notes';
 create function secret() returns int language sql stable as 'select 1';
@@ -243,6 +250,16 @@ def test_example_requests_are_served(service: Service) -> None:
     assert 'POST {{host}}/beds/{_bed_id}/notes\ncontent-type: application/json\n\n{\n    "note": "XYZ",\n' in text
     assert "secret" in text
     assert "inner-one" not in text
+
+
+def test_an_example_of_bytea_has_the_same_bytes_in_a_query_and_in_a_body(service: Service) -> None:
+    text = service.get("/garden_public.http").text
+    (query,) = re.findall(r"GET {{host}}(/api/seal\?.*)\n", text)
+    assert service.get(query).text == "4"
+    assert json.loads(text.partition("/api/stamp\ncontent-type: application/json\n\n")[2].partition("\n\n###")[0]) == {
+        "mark": "\\xDEADBEEF",
+        "marks": ["\\xDEADBEEF"] * 3,
+    }
 
 
 def test_example_requests_of_files_are_grouped_by_folder(service: Service, folder: Path) -> None:
