@@ -26,8 +26,8 @@ def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None
 
 
 def value_of(parameter: EndpointParameter, text: str) -> Any:
-    """Return the text, converted to the JSON value of the parameter's type; the text itself if it is invalid for that
-    type."""
+    """Return the text, converted to the JSON value of the parameter's type for `orjson`, with unchanged numbers; the
+    text itself if it is invalid for that type."""
     try:
         return read_value(parameter, text)
     except ValueError:
