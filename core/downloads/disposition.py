@@ -26,8 +26,8 @@ def is_passive(content_type: str) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """Return the last part of a file name (behind `/` or `\\`), without control characters, cut to `LONGEST_NAME` bytes,
-    and without blanks and dots at its ends; empty if nothing remains."""
+    """Return the last part of a file name (behind `/` or `\\`), without control characters, cut to `LONGEST_NAME`
+    bytes, and without blanks and dots at its ends; empty if nothing remains."""
     last = _ENDS.sub("", re.split(r"[/\\]", _CONTROL.sub("", name))[-1])
     # Half of a surrogate pair and the end of the cut may leave blanks and dots at the ends again.
     return _ENDS.sub("", last.encode(errors="ignore")[:LONGEST_NAME].decode(errors="ignore"))
