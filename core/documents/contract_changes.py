@@ -65,15 +65,36 @@ def _variants(old: list[Any], new: list[Any]) -> Findings:
     if len(old) == len(new) == 1:
         yield from _endpoint(old[0], new[0])
         return
-    after = {tuple(sorted(item["request"])): item for item in new}
+    before, after = _by_names(old), _by_names(new)
+    for names in before | after:
+        yield from _overloads(names, before.get(names, []), after.get(names, []))
+
+
+def _by_names(variants: list[Any]) -> dict[tuple[str, ...], list[Any]]:
+    """Return the endpoints by their parameter names, which overloads may share: their types or defaults differ."""
+    result: dict[tuple[str, ...], list[Any]] = {}
+    for item in variants:
+        result.setdefault(tuple(sorted(item["request"])), []).append(item)
+    return result
+
+
+def _overloads(names: tuple[str, ...], old: list[Any], new: list[Any]) -> Findings:
+    """Compare endpoints of one method and path that have the same parameter names: those of the same routine with each
+    other, the remaining ones in their order."""
+    pairs, unpaired, rest = [], [], list(new)
     for item in old:
-        names = tuple(sorted(item["request"]))
-        match = after.pop(names, None)
+        match = next((other for other in rest if other["routine"] == item["routine"]), None)
         if match is None:
-            yield Severity.BREAKING, f"the overload with ({', '.join(names)}) is removed"
+            unpaired.append(item)
         else:
-            yield from _endpoint(item, match)
-    for names in after:
+            pairs.append((item, match))
+            rest.remove(match)
+    pairs += zip(unpaired, rest, strict=False)
+    for item, match in pairs:
+        yield from _endpoint(item, match)
+    for _ in range(len(old) - len(pairs)):
+        yield Severity.BREAKING, f"the overload with ({', '.join(names)}) is removed"
+    for _ in range(len(new) - len(pairs)):
         yield Severity.COMPATIBLE, f"an overload with ({', '.join(names)}) is added"
 
 

@@ -49,6 +49,8 @@ def colours(*names: str) -> dict[str, Any]:
 
 
 OLD = contract(endpoint())
+LATER = endpoint(routine="public.f(text)", request={"id": GIVEN | {"schema": TEXT}})
+"""An overload with the same parameter names."""
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,14 @@ OLD = contract(endpoint())
             OLD,
             ["breaking: GET /f: the overload with () is removed"],
         ),
+        (contract(endpoint(), LATER), contract(endpoint(), LATER), []),
+        (
+            contract(endpoint(), LATER),
+            contract(endpoint(routine="public.f(bigint)", request={"id": GIVEN | {"schema": BIGINT}}), LATER),
+            ["compatible: GET /f: parameter id is integer (int64), was integer (int32)"],
+        ),
+        (contract(endpoint(), LATER), contract(LATER), ["breaking: GET /f: the overload with (id) is removed"]),
+        (contract(LATER), contract(endpoint(), LATER), ["compatible: GET /f: an overload with (id) is added"]),
         (
             contract(endpoint(stream="/f/info")),
             OLD,
