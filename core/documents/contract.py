@@ -6,7 +6,7 @@ have equal contracts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -76,7 +76,68 @@ def contract_from(text: str) -> Contract:
         raise ContractError("is no contract")
     if body.get("rowcall_contract") != VERSION:
         raise ContractError(f"is of version {body.get('rowcall_contract')}, not of {VERSION}; write it again")
+    for name, variants in body["endpoints"].items():
+        if not _is_list_of(variants, _is_endpoint):
+            raise ContractError(f"is no contract: {name} has other members than --contract writes; write it again")
     return body
+
+
+_LEVELS = 100
+"""Levels of a schema that are read. Those that `contract_of` writes have fewer."""
+
+
+def _is_endpoint(value: Any) -> bool:
+    """Return whether a value of a contract has the members of an endpoint that a comparison reads."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("routine"), str)
+        and (isinstance(value.get("access"), str) or _is_texts(value.get("access")))
+        and _is_object_of(value.get("request"), _is_parameter)
+        and "response" in value
+        and (value["response"] is None or _is_response(value["response"]))
+        and _is_object_of(value.get("functions", {}), lambda name: isinstance(name, str))
+    )
+
+
+def _is_parameter(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("in"), str)
+        and isinstance(value.get("required"), bool)
+        and _is_schema(value.get("schema"))
+    )
+
+
+def _is_response(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("type"), str)
+        and (value.get("schema") is None or _is_schema(value["schema"]))
+    )
+
+
+def _is_schema(value: Any, levels: int = _LEVELS) -> bool:
+    return (
+        isinstance(value, dict)
+        and levels > 0
+        and (isinstance(value.get("type", ""), str) or _is_texts(value["type"]))
+        and isinstance(value.get("format", ""), str)
+        and (value.get("enum") is None or _is_list_of(value["enum"], lambda item: not isinstance(item, list | dict)))
+        and ("items" not in value or _is_schema(value["items"], levels - 1))
+        and _is_object_of(value.get("properties", {}), lambda item: _is_schema(item, levels - 1))
+    )
+
+
+def _is_texts(value: Any) -> bool:
+    return _is_list_of(value, lambda item: isinstance(item, str))
+
+
+def _is_list_of(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(fits, value))
+
+
+def _is_object_of(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(map(fits, value.values()))
 
 
 def _endpoint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -145,3 +146,36 @@ def test_a_contract_is_its_text() -> None:
 def test_invalid_contracts_are_refused(text: str, why: str) -> None:
     with pytest.raises(ContractError, match=why):
         contract_from(text)
+
+
+def deep(levels: int) -> dict[str, Any]:
+    return {"items": deep(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    "variants",
+    [
+        5,
+        [5],
+        [{}],
+        [{name: value for name, value in endpoint().items() if name != "response"}],
+        [endpoint(routine=None)],
+        [endpoint(access=None)],
+        [endpoint(access=["a", 1])],
+        [endpoint(request=[])],
+        [endpoint(request={"id": 5})],
+        [endpoint(request={"id": {"in": "query", "schema": INT}})],
+        [endpoint(request={"id": GIVEN | {"schema": 5}})],
+        [endpoint(request={"id": GIVEN | {"schema": {"type": [1]}}})],
+        [endpoint(request={"id": GIVEN | {"schema": {"type": "string", "enum": [["a"]]}}})],
+        [endpoint(response="x")],
+        [endpoint(response={"schema": {}})],
+        [endpoint(response=rows(id=5))],
+        [endpoint(response={"type": "x", "schema": {"properties": []}})],
+        [endpoint(response={"type": "x", "schema": deep(500)})],
+        [endpoint(functions=["f"])],
+    ],
+)
+def test_contracts_that_a_comparison_cannot_read_are_refused(variants: Any) -> None:
+    with pytest.raises(ContractError, match="is no contract: GET /f has other members"):
+        contract_from(json.dumps({"rowcall_contract": 1, "endpoints": {"GET /f": variants}}))
