@@ -15,7 +15,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.codegen.sending import uploads
-from rowcall.core.documents.openapi import answer_of
+from rowcall.core.documents.openapi import ENQUEUED, FILE, ResponseKind, answer_of, response_kind
 from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
@@ -143,14 +143,17 @@ def _is_object_of(value: Any, fits: Callable[[Any], bool]) -> bool:
 def _endpoint(
     endpoint: Endpoint, types: Types, names: Mapping[str, str], camel: bool, level: NoticeLevel, nulls: Nulls
 ) -> dict[str, Any]:
+    kind = response_kind(endpoint)
     result: dict[str, Any] = {
         "routine": endpoint.routine.identity,
         "access": _access(endpoint),
         "request": {},
-        "response": _response(endpoint, types, camel, nulls),
+        "response": _response(endpoint, kind, types, camel, nulls),
     }
+    if kind is not ResponseKind.RESULT:
+        result["kind"] = kind.value
     declared = endpoint.options.success_status
-    if declared not in (None, 204 if result["response"] is None else 200):
+    if kind in _WITH_RESULT and declared not in (None, 204 if result["response"] is None else 200):
         result["status"] = declared
     for parameter in endpoint.parameters:
         result["request"].setdefault(
@@ -184,8 +187,18 @@ def _place(endpoint: Endpoint, parameter: EndpointParameter) -> str:
     return "query" if endpoint.transport is Transport.QUERY or uploads(endpoint) else "body"
 
 
-def _response(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> dict[str, Any] | None:
-    answer = answer_of(endpoint, types, camel=camel, nulls=nulls)
+_WITH_RESULT = (ResponseKind.RESULT, ResponseKind.TOKENS)
+"""Responses that have the result of the routine; the service sets the status of the others."""
+
+
+def _response(endpoint: Endpoint, kind: ResponseKind, types: Types, camel: bool, nulls: Nulls) -> dict[str, Any] | None:
+    """Return content type and schema of a successful response; None: it has no body, or one of which nothing is
+    known."""
+    if kind is ResponseKind.JOB:
+        return {"type": "application/json", "schema": _without_texts(ENQUEUED)}
+    if kind is ResponseKind.FILE:
+        return {"type": "*/*", "schema": FILE}
+    answer = answer_of(endpoint, types, camel=camel, nulls=nulls) if kind in _WITH_RESULT else None
     return None if answer is None else {"type": answer[0], "schema": _without_texts(answer[1])}
 
 

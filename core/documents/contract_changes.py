@@ -101,8 +101,7 @@ def _overloads(names: tuple[str, ...], old: list[Any], new: list[Any]) -> Findin
 def _endpoint(old: Value, new: Value) -> Findings:
     yield from _access(old["access"], new["access"])
     yield from _request(old["request"], new["request"])
-    yield from _response(old["response"], new["response"])
-    yield from _status(old, new)
+    yield from _answer(old, new)
     yield from _functions(old.get("functions", {}), new.get("functions", {}))
     if old.get("upload") != new.get("upload"):
         yield Severity.BREAKING, "files are taken" if new.get("upload") else "files are no longer taken"
@@ -111,6 +110,17 @@ def _endpoint(old: Value, new: Value) -> Findings:
             yield Severity.COMPATIBLE, f"there is a stream of events at {new['stream']}"
         else:
             yield Severity.BREAKING, f"the stream of events at {old['stream']} is removed"
+
+
+def _answer(old: Value, new: Value) -> Findings:
+    """Compare the successful responses of an endpoint: what they contain (`kind`), and if it is the same, body and
+    status. An endpoint without `kind` sends the result of its routine."""
+    before, after = (item.get("kind", "result") for item in (old, new))
+    if before != after:
+        yield Severity.BREAKING, f"the kind of the response is {after}, no longer {before}"
+        return
+    yield from _response(old["response"], new["response"])
+    yield from _status(old, new)
 
 
 def _status(old: Value, new: Value) -> Findings:

@@ -116,6 +116,21 @@ LATER = endpoint(routine="public.f(text)", request={"id": GIVEN | {"schema": TEX
             OLD,
             ["breaking: GET /f: the overload with () is removed"],
         ),
+        (
+            OLD,
+            contract(endpoint(kind="job", response={"type": "application/json", "schema": row(id=TEXT)})),
+            ["breaking: GET /f: the kind of the response is job, no longer result"],
+        ),
+        (
+            contract(endpoint(kind="proxy", response=None)),
+            contract(endpoint(kind="file", response=None)),
+            ["breaking: GET /f: the kind of the response is file, no longer proxy"],
+        ),
+        (
+            contract(endpoint(kind="tokens")),
+            contract(endpoint(kind="tokens", response=rows(id=INT))),
+            ["breaking: GET /f: each of the response has no name any more"],
+        ),
         (contract(endpoint(), LATER), contract(endpoint(), LATER), []),
         (
             contract(endpoint(), LATER),
