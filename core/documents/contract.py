@@ -20,6 +20,7 @@ from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.events.stream_path import stream_path
+from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, has_fixed_format, media_types
 
 VERSION = 1
 Contract = dict[str, Any]
@@ -38,6 +39,7 @@ def contract_of(
     *,
     camel: bool,
     level: NoticeLevel,
+    tables: TableFormats = NO_FORMATS,
     exact: bool = False,
     functions: Functions,
 ) -> Contract:
@@ -45,15 +47,15 @@ def contract_of(
     endpoints are left out.
 
     types_of: returns the types of an endpoint's database by oid. camel: fields of composites are in camelCase. level:
-    notice level of event streams whose endpoints set none. exact: schemas say which values may be NULL. functions:
-    names in generated clients; endpoints may be missing.
+    notice level of event streams whose endpoints set none. tables: formats that `table_format` may name. exact: schemas
+    say which values may be NULL. functions: names in generated clients; endpoints may be missing.
     """
     rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
             nulls = Nulls.TYPE if exact else Nulls.OMITTED
             names = functions.get(id(endpoint), {})
-            result = _endpoint(endpoint, types_of(endpoint), names, camel, level, nulls)
+            result = _endpoint(endpoint, types_of(endpoint), names, camel, level, tables, nulls)
             rows.setdefault(f"{endpoint.method} {endpoint.path}", []).append(result)
     for variants in rows.values():
         variants.sort(key=lambda item: (sorted(item["request"]), item["routine"]))
@@ -113,6 +115,7 @@ def _is_response(value: Any) -> bool:
         isinstance(value, dict)
         and isinstance(value.get("type"), str)
         and (value.get("schema") is None or _is_schema(value["schema"]))
+        and _is_texts(value.get("formats", []))
     )
 
 
@@ -141,14 +144,20 @@ def _is_object_of(value: Any, fits: Callable[[Any], bool]) -> bool:
 
 
 def _endpoint(
-    endpoint: Endpoint, types: Types, names: Mapping[str, str], camel: bool, level: NoticeLevel, nulls: Nulls
+    endpoint: Endpoint,
+    types: Types,
+    names: Mapping[str, str],
+    camel: bool,
+    level: NoticeLevel,
+    tables: TableFormats,
+    nulls: Nulls,
 ) -> dict[str, Any]:
     kind = response_kind(endpoint)
     result: dict[str, Any] = {
         "routine": endpoint.routine.identity,
         "access": _access(endpoint),
         "request": {},
-        "response": _response(endpoint, kind, types, camel, nulls),
+        "response": _response(endpoint, kind, types, camel, tables, nulls),
     }
     if kind is not ResponseKind.RESULT:
         result["kind"] = kind.value
@@ -191,15 +200,23 @@ _WITH_RESULT = (ResponseKind.RESULT, ResponseKind.TOKENS)
 """Responses that have the result of the routine; the service sets the status of the others."""
 
 
-def _response(endpoint: Endpoint, kind: ResponseKind, types: Types, camel: bool, nulls: Nulls) -> dict[str, Any] | None:
-    """Return content type and schema of a successful response; None: it has no body, or one of which nothing is
-    known."""
+def _response(
+    endpoint: Endpoint, kind: ResponseKind, types: Types, camel: bool, tables: TableFormats, nulls: Nulls
+) -> dict[str, Any] | None:
+    """Return content type and schema of a successful response, and the media types that a request may choose instead;
+    None: it has no body, or one of which nothing is known."""
     if kind is ResponseKind.JOB:
         return {"type": "application/json", "schema": _without_texts(ENQUEUED)}
     if kind is ResponseKind.FILE:
         return {"type": "*/*", "schema": FILE}
     answer = answer_of(endpoint, types, camel=camel, nulls=nulls) if kind in _WITH_RESULT else None
-    return None if answer is None else {"type": answer[0], "schema": _without_texts(answer[1])}
+    if answer is None:
+        return None
+    formats = media_types(endpoint, tables) if kind is ResponseKind.RESULT else ()
+    if formats and has_fixed_format(endpoint):
+        return {"type": formats[0], "schema": {"type": "string"}}
+    result: dict[str, Any] = {"type": answer[0], "schema": _without_texts(answer[1])}
+    return {**result, "formats": sorted(formats)} if formats else result
 
 
 def _without_texts(schema: Any) -> Any:

@@ -193,6 +193,9 @@ def _response(old: Value | None, new: Value | None) -> Findings:
     if old["type"] != new["type"]:
         yield Severity.BREAKING, f"the response is {new['type']}, no longer {old['type']}"
         return
+    before, after = (item.get("formats", []) for item in (old, new))
+    yield from ((Severity.BREAKING, f"the response can no longer be {name}") for name in before if name not in after)
+    yield from ((Severity.COMPATIBLE, f"the response can also be {name}") for name in after if name not in before)
     yield from _values("the response", old["schema"] or {}, new["schema"] or {}, taken=False)
 
 

@@ -131,6 +131,14 @@ LATER = endpoint(routine="public.f(text)", request={"id": GIVEN | {"schema": TEX
             contract(endpoint(kind="tokens", response=rows(id=INT))),
             ["breaking: GET /f: each of the response has no name any more"],
         ),
+        (
+            contract(endpoint(response=rows(id=INT) | {"formats": ["text/html", "x/y"]})),
+            contract(endpoint(response=rows(id=INT) | {"formats": ["text/html", "a/b"]})),
+            [
+                "breaking: GET /f: the response can no longer be x/y",
+                "compatible: GET /f: the response can also be a/b",
+            ],
+        ),
         (contract(endpoint(), LATER), contract(endpoint(), LATER), []),
         (
             contract(endpoint(), LATER),
@@ -185,6 +193,7 @@ def deep(levels: int) -> dict[str, Any]:
         [endpoint(request={"id": GIVEN | {"schema": {"type": "string", "enum": [["a"]]}}})],
         [endpoint(response="x")],
         [endpoint(response={"schema": {}})],
+        [endpoint(response={"type": "x", "schema": None, "formats": 5})],
         [endpoint(response=rows(id=5))],
         [endpoint(response={"type": "x", "schema": {"properties": []}})],
         [endpoint(response={"type": "x", "schema": deep(500)})],

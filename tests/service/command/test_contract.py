@@ -131,3 +131,26 @@ def test_a_response_that_is_no_longer_the_result_is_found(own_database: Database
         "comment on function f0() is E'HTTP POST /f0\\njob'"
     )
     assert changes(after, contract()) == []
+
+
+@pytest.mark.slow
+def test_table_formats_are_part_of_a_response(own_database: Database, tmp_path: Path) -> None:
+    arguments = [f"--ConnectionStrings:Default={own_database.conninfo}", "--Service:TableFormatOptions:Enabled=true"]
+    arguments += ["--contract", "contract.json"]
+    for name in ("fixed", "chosen"):
+        own_database.execute(
+            f"create function {name}(_as text default '') returns table (id int, n int) language sql as 'select 1, 1';"
+            f"comment on function {name} is 'HTTP GET'"
+        )
+    assert rowcall(tmp_path, *arguments).returncode == 0
+    own_database.execute("comment on function fixed is E'HTTP GET\\ntable_format html'")
+    own_database.execute("comment on function chosen is E'HTTP GET\\ntable_format {as}'")
+    done = rowcall(tmp_path, *arguments, "--check")
+    excel = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    assert (done.returncode, done.stdout) == (
+        4,
+        "breaking: GET /api/fixed: the response is text/html; charset=utf-8, no longer application/json\n"
+        f"compatible: GET /api/chosen: the response can also be {excel}\n"
+        "compatible: GET /api/chosen: the response can also be text/html; charset=utf-8\n"
+        "contract.json: 1 breaking, 2 compatible\n",
+    ), done.stderr
