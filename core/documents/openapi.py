@@ -546,8 +546,8 @@ def response_kind(endpoint: Endpoint) -> ResponseKind:
 def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED
 ) -> tuple[str, Schema | None] | None:
-    """Return content type and schema of the body in which the result of an endpoint's routine is sent, or of that of an
-    endpoint that invalidates cached responses; None: there is no body.
+    """Return content type and schema of the body in which the result of an endpoint's routine is sent; for an endpoint
+    that invalidates cached responses, of the body that reports the invalidation. None: there is no body.
 
     The `response_kind` of the endpoint is ignored. camel: keys of composites are in camel case. nulls: how null is
     described.
