@@ -11,7 +11,7 @@ from rowcall.core.outgoing.address import Origin
 from rowcall.core.outgoing.guard import Guard
 from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.http_client.connecting import Connection, ConnectionOpener
-from rowcall.service.http_client.errors import NotReachedError
+from rowcall.service.http_client.errors import NotReachedError, QueueFullError
 from rowcall.service.http_client.http1 import Http1Connection
 from rowcall.service.http_client.http2 import Http2Connection
 
@@ -60,7 +60,8 @@ class Pool:
         one; if the host has too many, wait for one that another request frees.
 
         Raises:
-            NotReachedError: the host cannot be reached, or too many requests wait.
+            NotReachedError: the host cannot be reached.
+            QueueFullError: too many requests wait.
             RefusedError: the guard does not allow the host.
         """
         while True:
@@ -195,11 +196,11 @@ class Pool:
                 return
 
     async def _wait(self, origin: Origin, host: _Host) -> Connection | None:
-        """Wait for a connection of another request. None: a new one may be opened. Raises `NotReachedError` if too many
+        """Wait for a connection of another request. None: a new one may be opened. Raises `QueueFullError` if too many
         requests wait.
         """
         if len(host.waiting) >= self._options.queue:
-            raise NotReachedError(f"too many requests wait for a connection to {origin.authority}")
+            raise QueueFullError(f"too many requests wait for a connection to {origin.authority}")
         waiter: asyncio.Future[Connection | None] = self._loop.create_future()
         host.waiting.append(waiter)
         try:
