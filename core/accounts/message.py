@@ -58,14 +58,16 @@ def template_of(text: str | None, rich: str | None) -> Template:
 
 
 def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender: str) -> dict[str, Any] | None:
-    """Return the mail of a row as the members of a JSON object; None if the column `to` is absent or empty.
+    """Return the mail of a row as the members of a JSON object; None if the column `to` is absent, is empty or names no
+    address.
 
     In the texts of the row and of the template, `{column}` and `{token}` are replaced by values, which are escaped in
     HTML; NULL is empty, and an unknown name stays. The row's columns `subject`, `text` and `html` win over the
-    template. Raises `MailError` for a column that cannot be part of a mail, for too many recipients, and if there is
-    no text.
+    template. Raises `MailError` for a column that cannot be part of a mail, for a sender that is no address, for too
+    many recipients, and if there is no text.
 
-    token: one-time token of the row; None: the endpoint issues none. sender: used if the row has no column `from`.
+    token: one-time token of the row; None: the endpoint issues none. sender: used if the row's column `from` is absent
+    or empty.
     """
     values = {cell.name.lower(): cell.text for cell in cells}
     by_name = {cell.name.lower(): cell for cell in cells}
