@@ -17,7 +17,7 @@ import fcntl
 import logging
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -259,12 +259,27 @@ def _undo_killed(folder: Path, hidden: Path) -> None:
             placed = [(Path(entry.path), entry.inode()) for entry in entries]
         for path, inode in placed:
             if inode in unfinished and not path.is_dir():
-                before = unfinished[inode].with_suffix(_BEFORE)
-                if before.exists():
-                    os.replace(before, path)
-                else:
+                before = _before_request(inode, unfinished)
+                if before is None:
                     path.unlink()
+                else:
+                    os.replace(before, path)
     _remove_folder(hidden)
+
+
+def _before_request(inode: int, unfinished: Mapping[int, Path]) -> Path | None:
+    """Return the retained file that had the name of a placed file before the request; None if there was none. inode: of
+    the placed file. unfinished: the files of the request, by inode.
+
+    If a request stores several files of one name, each one replaces the file of the same request before it.
+    """
+    before = None
+    while inode in unfinished:
+        before = unfinished[inode].with_suffix(_BEFORE)
+        if not before.exists():
+            return None
+        inode = before.stat().st_ino
+    return before
 
 
 def _hidden_folders(folder: Path) -> Iterator[Path]:
