@@ -27,6 +27,10 @@ from rowcall.service.log.entry import one_line
 
 log = logging.getLogger("rowcall")
 
+MOST_LOOKED_AFTER = 4096
+"""Folders that a process remembers as free of orphaned files. Beyond it, all of them are forgotten and searched again:
+values of requests may name any number of folders.
+"""
 _BEFORE = ".before"
 """Suffix of a retained file, which the name had before."""
 _NEW = ".new"
@@ -68,6 +72,8 @@ class Folders:
                 raise MissingFolderError(folder)
             if folder not in self._looked_after:
                 remove_orphaned_files(folder)
+                if len(self._looked_after) >= MOST_LOOKED_AFTER:
+                    self._looked_after.clear()
                 self._looked_after.add(folder)
             hidden = self._open[folder] = self._hidden(Path(folder), create=create)
         return hidden.begin()
