@@ -16,6 +16,7 @@ import orjson
 
 from rowcall.core.testing.placeholders import PLACEHOLDER, fits_text
 from rowcall.core.testing.request import Answer
+from rowcall.core.text.lines import lines_of
 
 MORE = "{{more}}"
 _VALUES: dict[str, Callable[[Any], bool]] = {
@@ -42,7 +43,7 @@ def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]
         lines += body_differences(expected.body, body)
     elif lines:
         # The beginning of the body usually contains the reason.
-        lines += [f"body: {text}" for text in body.splitlines()[:5]]
+        lines += [f"body: {text}" for text in lines_of(body)[:5]]
     return lines
 
 
@@ -52,7 +53,7 @@ def body_differences(expected: str, actual: str) -> list[str]:
     try:
         expected_value, actual_value = orjson.loads(expected), orjson.loads(actual)
     except orjson.JSONDecodeError:
-        return [] if fits_text(expected, actual.strip()) else diff(expected.splitlines(), actual.strip().splitlines())
+        return [] if fits_text(expected, actual.strip()) else diff(lines_of(expected), lines_of(actual.strip()))
     filled = fill(expected_value, actual_value)
     return [] if _same(filled, actual_value) else diff(_shown(filled), _shown(actual_value))
 
@@ -94,7 +95,7 @@ def _same(expected: Any, actual: Any) -> bool:
 
 
 def _shown(value: Any) -> list[str]:
-    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).split("\n")
 
 
 def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:

@@ -52,6 +52,8 @@ def test_matching_responses(expected: str, actual: str) -> None:
         ("[1, 2]", "[]", "-  1,"),
         ("[]", "text", "+text"),
         ('{"a": "{{uuid}}"}', '{"a":null}', '+  "a": null'),
+        ('"a\u2028b"', '"a\x85b"', '+"a\x85b"'),
+        ("a\u2028b", "a\nb", "-a\u2028b"),
     ],
 )
 def test_a_mismatch_is_shown_as_a_diff(expected: str, actual: str, line: str) -> None:
