@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import orjson
 
 from rowcall.core.testing.matching import diff
 from rowcall.core.testing.request import HttpBlock
+from rowcall.core.text.lines import lines_of
 from rowcall.service.testing.calls import Reply
+
+_HEADING = re.compile("^=== ", re.MULTILINE)
 
 
 class Snapshots:
@@ -45,14 +49,14 @@ class Snapshots:
             return []
         if name not in snapshots:
             return ["there is no snapshot yet; rowcall --test --update writes one"]
-        return diff(snapshots[name].splitlines(), answer.splitlines())
+        return diff(lines_of(snapshots[name]), lines_of(answer))
 
     def _read(self) -> dict[str, str]:
         """Return the snapshots by name, read from the file at the first call. Empty without a file."""
         if self._known is None:
             text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
             self._known = {}
-            for part in text.split("=== ")[1:]:
+            for part in _HEADING.split(text)[1:]:
                 name, _, answer = part.partition("\n")
                 self._known[name] = answer.rstrip("\n")
         return self._known
@@ -68,5 +72,7 @@ def _shown(reply: Reply) -> str:
     with contextlib.suppress(orjson.JSONDecodeError):
         body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode() if body else ""
     # A line of the body must not look like the heading of the next snapshot.
-    body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in body.splitlines())
-    return "\n".join((f"{reply.status} {reply.header('content-type') or ''}".rstrip(), *([body] if body else ())))
+    body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in lines_of(body))
+    head = f"{reply.status} {reply.header('content-type') or ''}".rstrip()
+    # Empty lines at the end separate the snapshots in their file.
+    return f"{head}\n{body}".rstrip("\n")
