@@ -34,6 +34,12 @@ def test_any_body_is_the_same_again(body: str) -> None:
     assert compared(text, text) == []
 
 
+def test_numbers_are_compared_exactly() -> None:
+    assert compared("[1.50, 100]", "[1.5,1e2]") == []
+    assert compared("9007199254740993.0", "9007199254740992")
+    assert compared("[12345678901234567890123]", "[12345678901234567890124]")
+
+
 def test_other_characters_than_line_ends_are_differences() -> None:
     assert compared("a\u2028b", "a\nb")
     assert compared('"a\u2028b"', '"a\x85b"')
