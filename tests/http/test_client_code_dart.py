@@ -251,7 +251,8 @@ def test_fields_follow_parameters_and_columns(public: str, name: str, fields: st
         (
             "getNumbers",
             "List<int?>?",
-            "BODY.isEmpty ? null : (jsonDecode(BODY) as List<dynamic>?)?.map((item) => (item as num?)?.toInt()).toList()",
+            "BODY.isEmpty ? null : (jsonDecode(BODY) as List<dynamic>?)?"
+            ".map((item) => (item as num?)?.toInt()).toList()",
         ),
         ("getNames", "List<String?>", "(jsonDecode(BODY) as List<dynamic>).map((item) => item as String?).toList()"),
         ("signIn", "String", "BODY"),
