@@ -13,6 +13,11 @@ from typing import Any, Never
 
 import orjson
 
+LEVELS = 200
+"""Levels of arrays and objects within each other that are parsed: what is parsed can be written as a part of a response
+or document, which has levels of its own."""
+_WRITTEN_LEVELS = 254
+"""Levels that orjson writes."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONGEST = 18
 """Number of digits up to which an integer certainly fits into 64 bits."""
@@ -22,15 +27,33 @@ def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment) -> Any:
     """Parse JSON. Fractions, exponents, integers of more than 18 characters and `-0`, which Python or orjson would
     change, become what `number` returns for their text. Of a repeated key, the last value counts.
 
-    text: UTF-8. Raises ValueError if it is not valid JSON, and what `number` raises.
+    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `LEVELS` levels, and what `number` raises.
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
         orjson.loads(text)
     try:
-        return json.loads(text.decode(), parse_float=number, parse_int=partial(_whole, number), parse_constant=_refuse)
+        value = json.loads(text.decode(), parse_float=number, parse_int=partial(_whole, number), parse_constant=_refuse)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise _too_deep() from None
+    if text.count(b"[") + text.count(b"{") > LEVELS:
+        _check_levels(value)
+    return value
+
+
+def _check_levels(value: Any) -> None:
+    """Raise ValueError if a value has more than `LEVELS` levels. orjson writes it for that, within further levels, as a
+    walk in Python takes much longer."""
+    for _ in range(_WRITTEN_LEVELS - LEVELS):
+        value = [value]
+    try:
+        orjson.dumps(value, lambda _number: None)
+    except orjson.JSONEncodeError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")
 
 
 def _refuse(constant: str) -> Never:

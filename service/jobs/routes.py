@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -80,7 +81,9 @@ def _filters(query: str) -> _Filters:
         raise Problem(400, f"state {state!r} is none of {', '.join(_STATES)}")
     if before is not None and not _ID.fullmatch(before):
         raise Problem(400, f"before {before!r} is no id of a job")
-    if limit is not None and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= MOST_LISTED):
+    if limit is not None and not (
+        limit.isascii() and limit.isdigit() and len(limit) < 10 and 0 < int(limit) <= MOST_LISTED
+    ):
         raise Problem(400, f"limit {limit!r} is no number from 1 to {MOST_LISTED}")
     return _Filters(state, values.get("queue"), values.get("endpoint"), before, int(limit or 50))
 
@@ -224,11 +227,13 @@ def _arrives(sent: object) -> bool:
 
 def _result(content_type: str, text: bytes) -> Any:
     """Return the result of a routine: the parsed value if the content type is JSON, else a text; None if it has no
-    result. text: its bytes in hexadecimal digits; `-`: it has none.
+    result. JSON that is invalid or nested too deeply is a text. text: its bytes in hexadecimal digits; `-`: it has
+    none.
     """
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())
     if "json" in content_type.partition(";")[0].lower() and value:
-        return exact_json.parse(value)
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(value)
     return value.decode(errors="replace")
