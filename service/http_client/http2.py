@@ -34,7 +34,7 @@ _OF_CONNECTION = frozenset(
 class _Stream:
     """One request, and the source of its `HttpResponse`."""
 
-    __slots__ = ("answer", "connection", "continued", "final", "interim", "number", "room", "sender", "unread")
+    __slots__ = ("answer", "connection", "continued", "final", "interim", "number", "room", "sender", "sent", "unread")
 
     def __init__(self, connection: Http2Connection, number: int, final: asyncio.Future[None]) -> None:
         """number: id of the stream. final: completed when the headers of the final response have arrived."""
@@ -46,6 +46,8 @@ class _Stream:
         """Completed when the server accepts further data; None: the request has not waited for that."""
         self.sender: asyncio.Task[None] | None = None
         """Sends the body; None: there is none."""
+        self.sent = False
+        """The request has been sent completely, with END_STREAM."""
         self.continued: asyncio.Event | None = None
         """Set by an interim response; None: the request does not expect one."""
         self.interim = 0
@@ -113,9 +115,15 @@ class Http2Connection(asyncio.Protocol):
         except h2.exceptions.NoAvailableStreamIDError:
             self._leaving = True
             raise OutboundError("the connection has no stream ids left", unanswered=True) from None
-        stream = self._streams[number] = _Stream(self, number, self._loop.create_future())
         body = request.body
-        self._state.send_headers(number, _fields(request), end_stream=not body)
+        try:
+            self._state.send_headers(number, _fields(request), end_stream=not body)
+        except h2.exceptions.ProtocolError as error:
+            # h2 may have begun a stream and changed its table of header fields, of which the server knows nothing.
+            self.retire()
+            raise OutboundError(f"the request cannot be sent over HTTP/2: {error}", unanswered=True) from None
+        stream = self._streams[number] = _Stream(self, number, self._loop.create_future())
+        stream.sent = not body
         self._flush()
         if body:
             stream.continued = asyncio.Event() if request.expects_continue else None
@@ -140,10 +148,12 @@ class Http2Connection(asyncio.Protocol):
                     await self._send_piece(stream, piece)
             if stream.number in self._streams:
                 self._state.end_stream(stream.number)
+                stream.sent = True
                 self._flush()
         except h2.exceptions.ProtocolError:
             return  # the stream has ended meanwhile
         except Exception as error:
+            self._reset(stream, h2.errors.ErrorCodes.CANCEL)
             self._end(stream, error)
 
     async def _send_piece(self, stream: _Stream, piece: bytes) -> None:
@@ -171,13 +181,17 @@ class Http2Connection(asyncio.Protocol):
 
     def cancel(self, stream: _Stream) -> None:
         """Reset a stream whose response is not needed; its request fails with `OutboundError`."""
-        if stream.number in self._streams and self._transport is not None:
-            try:
-                self._state.reset_stream(stream.number, h2.errors.ErrorCodes.CANCEL)
-                self._flush()
-            except h2.exceptions.ProtocolError:
-                pass
+        self._reset(stream, h2.errors.ErrorCodes.CANCEL)
         self._end(stream, OutboundError("the request was cancelled"))
+
+    def _reset(self, stream: _Stream, code: h2.errors.ErrorCodes) -> None:
+        """Send RST_STREAM, unless the stream has ended. A stream that either side has not ended counts against the
+        limit of the server until it is reset.
+        """
+        if stream.number in self._streams and self._transport is not None:
+            with contextlib.suppress(h2.exceptions.ProtocolError):
+                self._state.reset_stream(stream.number, code)
+                self._flush()
 
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------
 
@@ -236,6 +250,9 @@ class Http2Connection(asyncio.Protocol):
         elif isinstance(event, h2.events.TrailersReceived):
             stream.answer.trailers = [(str(name), str(value)) for name, value in event.headers][:MAX_FIELDS]
         elif isinstance(event, h2.events.StreamEnded):
+            if not stream.sent:
+                # The server needs no more of the body, and need not reset the stream itself (RFC 9113, 8.1).
+                self._reset(stream, h2.errors.ErrorCodes.NO_ERROR)
             self._end(stream, None)
         elif isinstance(event, h2.events.StreamReset):
             refused = event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM
@@ -263,8 +280,7 @@ class Http2Connection(asyncio.Protocol):
         """Reset a stream whose response is invalid; its request fails with `OutboundError`. problem: what is
         invalid.
         """
-        with contextlib.suppress(h2.exceptions.ProtocolError):
-            self._state.reset_stream(stream.number, h2.errors.ErrorCodes.PROTOCOL_ERROR)
+        self._reset(stream, h2.errors.ErrorCodes.PROTOCOL_ERROR)
         self._end(stream, OutboundError(f"the response is not valid: {problem}"))
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -15,12 +15,16 @@ import h2.events
 
 
 class Http2Upstream:
-    """`on(path, react)`: `react(connection, stream, headers, body)` sends with h2's connection."""
+    """`reactions[path]`: called as `react(connection, stream, headers, body)` when a request is complete; it sends with
+    h2's connection. `early[path]`: called as `react(connection, stream)` when the headers have arrived; the rest of the
+    request is ignored.
+    """
 
     def __init__(self, context: ssl.SSLContext) -> None:
         context.set_alpn_protocols(["h2"])
         self._context = context
         self.reactions: dict[str, Callable[[_Peer, int, dict[str, str], bytes], None]] = {}
+        self.early: dict[str, Callable[[_Peer, int], None]] = {}
         self.connections: list[_Peer] = []
         self._ready = threading.Event()
         self.port = 0
@@ -69,13 +73,17 @@ class _Peer(asyncio.Protocol):
             if isinstance(event, h2.events.RequestReceived):
                 headers = {name.decode(): value.decode() for name, value in event.headers}
                 self._requests[stream] = (headers, bytearray())
+                if (react := self._server.early.get(headers[":path"])) is not None:
+                    del self._requests[stream]
+                    react(self, stream)
             elif isinstance(event, h2.events.DataReceived):
-                self._requests[stream][1].extend(event.data)
+                if stream in self._requests:
+                    self._requests[stream][1].extend(event.data)
                 self.state.acknowledge_received_data(event.flow_controlled_length, stream)
             elif isinstance(event, h2.events.WindowUpdated):
                 for waiting in list(self._left):
                     self._go_on(waiting)
-            if isinstance(event, h2.events.StreamEnded):
+            if isinstance(event, h2.events.StreamEnded) and stream in self._requests:
                 headers, body = self._requests.pop(stream)
                 self._server.reactions[headers[":path"].partition("?")[0]](self, stream, headers, bytes(body))
         self.flush()
