@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import h2.config
 import h2.connection
@@ -17,6 +17,7 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
+from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
 
 from rowcall.ext.base.http_heads import MAX_FIELDS
 from rowcall.service.http_client.errors import OutboundError
@@ -29,6 +30,17 @@ MAX_INTERIM = 100
 _OF_CONNECTION = frozenset(
     {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "host", "te"}
 )
+
+
+class _StateMachine(H2ConnectionStateMachine):
+    """The states of a connection. After GOAWAY it stays open: for h2, it is closed, so that frames of streams that both
+    sides complete would be errors. Data that arrives together can contain both, so this cannot be mended afterwards.
+    """
+
+    _transitions: ClassVar[Any] = {
+        **H2ConnectionStateMachine._transitions,
+        (ConnectionState.CLIENT_OPEN, ConnectionInputs.RECV_GOAWAY): (None, ConnectionState.CLIENT_OPEN),
+    }
 
 
 class _Stream:
@@ -198,6 +210,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # that of a stream can be written
         self._state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="latin-1"))
+        self._state.state_machine = _StateMachine()
         codes = h2.settings.SettingCodes
         self._state.local_settings = h2.settings.Settings(
             client=True,

@@ -12,12 +12,12 @@ import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+from hyperframe.frame import GoAwayFrame
 
 
 class Http2Upstream:
     """`reactions[path]`: called as `react(connection, stream, headers, body)` when a request is complete; it sends with
-    h2's connection. `early[path]`: called as `react(connection, stream)` when the headers have arrived; the rest of the
-    request is ignored.
+    h2's connection. `early[path]`: called as `react(connection, stream)` before, when the headers have arrived.
     """
 
     def __init__(self, context: ssl.SSLContext) -> None:
@@ -74,16 +74,14 @@ class _Peer(asyncio.Protocol):
                 headers = {name.decode(): value.decode() for name, value in event.headers}
                 self._requests[stream] = (headers, bytearray())
                 if (react := self._server.early.get(headers[":path"])) is not None:
-                    del self._requests[stream]
                     react(self, stream)
             elif isinstance(event, h2.events.DataReceived):
-                if stream in self._requests:
-                    self._requests[stream][1].extend(event.data)
+                self._requests[stream][1].extend(event.data)
                 self.state.acknowledge_received_data(event.flow_controlled_length, stream)
             elif isinstance(event, h2.events.WindowUpdated):
                 for waiting in list(self._left):
                     self._go_on(waiting)
-            if isinstance(event, h2.events.StreamEnded) and stream in self._requests:
+            if isinstance(event, h2.events.StreamEnded):
                 headers, body = self._requests.pop(stream)
                 self._server.reactions[headers[":path"].partition("?")[0]](self, stream, headers, bytes(body))
         self.flush()
@@ -111,6 +109,11 @@ class _Peer(asyncio.Protocol):
 
     def go_away(self, last: int) -> None:
         self.state.close_connection(last_stream_id=last)
+
+    def leave(self, last: int) -> None:
+        """Send GOAWAY, and complete the streams up to `last`, which h2 does not support."""
+        self.flush()
+        self.transport.write(GoAwayFrame(0, last_stream_id=last).serialize())
 
     def flush(self) -> None:
         if data := self.state.data_to_send():

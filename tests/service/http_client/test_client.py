@@ -226,6 +226,22 @@ def test_a_server_that_goes_away_is_asked_anew(second: Http2Upstream, certificat
     assert len(second.connections) == 2
 
 
+def test_a_server_that_goes_away_completes_what_it_has_begun(
+    second: Http2Upstream, certificate: tuple[Path, Path]
+) -> None:
+    second.early["/last"] = lambda peer, stream: peer.leave(stream)
+    second.reactions["/last"] = lambda peer, stream, headers, body: peer.answer(stream, body)
+    second.reactions["/next"] = lambda peer, stream, headers, body: peer.answer(stream, b"next")
+    body = bytes(200_000)  # more than the window: most of it is sent after GOAWAY
+
+    async def work(client: Client) -> None:
+        assert await ask(client, f"{second.url}/last", "POST", body) == body
+        assert await ask(client, f"{second.url}/next") == b"next"
+
+    run(work, ClientOptions(ca_file=str(certificate[0])))
+    assert len(second.connections) == 2
+
+
 @pytest.mark.parametrize(("method", "repeated"), [("GET", True), ("POST", False)])
 def test_a_connection_that_closes_before_the_response_is_replaced_for_idempotent_requests(
     second: Http2Upstream, certificate: tuple[Path, Path], method: str, repeated: bool
