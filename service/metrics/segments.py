@@ -52,8 +52,8 @@ class Segment:
     """The segment of this process, from construction until `close`."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        """most: labels of one kind; further ones are counted together. Raises `RuntimeError` if all segments are in
-        use.
+        """Open the first segment that no process uses, or create one. most: labels of one kind; further ones are
+        counted together. Raises `RuntimeError` if all segments are in use, and `OSError` if the file cannot be created.
         """
         self._most = most
         self._file = _own_file(folder / FOLDER)

@@ -30,7 +30,7 @@ class Cursors:
         return orjson.dumps([self._language.endpoint.name, order_text(order)])[:-1] + b","
 
     def seal(self, start: bytes, position: bytes) -> str:
-        """Return the cursor of a row. start: from `start`. position: JSON array of texts."""
+        """Return the cursor of a row. start: from `start`. position: JSON array of texts. Raises `NoKeyError`."""
         return self._protector.seal(start + position + b"]")
 
     def open(self, key: str, cursor: str, order: tuple[OrderTerm, ...]) -> Position:

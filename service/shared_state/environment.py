@@ -100,7 +100,8 @@ class Environment:
     def write(self) -> AbstractContextManager[Transaction]:
         """Return a write transaction, for `with`: it commits at the end, or rolls back on an exception.
 
-        Writers of all processes run one after the other, so the block must not wait for anything.
+        Writers of all processes run one after the other, so the block must not wait for anything. Writing raises
+        `lmdb.MapFullError` if there is no room.
         """
         return self.begin(write=True)
 
@@ -195,7 +196,7 @@ def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
     the folder, which is created if it is missing. size: requested bytes.
 
     The process that initialises it does so within the `with`, alone. If enough memory is free, pages are allocated when
-    they are written to.
+    they are written to. Otherwise they are allocated now; raises `OSError` if they are not available.
     """
     with agreed(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
         if fitting < size:

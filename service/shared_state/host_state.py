@@ -38,8 +38,8 @@ class HostState:
 
     def environment(self, name: str, size: int) -> Environment:
         """Return the environment of a capability, the same for all processes. name: also that of its folder, so unique.
-        size: bytes, equal in all processes.
-        """
+        size: bytes, equal in all processes; it is smaller if there is not enough memory. The first call raises
+        `OSError` if there is almost none."""
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]

@@ -31,8 +31,8 @@ class Exports:
 
     def choose(self, context: RequestContext) -> None:
         """If the request asks for an export format, continue with its steps; the parameter takes precedence over
-        `Accept`. Raises `Problem` 400 for an unknown format in the parameter.
-        """
+        `Accept`, and is removed from the query string of `context.scope`. Raises `Problem` 400 for an unknown format in
+        the parameter."""
         scope = context.scope
         requested: tuple[str, str] | None = None
         if self._parameter and self._parameter in scope.query_string:
