@@ -114,12 +114,13 @@ def declared_type(line: Line) -> tuple[str, str | None, str | None]:
     """Return the parameter of a `param` line, its new name, and its type as written; None: the line gives no name or
     type."""
     parameter, rest = _split(line.rest)
-    words = [word.lower() for word in rest.replace(",", " ").split()]
-    if words[1:3] in (["hash", "of"], ["upload", "metadata"], ["merge", "patch"]) or (
-        words[1:2] == ["is"] and words[0] != "type"
-    ):
+    lower = rest.replace(",", " ").lower().split()
+    if lower[:3] in (["is", "hash", "of"], ["is", "upload", "metadata"], ["is", "merge", "patch"]):
         return parameter, None, None
-    return parameter, *_name_and_type(_head(rest), colon=line.rest.startswith(":"))
+    name, type_name = _name_and_type(_head(rest), colon=line.rest.startswith(":"))
+    # Behind a name, `is` begins `is upload metadata` or prose.
+    is_type = type_name is not None and type_name.split()[0].lower() != "is"
+    return parameter, name, type_name if is_type else None
 
 
 def _head(rest: str) -> list[str]:
