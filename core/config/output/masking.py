@@ -27,6 +27,8 @@ _WORD_PAIR = re.compile(rf"{_START}(?P<value>{_ESCAPED}|.*?(?=&|\s+[a-z_]+\s*=|$
 URI."""
 _IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
+_MARK = re.compile("\x00([0-9]+)\x00")
+"""Mark that stands for a masked value, by its number, until all patterns have been applied."""
 
 
 _SECRET_NAME = re.compile(
@@ -77,13 +79,24 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
     masked_values: list[str] = []
 
     def put_aside(match: re.Match[str]) -> str:
+        if _MARK.fullmatch(match["value"]):
+            return match[0]
         masked_values.append(masked_whole(match["value"]))
         return f"{match['name']}{match['equals']}\x00{len(masked_values) - 1}\x00"
 
-    resolved = resolve_what_is_set(
-        _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text))), variables
-    )
-    return re.sub("\x00(\\d+)\x00", lambda match: masked_values[int(match[1])], resolved)
+    def marked(text: str) -> str:
+        return _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text)))
+
+    # Before resolution, so that placeholders of secrets stay; and after it, for secrets within other variables.
+    resolved = marked(resolve_what_is_set(marked(text), variables))
+    return _MARK.sub(lambda match: masked_values[int(match[1])], resolved)
+
+
+def masked_in_addresses(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with resolved placeholders; if it then contains an address, its secret parts are masked as in a
+    connection string. variables: for placeholders."""
+    resolved = resolve_what_is_set(text, variables)
+    return masked_in_parts(text, variables) if "://" in resolved else resolved
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
@@ -107,7 +120,7 @@ def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
     # The form is detected after resolution, since the whole string may come from one variable.
     resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables)
     masked = _IN_URI.sub(hide, _pairs(resolved).sub(hide, resolved))
-    return re.sub("\x00(\\d+)\x00", lambda match: masked_values[int(match[1])], masked)
+    return _MARK.sub(lambda match: masked_values[int(match[1])], masked)
 
 
 _PAIR_OF_PLACEHOLDER = re.compile(
