@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -247,17 +248,7 @@ class _Responses:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
-        content_type = shown.get("content-type", "").lower()
-        value: Any = None
-        encoding = {}
-        if body and "json" in content_type.partition(";")[0]:
-            value = exact_json.parse(body)
-        elif body:
-            try:
-                value = body.decode()
-            except UnicodeDecodeError:
-                value = base64.b64encode(body).decode()
-                encoding = {"encoding": "base64"}
+        value, encoding = _shown_body(shown.get("content-type", ""), body)
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
@@ -305,3 +296,17 @@ def _in_transaction(query: str) -> bool:
         case "transaction=false":
             return False
     raise Problem(400, "the parameters of a batch are transaction=true, which is the default, and transaction=false")
+
+
+def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
+    """Return a body as a JSON value, and the member that names its encoding, if it has one. JSON that is invalid or
+    nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
+    if not body:
+        return None, {}
+    if "json" in content_type.partition(";")[0].lower():
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(body), {}
+    try:
+        return body.decode(), {}
+    except UnicodeDecodeError:
+        return base64.b64encode(body).decode(), {"encoding": "base64"}

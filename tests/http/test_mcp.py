@@ -275,6 +275,10 @@ def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
     ("body", "expected"),
     [
         (b"{", {"id": None, "error": {"code": -32700, "message": "Parse error"}}),
+        (
+            b'{"method":"ping","id":' + b"[" * 300 + b"]" * 300 + b"}",
+            {"id": None, "error": {"code": -32700, "message": "Parse error"}},
+        ),
         (b"[]", {"id": None, "error": {"code": -32600, "message": "Invalid Request"}}),
         (b"", {"id": None, "error": {"code": -32601, "message": "Method not found: "}}),
         (b'{"id":"a","method":"x"}', {"id": "a", "error": {"code": -32601, "message": "Method not found: x"}}),
