@@ -29,7 +29,6 @@ URI."""
 _IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
 
-
 _SECRET_NAME = re.compile(
     r"password|passwort|passphrase|passwd|pwd|secret|token|api[-_ ]?key|authorization|cookie|credential", re.IGNORECASE
 )
@@ -103,12 +102,22 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
     marks = _Marks()
 
     def put_aside(match: re.Match[str]) -> str:
+        if match["value"] in marks:
+            return match[0]
         return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
 
-    resolved = resolve_what_is_set(
-        _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text))), variables
-    )
-    return marks.restored(resolved)
+    def marked(text: str) -> str:
+        return _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text)))
+
+    # Before resolution, so that placeholders of secrets stay; and after it, for secrets within other variables.
+    return marks.restored(marked(resolve_what_is_set(marked(text), variables)))
+
+
+def masked_in_addresses(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with resolved placeholders; if it then contains an address, its secret parts are masked as in a
+    connection string. variables: for placeholders."""
+    resolved = resolve_what_is_set(text, variables)
+    return masked_in_parts(text, variables) if "://" in resolved else resolved
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
