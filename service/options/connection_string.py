@@ -283,8 +283,8 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
 
 
 def _number(keyword: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit()):
-        raise StartupError(f"{keyword} needs a whole number")
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise StartupError(f"{keyword} needs a whole number of at most nine digits")
     return int(value)
 
 

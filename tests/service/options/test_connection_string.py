@@ -98,6 +98,7 @@ def test_a_folder_is_an_embedded_database() -> None:
             "Host=db;SSL Mode=Sometimes",
             "SSL Mode must be one of allow, disable, prefer, require, verify-ca, verify-full",
         ),
+        ("Host=db;Command Timeout=" + 400 * "9", "Command Timeout needs a whole number"),
         ("Host=db;Command Timeout=hunter2", "Command Timeout needs a whole number"),
         ("Host=db;Target Session Attributes=prefer-unknown", "Target Session Attributes must be one of any"),
         ("embedded:", "`embedded:` needs the folder"),
