@@ -110,6 +110,17 @@ def test_a_listener_that_was_away_for_too_long_is_notified(tmp_path: Path, monke
     assert (heard[-10:], missed) == (list(range(40, 50)), 1)
 
 
+def test_closing_the_shared_state_removes_the_wakeup_pipe_of_the_process(tmp_path: Path) -> None:
+    async def subscribe_and_close() -> None:
+        host = HostState(tmp_path)
+        host.message_bus.subscribe("numbers", lambda _message: None)
+        assert len(list((tmp_path / "bells").iterdir())) == 1
+        host.close()
+
+    asyncio.run(subscribe_and_close())
+    assert list((tmp_path / "bells").iterdir()) == []
+
+
 def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
     abandoned = tmp_path / f"{PREFIX}x"
