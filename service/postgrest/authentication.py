@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
-import orjson
 from jwt.algorithms import Algorithm, get_default_algorithms
 
 from rowcall.core.auth.claims import IdentityClaims, User
@@ -98,15 +97,19 @@ class Authentication:
 
     def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
         """Return the caller with these claims, with the anonymous role if they name none; None if there is no anonymous
-        role either. A role that is no string is used as its JSON text.
+        role either. A role that is no string is used as its JSON text. Raises `TokenError` for claims that are no JSON
+        of PostgreSQL.
         """
         value = self._role_path.first(claims)
         if value is None:
             value = self._options.anonymous_role
         if value is None:
             return None
-        role = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-        return Authenticated(role, claims, orjson.dumps({**claims, "role": role}))
+        try:
+            role = value if isinstance(value, str) else _json_text(value)
+            return Authenticated(role, claims, _json_text({**claims, "role": role}).encode())
+        except (ValueError, RecursionError):
+            raise TokenError("PGRST303", "Parsing claims failed") from None
 
     def _caller_of(self, token: str) -> Authenticated | None:
         """Return the caller with this token, if it is valid now; None as for `_caller`. The signature is verified only
@@ -302,12 +305,19 @@ def _decoded(part: str) -> bytes | None:
 
 
 def _json_part(part: str) -> Any:
-    """Return the value of a part of a token; None if it is no JSON."""
+    """Return the value of a part of a token; None if it is no JSON, or is nested too deeply."""
     content = _decoded(part)
     try:
         return None if content is None else json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
+
+
+def _json_text(value: Any) -> str:
+    """Return the JSON of a value that `json.loads` has made; orjson refuses integers beyond 64 bits. Raises ValueError
+    for a number that is infinite or none, and RecursionError.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _number(claims: Mapping[str, Any], name: str) -> int | None:

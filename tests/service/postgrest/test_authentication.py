@@ -93,7 +93,12 @@ def test_scheme_of_authorization(header: str | None, token: str | None) -> None:
         (signed({"exp": True}), "PGRST303", "The JWT 'exp' claim must be a number", None),
         (jws(b"[1]"), "PGRST303", "Parsing claims failed", None),
         (jws(b"text"), "PGRST303", "Parsing claims failed", None),
+        (jws(b"[" * 2_000), "PGRST303", "Parsing claims failed", None),
+        (jws(b'{"a":"\\ud800"}'), "PGRST303", "Parsing claims failed", None),
+        (jws(b'{"a":NaN}'), "PGRST303", "Parsing claims failed", None),
+        (jws(b'{"a":1e400}'), "PGRST303", "Parsing claims failed", None),
         ("a.b.c", "PGRST301", "JWT cryptographic operation failed", None),
+        (f"{'W1tb' * 2_000}.e30.e30", "PGRST301", "JWT cryptographic operation failed", None),
     ],
 )  # fmt: skip
 def test_failures(token: str, code: str, message: str, details: str | None) -> None:
@@ -101,6 +106,14 @@ def test_failures(token: str, code: str, message: str, details: str | None) -> N
         authenticated(token)
     error = failure.value
     assert (error.code, error.message, error.details) == (code, message, details)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"n": 2**64}, {"n": -1.5}, {"n": 1e22}, {"a": 'é"\n'}, json.loads('{"a":' * 300 + "1" + "}" * 300)],
+)
+def test_claims_reach_the_database_as_they_are(claims: Any) -> None:
+    assert json.loads(authenticated(signed(claims)).settings) == {**claims, "role": "anon"}
 
 
 @pytest.mark.parametrize("claims", [{"exp": NOW - 29}, {"nbf": NOW + 29}, {"iat": NOW + 29}, {"exp": None}])
