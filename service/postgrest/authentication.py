@@ -215,7 +215,11 @@ def user_of(user: Authenticated, identity: IdentityClaims) -> User:
     identity: claim types of id and roles. Unless the token has a claim of the type of the id, `sub` is the id. The
     database role replaces the claim of the roles.
     """
-    claims = {name: str(value) for name, value in user.claims.items() if isinstance(value, str | int | float)}
+    claims = {
+        name: str(value)
+        for name, value in user.claims.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
     if "sub" in claims:
         claims.setdefault(identity.user_id, claims["sub"])
     claims[identity.roles] = user.role

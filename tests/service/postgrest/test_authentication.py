@@ -11,8 +11,9 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions
-from rowcall.service.postgrest.authentication import Authentication, TokenError, bearer_token
+from rowcall.service.postgrest.authentication import Authentication, TokenError, bearer_token, user_of
 
 SECRET = "reallyreallyreallyreallyverysafe"
 NOW = 1_700_000_000
@@ -114,6 +115,12 @@ def test_failures(token: str, code: str, message: str, details: str | None) -> N
 )
 def test_claims_reach_the_database_as_they_are(claims: Any) -> None:
     assert json.loads(authenticated(signed(claims)).settings) == {**claims, "role": "anon"}
+
+
+def test_claims_of_users_are_texts_and_numbers() -> None:
+    claims = {"sub": "u1", "level": 7, "share": 0.5, "admin": True, "none": None, "tags": ["a"], "app": {"a": 1}}
+    user = user_of(authenticated(signed(claims)), IdentityClaims())
+    assert dict(user.claims) == {"sub": "u1", "level": "7", "share": "0.5", "user_id": "u1", "user_roles": "anon"}
 
 
 @pytest.mark.parametrize("claims", [{"exp": NOW - 29}, {"nbf": NOW + 29}, {"iat": NOW + 29}, {"exp": None}])
