@@ -7,7 +7,6 @@ at every request.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -251,11 +250,12 @@ def verification_keys(options: PostgRestOptions) -> tuple[_Key, ...] | None:
         return None
     try:
         value = json.loads(secret)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
         return tuple(_jwks(value))
-    key = _from_base64(secret) if options.jwt_secret_is_base64 else secret.encode()
+    # The environment may have any bytes, which Python maps to surrogates.
+    key = _from_base64(secret) if options.jwt_secret_is_base64 else secret.encode(errors="surrogateescape")
     if len(key) < SHORTEST_SECRET:
         raise InvalidOptionError("The JWT secret must be at least 32 characters long.")
     return (_Key(key, ("HS256",)),)
@@ -266,7 +266,7 @@ def _from_base64(text: str) -> bytes:
     plain = text.strip().replace("-", "+").replace("_", "/").replace(".", "=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise InvalidOptionError(f"jwt-secret is not base64: {error}") from None
 
 
@@ -285,6 +285,8 @@ def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
             key = jwt.PyJWK(dict(member), algorithm=algorithms[0]).key
         except jwt.PyJWTError as error:
             raise InvalidOptionError(f"jwt-secret: {error}") from None
+        except KeyError as error:
+            raise InvalidOptionError(f"jwt-secret: a JWK has no member {error}") from None
         yield _Key(key, algorithms, member.get("kid"))
 
 
@@ -304,7 +306,7 @@ def _decoded(part: str) -> bytes | None:
     """Decode a part of a token, in URL-safe base64; None if it is invalid."""
     try:
         return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
 
 

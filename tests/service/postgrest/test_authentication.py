@@ -219,6 +219,30 @@ def test_a_short_secret_is_refused() -> None:
         Authentication(PostgRestOptions(jwt_secret="short"))
 
 
+@pytest.mark.parametrize(
+    ("secret", "message"),
+    [
+        ("ü" * 40, "jwt-secret is not base64"),
+        ("\udcff" * 40, "jwt-secret is not base64"),
+        ("a", "jwt-secret is not base64"),
+        ("[" * 5_000, "jwt-secret is not base64"),
+        ('{"kty": "oct"}', "jwt-secret: a JWK has no member 'k'"),
+        ('{"kty": "oct", "k": 5}', "jwt-secret: Unable to construct key"),
+        ('{"kty": "RSA"}', "jwt-secret: "),
+        ('{"keys": [5]}', "jwt-secret: a JWK has an unknown type of key"),
+    ],
+)
+def test_an_unusable_secret_is_refused(secret: str, message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        Authentication(PostgRestOptions(jwt_secret=secret, jwt_secret_is_base64=True))
+
+
+def test_a_secret_of_the_environment_may_be_any_bytes() -> None:
+    key = bytes(range(200, 240))
+    options = PostgRestOptions(jwt_secret=key.decode(errors="surrogateescape"))
+    assert authenticated(signed({"role": "a"}, key), options).role == "a"
+
+
 CLAIMS = {
     "app": {"roles": ["reader", "ops", "admin-x"]},
     "https://x/role": {"key": "web"},
