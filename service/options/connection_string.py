@@ -16,13 +16,10 @@ from psycopg import conninfo, pq
 
 from rowcall.core.building.service import ServiceConnections
 from rowcall.core.config import Settings
+from rowcall.core.config.output.masking import MASK, SECRET_WORDS
 from rowcall.core.config.sections.application import ApplicationNames
 from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.service.startup_error import StartupError
-
-_MASK = "******"
-_SECRET_WORDS = ("password", "key", "cert")
-
 
 _STRINGS = "ConnectionStrings"
 
@@ -42,10 +39,9 @@ class ConnectionInfo:
         return conninfo.make_conninfo("", **self.parameters)
 
     def masked(self) -> str:
-        """Return the connection string of libpq for logs, with passwords, keys and certificates masked."""
+        """Return the connection string of libpq for logs, with passwords, keys and other secrets masked."""
         shown = {
-            name: _MASK if any(word in name for word in _SECRET_WORDS) else text
-            for name, text in self.parameters.items()
+            name: MASK if any(word in name for word in SECRET_WORDS) else text for name, text in self.parameters.items()
         }
         return conninfo.make_conninfo("", **shown)
 

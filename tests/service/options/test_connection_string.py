@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.config import Settings, assemble, load_files
@@ -127,6 +128,13 @@ def test_any_password_survives_quoting_and_is_masked(password: str) -> None:
     masked = parsed.masked()
     assert conninfo_to_dict(masked) == {"host": "db", "password": "******"}
     assert masked in repr(parsed)
+
+
+def test_values_that_libpq_hides_are_masked() -> None:
+    hidden = [item.keyword.decode() for item in pq.Conninfo.get_defaults() if item.dispchar == b"*"]
+    assert "password" in hidden
+    for keyword in hidden:
+        assert conninfo_to_dict(ConnectionInfo({keyword: "hunter2"}).masked()) == {keyword: "******"}
 
 
 def settings(**overrides: str) -> Settings:
