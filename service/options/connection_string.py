@@ -157,10 +157,15 @@ def _without_secrets(message: str, text: str) -> str:
     text: the connection string, which is masked as a whole too.
     """
     keywords = set(re.findall(r"([A-Za-z_]+)\s*=", text))
-    for part in re.findall(r'"([^"]*)"', message):
-        if part not in keywords:
-            message = message.replace(part, "…")
-    return message.replace(text, "…").strip()
+    result, rest = "", message
+    while '"' in rest:
+        before, _, rest = rest.partition('"')
+        # libpq does not escape quotes: a part ends at the last one up to which `text` has it.
+        ends = [match.start() for match in re.finditer('"', rest)] or [len(rest)]
+        end = next((end for end in reversed(ends) if rest[:end] in text), ends[-1])
+        part, rest = rest[:end], rest[end + 1 :]
+        result += f'{before}"{part if part in keywords or not part else "…"}"'
+    return (result + rest).replace(text, "…").strip()
 
 
 _LIBPQ_FIRST = re.compile(r"\s*([a-z_]+)\s*=")

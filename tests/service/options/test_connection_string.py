@@ -107,6 +107,11 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("postgresql://u:hunter2", "port needs a number from 1 to 65535"),
         ("host=db port=0", "port needs a number from 1 to 65535"),
         ("Host=db;Timeout=hunter2", "connect_timeout needs a whole number"),
+        ("host=a =hunter2", 'invalid connection option ""'),
+        ("host=a i=1", 'invalid connection option "i"'),
+        ("host=a password hunter2", 'missing "…" after "…" in connection info string'),
+        ('postgresql://u:a"hunter2%zz@h/d', 'invalid percent-encoded token: "…"'),
+        ('host=a a"hunter2"b', "in connection info string"),
     ],
 )
 def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> None:
