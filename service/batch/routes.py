@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -224,6 +225,21 @@ class _Written:
         return response_fields(self._replicas.options, self._text, secure=secure)
 
 
+def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
+    """Return the body of a response as a JSON value, None for an empty one, and the member `encoding` if it is not
+    UTF-8. JSON that is not valid, or is nested too deeply, is a text. content_type: in lower case.
+    """
+    if not body:
+        return None, {}
+    if "json" in content_type.partition(";")[0]:
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(body), {}
+    try:
+        return body.decode(), {}
+    except UnicodeDecodeError:
+        return base64.b64encode(body).decode(), {"encoding": "base64"}
+
+
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
     requests may refer. last: status, headers and body of the last response.
@@ -247,17 +263,7 @@ class _Responses:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
-        content_type = shown.get("content-type", "").lower()
-        value: Any = None
-        encoding = {}
-        if body and "json" in content_type.partition(";")[0]:
-            value = exact_json.parse(body)
-        elif body:
-            try:
-                value = body.decode()
-            except UnicodeDecodeError:
-                value = base64.b64encode(body).decode()
-                encoding = {"encoding": "base64"}
+        value, encoding = _shown_body(shown.get("content-type", "").lower(), body)
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -223,12 +224,13 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: the parsed value if the content type is JSON, else a text; None if it has no
-    result. text: its bytes in hexadecimal digits; `-`: it has none.
+    """Return the result of a routine: the parsed value if the content type is JSON, else a text, also for JSON that is
+    not valid or nested too deeply; None if it has no result. text: its bytes in hexadecimal digits; `-`: it has none.
     """
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())
     if "json" in content_type.partition(";")[0].lower() and value:
-        return exact_json.parse(value)
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(value)
     return value.decode(errors="replace")

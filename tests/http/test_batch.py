@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import httpx
@@ -61,6 +62,9 @@ single
 null_handling not_found';
 create function echo(_value jsonb) returns jsonb language sql stable as $$ select _value $$;
 comment on function echo(jsonb) is 'HTTP POST /echo';
+create function deep(_levels int) returns json language sql stable as
+$$ select (repeat('[', _levels) || repeat(']', _levels))::json $$;
+comment on function deep(int) is 'HTTP GET /deep/{_levels}';
 create function who() returns text language sql stable as
 $$ select concat_ws('|', current_user, current_setting('request.user_id', true)) $$;
 comment on function who() is 'HTTP GET /who
@@ -407,6 +411,13 @@ def test_bytes_that_are_no_text_are_base64(service: Service, transaction: bool) 
     picture, text = post(service, get("/picture"), get("/sees"), transaction=transaction).json()
     assert (base64.b64decode(picture["body"]), picture["encoding"]) == (b"\xff\x00\xfe", "base64")
     assert "encoding" not in text
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+@pytest.mark.parametrize("levels", [300, 3_000])
+def test_json_that_is_nested_too_deeply_is_a_text(service: Service, transaction: bool, levels: int) -> None:
+    response = post(service, get(f"/deep/{levels}"), get("/deep/20"), transaction=transaction)
+    assert bodies(response) == ["[" * levels + "]" * levels, json.loads("[" * 20 + "]" * 20)]
 
 
 def test_texts_that_begin_with_a_dollar(service: Service) -> None:

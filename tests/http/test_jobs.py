@@ -37,6 +37,10 @@ job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
 job';
+create function deep() returns json language sql as
+$$ select (repeat('[', 300) || repeat(']', 300))::json $$;
+comment on function deep() is 'HTTP POST /deep
+job';
 create function who() returns text language sql as $$
   insert into work (what, who) values ('who', current_setting('request.user_id', true));
   select current_setting('request.user_id', true) $$;
@@ -172,6 +176,7 @@ def test_a_job_runs_and_its_result_is_kept(service: Service, database: Database)
     assert count(database, "report 5") == 1
     assert ended(service, enqueue(service, "/totals/21"))["result"] == "42"
     assert ended(service, enqueue(service, "/nothing"))["result"] in (None, "")
+    assert ended(service, enqueue(service, "/deep"))["result"] == "[" * 300 + "]" * 300
 
 
 def test_arguments_are_validated_before_the_job_is_accepted(service: Service, database: Database) -> None:

@@ -29,6 +29,7 @@ create table api.album (
   artist_id int not null references api.artist, "select" int, "od""d, (name)" text default 'x');
 comment on column api.album.price is 'In euros.';
 create view api.titles as select upper(title) as title from api.album group by 1;
+create view api.deep as select (repeat('[', 300) || repeat(']', 300))::json as value;
 create table api.secret (id int primary key);
 create table depot.crate (crate_id int primary key, label text);
 insert into api.artist (name) values ('Ada'), ('Ben');
@@ -47,7 +48,7 @@ def roles(database: Database) -> tuple[str, ...]:
     anonymous, editor = create_roles(database, "anon", "editor")
     database.execute(
         f"grant usage on schema api, depot to {anonymous}, {editor};"
-        f"grant select on api.artist, api.album, api.titles to {anonymous}, {editor};"
+        f"grant select on api.artist, api.album, api.titles, api.deep to {anonymous}, {editor};"
         f"grant insert, update, delete on api.album to {editor}; grant all on depot.crate to {editor};"
     )
     return anonymous, editor
@@ -65,6 +66,7 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
         P + "PostgRestTables:1": "api.titles",
         P + "PostgRestTables:2": "depot.crate",
         P + "PostgRestTables:3": "depot.nothing",
+        P + "PostgRestTables:4": "api.deep",
     }
     return serve(database, settings=settings, workers=2)
 
@@ -74,7 +76,7 @@ def test_tools_are_offered_for_the_named_tables(service: Service) -> None:
     async def use(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         others = [f"{action}_{name}" for name in ("artist", "depot_crate") for action in ("list", "insert", "update")]
-        others += ["delete_artist", "delete_depot_crate", "list_titles"]
+        others += ["delete_artist", "delete_depot_crate", "list_deep", "list_titles"]
         assert sorted(tools) == sorted([*ALBUM, *others])
         assert tools["list_artist"].description == "List rows of artist. Who plays."
         hints = {
@@ -164,6 +166,13 @@ def test_rows_are_written_with_the_role_of_the_caller(service: Service, roles: t
     within(service, written, **token(role=roles[1]))
 
 
+def test_rows_that_are_nested_too_deeply_are_a_failure(service: Service) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_deep"}}
+    result = service.post("/mcp", json=request).json()["result"]
+    text = "the response of list_deep cannot be shown: it is nested too deeply"
+    assert result == {"content": [{"type": "text", "text": text}], "isError": True}
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [
@@ -223,7 +232,7 @@ def test_the_client_for_typescript_accepts_the_results(
     script = tmp_path / "tables.mjs"
     script.write_text(SCRIPT)
     result = json.loads(node.run(script, f"{service.url}/mcp", token(role=roles[1])["authorization"]))
-    assert result == [13, {"items": [{"title": "Ferns"}]}, {"count": 1}, {"count": 1, "items": [{"title": "Tide"}]}]
+    assert result == [14, {"items": [{"title": "Ferns"}]}, {"count": 1}, {"count": 1, "items": [{"title": "Tide"}]}]
 
 
 @pytest.mark.slow
