@@ -84,8 +84,9 @@ class TypeScriptTypes:
         """Return the type of a value in TypeScript, without null. name: as `format_type` prints it, without modifiers.
 
         Types that casts convert to JSON (`represented`) are `Json`. Numbers, booleans, JSON, arrays, domains, enums,
-        composites and rows have corresponding types. Of the other types, those of PostgreSQL itself (`uuid`, `date`)
-        are `string`; polymorphic ones (`anyelement`) and unknown types of other schemas are `unknown`.
+        composites and rows have corresponding types; `void` is `undefined`, and `record` is `Record<string, unknown>`.
+        Of the other types, those of PostgreSQL itself (`uuid`, `date`) are `string`; polymorphic ones (`anyelement`)
+        and unknown types of other schemas are `unknown`.
         """
         if name.endswith("[]"):
             return array(self.type_of(name.removesuffix("[]")))
