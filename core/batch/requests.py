@@ -144,10 +144,6 @@ def _request(number: int, item: Any) -> BatchRequest:
         number, method.upper(), path, tuple((name.lower(), value) for name, value in headers.items()),
         item.get("body"), "body" in item,
     )  # fmt: skip
-    try:
-        orjson.dumps(request.body)
-    except TypeError:
-        raise BatchError("the body is nested too deeply", number) from None
     in_path = (int(match[1]) for match in _REFERENCE.finditer(path))
     for later in (*in_path, *_numbers([*headers.values(), request.body])):
         if later >= number:

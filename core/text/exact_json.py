@@ -11,20 +11,21 @@ from typing import Any, Never
 
 import orjson
 
+LEVELS = 200
+"""Levels of arrays and objects within each other that are parsed: what is parsed can be written as a part of a response
+or document, which has levels of its own."""
+_WRITTEN_LEVELS = 254
+"""Levels that orjson writes."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONGEST = 18
 """Number of digits up to which an integer certainly fits into 64 bits."""
-_AROUND = 50
-"""Levels of nesting that callers may put around a parsed value: orjson writes 254 of them."""
-_DEEPEST = 200
-"""Levels of nesting that are certainly not too many."""
 
 
 def parse(text: bytes) -> Any:
     """Parse JSON. Fractions, exponents, integers of more than 18 characters and `-0`, which Python or orjson would
     change, become an `orjson.Fragment`. Of a repeated key, the last value counts.
 
-    text: UTF-8. Raises ValueError if it is not valid JSON, or is nested too deeply for orjson to write it again.
+    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `LEVELS` levels.
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
@@ -32,21 +33,25 @@ def parse(text: bytes) -> Any:
     try:
         value = json.loads(text.decode(), parse_float=orjson.Fragment, parse_int=_whole, parse_constant=_refuse)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    if text.count(b"[") + text.count(b"{") > _DEEPEST and not _is_writable(value):
-        raise ValueError("it is nested too deeply")
+        raise _too_deep() from None
+    if text.count(b"[") + text.count(b"{") > LEVELS:
+        _check_levels(value)
     return value
 
 
-def _is_writable(value: Any) -> bool:
-    """Return whether orjson writes the value with `_AROUND` levels around it."""
-    for _ in range(_AROUND):
+def _check_levels(value: Any) -> None:
+    """Raise ValueError if a value has more than `LEVELS` levels. orjson writes it for that, within further levels, as a
+    walk in Python takes much longer."""
+    for _ in range(_WRITTEN_LEVELS - LEVELS):
         value = [value]
     try:
         orjson.dumps(value)
-    except TypeError:
-        return False
-    return True
+    except orjson.JSONEncodeError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")
 
 
 def _refuse(constant: str) -> Never:

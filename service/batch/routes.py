@@ -225,21 +225,6 @@ class _Written:
         return response_fields(self._replicas.options, self._text, secure=secure)
 
 
-def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
-    """Return the body of a response as a JSON value, None for an empty one, and the member `encoding` if it is not
-    UTF-8. JSON that is not valid, or is nested too deeply, is a text. content_type: in lower case.
-    """
-    if not body:
-        return None, {}
-    if "json" in content_type.partition(";")[0]:
-        with contextlib.suppress(ValueError):
-            return exact_json.parse(body), {}
-    try:
-        return body.decode(), {}
-    except UnicodeDecodeError:
-        return base64.b64encode(body).decode(), {"encoding": "base64"}
-
-
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
     requests may refer. last: status, headers and body of the last response.
@@ -263,7 +248,7 @@ class _Responses:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
-        value, encoding = _shown_body(shown.get("content-type", "").lower(), body)
+        value, encoding = _shown_body(shown.get("content-type", ""), body)
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
@@ -311,3 +296,17 @@ def _in_transaction(query: str) -> bool:
         case "transaction=false":
             return False
     raise Problem(400, "the parameters of a batch are transaction=true, which is the default, and transaction=false")
+
+
+def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
+    """Return a body as a JSON value, and the member that names its encoding, if it has one. JSON that is invalid or
+    nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
+    if not body:
+        return None, {}
+    if "json" in content_type.partition(";")[0].lower():
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(body), {}
+    try:
+        return body.decode(), {}
+    except UnicodeDecodeError:
+        return base64.b64encode(body).decode(), {"encoding": "base64"}

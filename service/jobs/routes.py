@@ -226,8 +226,9 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: the parsed value if the content type is JSON, else a text, also for JSON that is
-    not valid or nested too deeply; None if it has no result. text: its bytes in hexadecimal digits; `-`: it has none.
+    """Return the result of a routine: the parsed value if the content type is JSON, else a text; None if it has no
+    result. JSON that is invalid or nested too deeply is a text. text: its bytes in hexadecimal digits; `-`: it has
+    none.
     """
     if text == b"-":
         return None

@@ -34,12 +34,12 @@ create function total(_a int) returns int language sql as
 $$ insert into work (what) values ('total'); select _a * 2 $$;
 comment on function total(int) is 'HTTP POST /totals/{_a}
 job';
+create function deep() returns jsonb language sql as
+$$ select (repeat('[', 300) || repeat(']', 300))::jsonb $$;
+comment on function deep() is 'HTTP POST /deep
+job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
-job';
-create function deep() returns json language sql as
-$$ select (repeat('[', 300) || repeat(']', 300))::json $$;
-comment on function deep() is 'HTTP POST /deep
 job';
 create function who() returns text language sql as $$
   insert into work (what, who) values ('who', current_setting('request.user_id', true));

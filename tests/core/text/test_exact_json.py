@@ -1,0 +1,38 @@
+"""Numbers and nesting of JSON that is parsed to be written again."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from rowcall.core.text.exact_json import LEVELS, parse
+
+
+def nested(levels: int) -> bytes:
+    return b'{"a":[' * (levels // 2) + b"]}" * (levels // 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["1.50", "12345678901234567890123", "-0", "[1,true,null]", '{"a":1e400}', '"[[[["', "9223372036854775807"]
+)
+def test_what_is_parsed_is_written_unchanged(text: str) -> None:
+    assert orjson.dumps(parse(text.encode())).decode() == text
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", '"\\ud800"', "", "[1"])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse(text.encode())
+
+
+def test_what_could_not_be_written_again_is_refused() -> None:
+    value = parse(nested(LEVELS))
+    assert orjson.dumps({"within": [value]}) == b'{"within":[' + nested(LEVELS) + b"]}"
+    for levels in (LEVELS + 2, 254, 300, 900, 5_000, 500_000):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            parse(nested(levels))
+
+
+def test_many_values_beside_each_other_are_not_deep() -> None:
+    text = b"[" + b",".join([b"{}"] * 1000) + b"]"
+    assert orjson.dumps(parse(text)) == text
