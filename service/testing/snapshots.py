@@ -6,13 +6,19 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import orjson
 
-from rowcall.core.testing.matching import diff
+from rowcall.core.testing.matching import are_same, diff
 from rowcall.core.testing.request import HttpBlock
+from rowcall.core.text import exact_json
+from rowcall.core.text.lines import lines_of
 from rowcall.service.testing.calls import Reply
+
+_HEADING = re.compile("^=== ", re.MULTILINE)
+"""Begins the line with the name of a snapshot."""
 
 
 class Snapshots:
@@ -45,14 +51,18 @@ class Snapshots:
             return []
         if name not in snapshots:
             return ["there is no snapshot yet; rowcall --test --update writes one"]
-        return diff(snapshots[name].splitlines(), answer.splitlines())
+        snapshot = snapshots[name]
+        (head, _, body), (actual_head, _, actual_body) = snapshot.partition("\n"), answer.partition("\n")
+        if head == actual_head and are_same(body, actual_body):
+            return []
+        return diff(lines_of(snapshot), lines_of(answer))
 
     def _read(self) -> dict[str, str]:
         """Return the snapshots by name, read from the file at the first call. Empty without a file."""
         if self._known is None:
             text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
             self._known = {}
-            for part in text.split("=== ")[1:]:
+            for part in _HEADING.split(text)[1:]:
                 name, _, answer = part.partition("\n")
                 self._known[name] = answer.rstrip("\n")
         return self._known
@@ -63,10 +73,14 @@ class Snapshots:
 
 
 def _shown(reply: Reply) -> str:
-    """Return a response as text, with indented JSON, so that a difference shows its place."""
+    """Return a response as text, with indented JSON, so that a difference shows its place, and without line ends behind
+    it.
+    """
     body = reply.body or ""
-    with contextlib.suppress(orjson.JSONDecodeError):
-        body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode() if body else ""
+    with contextlib.suppress(ValueError):
+        body = orjson.dumps(exact_json.parse(body.encode()), option=orjson.OPT_INDENT_2).decode()
     # A line of the body must not look like the heading of the next snapshot.
-    body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in body.splitlines())
-    return "\n".join((f"{reply.status} {reply.header('content-type') or ''}".rstrip(), *([body] if body else ())))
+    body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in lines_of(body))
+    head = f"{reply.status} {reply.header('content-type') or ''}".rstrip()
+    # Empty lines at the end separate the snapshots in their file.
+    return f"{head}\n{body}".rstrip("\n")

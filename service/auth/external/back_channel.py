@@ -60,7 +60,8 @@ class BackChannel:
     async def end_sessions(self, context: RequestContext) -> None:
         """Respond 200 when the sessions have ended, else 400 with the error of OAuth 2 (Back-Channel Logout, 2.8).
 
-        Raises `Problem` 500 or 503 if the operator's command fails, 503 if it is unknown whether the token was used.
+        Raises `Problem`: 500 or 503 if the operator's command fails, 503 if it is unknown whether the token was used or
+        if too many requests to providers are in progress, and the errors of `read_body`.
         """
         try:
             token = await self._token(context)
@@ -95,7 +96,8 @@ class BackChannel:
         addresses = await self._profiles.addresses()
         assert addresses.keys is not None  # noqa: S101 (an issuer has them)
         claims = await signed_claims(self._provider, addresses.keys, tokens[0], REQUIRED)
-        if claims["exp"] - claims["iat"] > LONGEST_LIFE:
+        # PyJWT also accepts numbers in texts.
+        if int(claims["exp"]) - int(claims["iat"]) > LONGEST_LIFE:
             raise LogoutTokenError("its lifetime is too long")
         return read_logout_token(jwt.get_unverified_header(tokens[0]), claims)
 

@@ -103,8 +103,14 @@ def test_a_list_that_matches_stays_whole() -> None:
     assert len(body["ConnectionSettings"]["RetryOptions"]["ErrorCodes"]) == 10
 
 
+def test_characters_that_end_lines_elsewhere_stay_in_a_long_list() -> None:
+    codes = [f"a\u2028b\x85{'c' * 100}", "d"]
+    text = shown(json.dumps({"ConnectionSettings": {"RetryOptions": {"ErrorCodes": codes}}}), "ErrorCodes")
+    assert json.loads(_without_comments(text))["ConnectionSettings"]["RetryOptions"]["ErrorCodes"] == codes
+
+
 def _without_comments(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//"))
 
 
 def test_nothing_matches_nothing() -> None:
