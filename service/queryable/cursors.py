@@ -14,9 +14,6 @@ from rowcall.core.queryable.request import Position, order_text
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
 
-LONGEST = 4096
-"""Characters of the longest cursor."""
-
 
 class Cursors:
     """Makes and opens the cursors of one endpoint."""
@@ -38,8 +35,6 @@ class Cursors:
         `core.queryable.request.OpenCursor`).
         """
         language = self._language
-        if len(cursor) > LONGEST:
-            raise language.invalid(key, "it is no cursor of this service")
         try:
             endpoint, order_of_cursor, values = orjson.loads(self._protector.open(cursor))
         except UnknownKeyError:

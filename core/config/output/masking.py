@@ -10,11 +10,12 @@ from rowcall.core.config.placeholders import resolve_what_is_set, sole_placehold
 
 MASK = "******"
 
-_SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
+SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
+"""Words in the keywords of connection strings whose values are secret."""
 _MISSPELT = r"p[ _]*a[ _]*s(?![ _s]*f)|p[ _]*w"
 """Misspelled password keywords (`Pasword`, `Pass`, `pw`): they have no effect, but `--config` would show their values.
 `Passfile` is excluded, since it names a file."""
-_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in _SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
+_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
 """Names of secret values; spaces and underscores within a keyword are ignored, as the parser ignores them."""
 _START = rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)"
 _DOUBLED = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
