@@ -47,6 +47,7 @@ def run(
     Raises:
         StartupError: a port is taken, the database cannot be read, no worker can serve.
         ConfigError: a value of the configuration cannot be used.
+        OSError: the folder of the shared state cannot be created, or a worker process cannot be started.
     """
 
     raise_limit()
