@@ -251,11 +251,13 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
         ('db-anon-role = "$(NOT_SET_HERE)"', "x.conf:1: the environment variable NOT_SET_HERE is not set"),
         ('db-schemas = "pg_catalog"', "PostgRest: db-schemas does not allow schema: 'pg_catalog'"),
         ('jwt-secret = "@/nowhere"', "PostgRest: jwt-secret: the file /nowhere can't be read"),
+        ('jwt-secret = "@binary"', "PostgRest: jwt-secret: the file binary is not UTF-8 (byte 2)"),
         ('db-tx-end = "sometimes"', "PostgRest:TransactionEnd"),
     ],
 )
 def test_errors_of_a_file_say_where_and_what(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.conf").write_text(text)
+    (tmp_path / "binary").write_bytes(b"a\xff")
     result = rowcall(tmp_path, "--postgrest", "x.conf")
     assert result.returncode == 1
     assert message in result.stderr + result.stdout

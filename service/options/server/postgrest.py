@@ -66,3 +66,5 @@ def _content_of(text: str, key: str) -> str:
         return Path(text[1:]).read_text(encoding="utf-8").removesuffix("\n")
     except OSError as error:
         raise StartupError(f"PostgRest: {key}: the file {text[1:]} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise StartupError(f"PostgRest: {key}: the file {text[1:]} is not UTF-8 (byte {error.start + 1})") from None
