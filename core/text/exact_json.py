@@ -11,6 +11,8 @@ from typing import Any, Never
 
 import orjson
 
+from rowcall.core.text import json_text
+
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONGEST = 18
 """Number of digits up to which an integer certainly fits into 64 bits."""
@@ -24,7 +26,9 @@ def parse(text: bytes) -> Any:
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
-        orjson.loads(text)
+        reason = json_text.fault(text)
+        if reason is not None:
+            raise ValueError(reason)
     try:
         return json.loads(text.decode(), parse_float=orjson.Fragment, parse_int=_whole, parse_constant=_refuse)
     except RecursionError:
