@@ -230,7 +230,7 @@ def _seconds(text: str, draft: _Draft) -> float:
 
 
 def _status(text: str, draft: _Draft) -> int | None:
-    if text.isascii() and text.isdecimal() and 100 <= int(text[:4]) <= 999:
+    if text.isascii() and text.isdecimal() and len(text) == 3 and int(text) >= 100:
         return int(text)
     draft.problems.append(f"'{text}' is no status code")
     return None

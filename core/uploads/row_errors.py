@@ -47,7 +47,7 @@ def error_handling(text: str) -> ErrorHandling | None:
     if not rest:
         return ErrorHandling(modes[word])
     number = rest[0]
-    if not (number.isascii() and number.isdigit() and 0 < int(number[:9]) <= MOST_COLLECTED):
+    if not (number.isascii() and number.isdigit() and len(number) < 10 and 0 < int(number) <= MOST_COLLECTED):
         return None
     return ErrorHandling(modes[word], int(number))
 

@@ -80,9 +80,13 @@ def _filters(query: str) -> _Filters:
         raise Problem(400, f"state {state!r} is none of {', '.join(_STATES)}")
     if before is not None and not _ID.fullmatch(before):
         raise Problem(400, f"before {before!r} is no id of a job")
-    if limit is not None and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= MOST_LISTED):
+    if limit is not None and not _is_limit(limit):
         raise Problem(400, f"limit {limit!r} is no number from 1 to {MOST_LISTED}")
     return _Filters(state, values.get("queue"), values.get("endpoint"), before, int(limit or 50))
+
+
+def _is_limit(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST_LISTED
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
