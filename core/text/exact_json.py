@@ -16,13 +16,18 @@ from rowcall.core.text import json_text
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONGEST = 18
 """Number of digits up to which an integer certainly fits into 64 bits."""
+_MOST_WRITTEN = 254
+"""Levels of arrays and objects that orjson writes; it reads 1,024."""
+MOST_LEVELS = 240
+"""Levels of a value that can be written again, also within a few others."""
+_TOO_DEEP = "it is nested too deeply"
 
 
 def parse(text: bytes) -> Any:
     """Parse JSON. Fractions, exponents, integers of more than 18 characters and `-0`, which Python or orjson would
     change, become an `orjson.Fragment`. Of a repeated key, the last value counts.
 
-    text: UTF-8. Raises ValueError if it is not valid JSON.
+    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `MOST_LEVELS` levels.
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
@@ -30,9 +35,21 @@ def parse(text: bytes) -> Any:
         if reason is not None:
             raise ValueError(reason)
     try:
-        return json.loads(text.decode(), parse_float=orjson.Fragment, parse_int=_whole, parse_constant=_refuse)
+        value = json.loads(text.decode(), parse_float=orjson.Fragment, parse_int=_whole, parse_constant=_refuse)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError(_TOO_DEEP) from None
+    if text.count(b"[") + text.count(b"{") > MOST_LEVELS:
+        _require_writable(value)
+    return value
+
+
+def _require_writable(value: Any) -> None:
+    for _ in range(_MOST_WRITTEN - MOST_LEVELS):
+        value = [value]
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        raise ValueError(_TOO_DEEP) from None
 
 
 def _refuse(constant: str) -> Never:

@@ -33,6 +33,13 @@ class JsonTextError(ValueError):
     """The text is invalid; the message says why."""
 
 
+def is_json(content_type: str) -> bool:
+    """Return whether the content type says that a body is one JSON value: `application/json`, `text/json` and `…+json`
+    (RFC 6839, 3.1) do, types of several values such as `application/x-ndjson` do not."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type.endswith(("/json", "+json"))
+
+
 def body_members(body: bytes) -> list[tuple[str, bytes]]:
     """Return the `members` of a body. A byte order mark at its beginning is ignored (RFC 8259, 8.1). Raises
     `JsonTextError` as `members` does."""

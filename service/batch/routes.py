@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from rowcall.core.batch.options import BatchOptions
 from rowcall.core.batch.requests import KEY, BatchError, BatchRequest, MissingResultError, Result, read_batch
 from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
-from rowcall.core.text import exact_json
+from rowcall.core.text import exact_json, json_text
 from rowcall.service.database.replicas.positions import (
     current_position,
     position_of_response,
@@ -124,7 +125,7 @@ class _Batches:
                 except MissingResultError as error:
                     raise Problem(400, f"request {request.number}: {error}", others={"item": request.number}) from None
                 if not 200 <= status < 400 or transaction.failed:
-                    self._fail(context, request.number, responses.last)
+                    self._fail(context, request.number, responses)
                     return None
             await transaction.finish()
         await written.record_commit()
@@ -175,18 +176,15 @@ class _Batches:
         return response.status
 
     @staticmethod
-    def _fail(context: RequestContext, number: int, response: tuple[int, Headers, bytes]) -> None:
-        """Send the response of the request that has failed, with its number; a status below 400 becomes 409. response:
-        its status, headers and body.
+    def _fail(context: RequestContext, number: int, responses: _Responses) -> None:
+        """Send the response of the request that has failed, the last one, with its number; a status below 400 becomes
+        409.
         """
-        status, headers, body = response
-        content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
-        members: dict[str, Any] = {"status": status}
-        if "json" in content_type and body[:1] == b"{":
-            members = orjson.loads(body)
-        own = [(name, value) for name, value in headers if name.lower() in _OF_FAILURE]
+        result = responses.results[-1]
+        members = result.body if isinstance(result.body, dict) else {"status": result.status}
+        own = [(name, value) for name, value in responses.last_headers if name.lower() in _OF_FAILURE]
         whole = orjson.dumps({**members, "item": number})
-        status = status if status >= 400 else 409
+        status = result.status if result.status >= 400 else 409
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
 
 
@@ -226,7 +224,7 @@ class _Written:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer. last: status, headers and body of the last response.
+    requests may refer. last_headers: of the last response.
     """
 
     def __init__(self, most: int) -> None:
@@ -235,29 +233,24 @@ class _Responses:
         self._written: list[bytes] = []
         self.results: list[Result] = []
         self._cookies: dict[tuple[str, ...], str] = {}
-        self.last: tuple[int, Headers, bytes] = (0, [], b"")
+        self.last_headers: Headers = []
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
         """Add a response. Raises `Problem` 413 if all of them together are too large."""
         self._size += len(body)
         if self._size > self._most:
             raise self.too_large()
-        self.last = status, headers, body
+        self.last_headers = headers
         for name, cookie in headers:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
-        content_type = shown.get("content-type", "").lower()
-        value: Any = None
         encoding = {}
-        if body and "json" in content_type.partition(";")[0]:
-            value = exact_json.parse(body)
-        elif body:
-            try:
-                value = body.decode()
-            except UnicodeDecodeError:
-                value = base64.b64encode(body).decode()
-                encoding = {"encoding": "base64"}
+        try:
+            value = _value_of(shown.get("content-type", ""), body)
+        except UnicodeDecodeError:
+            value = base64.b64encode(body).decode()
+            encoding = {"encoding": "base64"}
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
@@ -272,6 +265,17 @@ class _Responses:
 
     def written(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"
+
+
+def _value_of(content_type: str, body: bytes) -> Any:
+    """Return the value of a body that is JSON, else the text; None without a body. Raises UnicodeDecodeError for bytes
+    that are neither. content_type: may announce JSON that the body is not."""
+    if not body:
+        return None
+    if json_text.is_json(content_type):
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(body)
+    return body.decode()
 
 
 def _identity_of(cookie: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -15,7 +16,7 @@ from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
-from rowcall.core.text import exact_json, query_text
+from rowcall.core.text import exact_json, json_text, query_text
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
@@ -227,12 +228,13 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: the parsed value if the content type is JSON, else a text; None if it has no
+    """Return the result of a routine: the value if it is JSON, as the content type says, else a text; None if it has no
     result. text: its bytes in hexadecimal digits; `-`: it has none.
     """
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())
-    if "json" in content_type.partition(";")[0].lower() and value:
-        return exact_json.parse(value)
+    if json_text.is_json(content_type) and value:
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(value)
     return value.decode(errors="replace")

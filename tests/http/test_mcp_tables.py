@@ -30,6 +30,9 @@ create table api.album (
 comment on column api.album.price is 'In euros.';
 create view api.titles as select upper(title) as title from api.album group by 1;
 create table api.secret (id int primary key);
+create table depot.parcel (parcel_id int primary key, contents json);
+insert into depot.parcel values
+  (1, '"half of a pair: \\ud800"'), (2, ('{"n":' || repeat('[', 300) || repeat(']', 300) || '}')::json);
 create table depot.crate (crate_id int primary key, label text);
 insert into api.artist (name) values ('Ada'), ('Ben');
 insert into api.album (title, price, artist_id, "select", "od""d, (name)") values
@@ -49,6 +52,7 @@ def roles(database: Database) -> tuple[str, ...]:
         f"grant usage on schema api, depot to {anonymous}, {editor};"
         f"grant select on api.artist, api.album, api.titles to {anonymous}, {editor};"
         f"grant insert, update, delete on api.album to {editor}; grant all on depot.crate to {editor};"
+        f"grant select on depot.parcel to {anonymous};"
     )
     return anonymous, editor
 
@@ -65,6 +69,7 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
         P + "PostgRestTables:1": "api.titles",
         P + "PostgRestTables:2": "depot.crate",
         P + "PostgRestTables:3": "depot.nothing",
+        P + "PostgRestTables:4": "depot.parcel",
     }
     return serve(database, settings=settings, workers=2)
 
@@ -73,8 +78,12 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
 def test_tools_are_offered_for_the_named_tables(service: Service) -> None:
     async def use(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        others = [f"{action}_{name}" for name in ("artist", "depot_crate") for action in ("list", "insert", "update")]
-        others += ["delete_artist", "delete_depot_crate", "list_titles"]
+        others = [
+            f"{action}_{name}"
+            for name in ("artist", "depot_crate", "depot_parcel")
+            for action in ("list", "insert", "update")
+        ]
+        others += ["delete_artist", "delete_depot_crate", "delete_depot_parcel", "list_titles"]
         assert sorted(tools) == sorted([*ALBUM, *others])
         assert tools["list_artist"].description == "List rows of artist. Who plays."
         hints = {
@@ -197,6 +206,15 @@ def test_errors_of_the_query_are_results(service: Service) -> None:
     within(service, use)
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_results_that_cannot_be_read_are_errors(service: Service, number: int) -> None:
+    arguments = {"where": {"parcel_id": f"eq.{number}"}}
+    params = {"name": "list_depot_parcel", "arguments": arguments}
+    response = service.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    message = "the response of list_depot_parcel does not match its output schema"
+    assert response.json()["result"] == {"content": [{"type": "text", "text": message}], "isError": True}
+
+
 SCRIPT = """
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -223,7 +241,7 @@ def test_the_client_for_typescript_accepts_the_results(
     script = tmp_path / "tables.mjs"
     script.write_text(SCRIPT)
     result = json.loads(node.run(script, f"{service.url}/mcp", token(role=roles[1])["authorization"]))
-    assert result == [13, {"items": [{"title": "Ferns"}]}, {"count": 1}, {"count": 1, "items": [{"title": "Tide"}]}]
+    assert result == [17, {"items": [{"title": "Ferns"}]}, {"count": 1}, {"count": 1, "items": [{"title": "Tide"}]}]
 
 
 @pytest.mark.slow

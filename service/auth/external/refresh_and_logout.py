@@ -106,8 +106,9 @@ class RefreshAndLogout:
 
     async def _sign_out_at_provider(self, stored: StoredToken | None, home: str) -> str:
         """Revoke the refresh token and return the URL to which the browser goes next: the end-session endpoint of the
-        provider, or `home` (a page of this service) if the provider does not respond, has no such endpoint, or too many
-        requests to providers are in progress. The user is signed out here in any case. stored: the tokens of the session; None: there are none.
+        provider, or `home` (a page of this service) if the provider does not respond, has no such endpoint, or too
+        many requests to providers are in progress. The user is signed out here in any case. stored: the tokens of the
+        session; None: there are none.
         """
         try:
             addresses = await self._profiles.addresses()

@@ -25,3 +25,16 @@ def test_numbers_and_characters_survive(text: bytes, written: str) -> None:
 def test_what_is_no_json_is_refused(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         exact_json.parse(text)
+
+
+@pytest.mark.parametrize(("before", "behind"), [("[", "]"), ('{"a":', "}")])
+def test_no_value_is_nested_too_deeply_to_be_written(before: str, behind: str) -> None:
+    def nested(levels: int) -> bytes:
+        return (before * levels + "1" + behind * levels).encode()
+
+    limit = exact_json.MOST_LEVELS
+    assert orjson.dumps([[exact_json.parse(nested(limit))]]) == b"[[%s]]" % nested(limit)
+    assert exact_json.parse(b"[%s]" % b",".join([b'"[{[{"'] * limit + [b"[{}]"] * limit))
+    for levels in (limit + 1, 500, 5000):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            exact_json.parse(nested(levels))
