@@ -84,15 +84,15 @@ def names_one_record(text: str) -> bool:
 
 
 def as_json(value: object) -> tuple[Any, str]:
-    """Parse a member that is JSON itself or a text with JSON. Return its value and its text. Raises `Problem` 400 for a
-    text that is not JSON.
+    """Parse a member that is JSON itself or a text with JSON. Return its value, which can be written again, and its
+    text. Raises `Problem` 400 for a text that is not JSON, and for a value that is nested too deeply.
     """
-    if not isinstance(value, str):
-        return value, orjson.dumps(value).decode()
     try:
-        return orjson.loads(value), value
-    except orjson.JSONDecodeError:
+        content = orjson.loads(value) if isinstance(value, str) else value
+        written = orjson.dumps(content).decode()  # TypeError: orjson reads 1,024 levels and writes 254
+    except (orjson.JSONDecodeError, TypeError):
         raise invalid("Invalid JSON in request body") from None
+    return content, value if isinstance(value, str) else written
 
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:

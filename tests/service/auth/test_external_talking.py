@@ -137,7 +137,7 @@ def test_an_id_token_of_a_provider_without_issuer_is_not_read(server: Upstream) 
     server.on("/token", answer({"access_token": "abc"}))
     server.on("/info", answer('{"email": "a@x"}'))
     provider = Provider("P", "/signin-p", "me", "secret", "http://a", f"{server.url}/token", f"{server.url}/info")
-    unsigned = jwt.encode({"sid": "of nobody"}, None, "none")
+    unsigned = jwt.encode({"sid": "of another session"}, None, "none")
     for identity in ("opaque", unsigned):
         result: Profile = with_talker(
             lambda talker, identity=identity: Profiles(provider, talker).by_refresh_token("r", identity, None)
