@@ -13,7 +13,7 @@ import orjson
 from rowcall.core.errors.problems import Problem
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
-_WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})", re.ASCII)
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
