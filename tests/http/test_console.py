@@ -297,6 +297,7 @@ def test_endpoints_are_grouped(console: httpx.Client) -> None:
     assert isinstance(page, list)
     assert [item["path"] for item in page] == ["/menu"]
     problem(console.get("/console/api/endpoints", params={"group": "path"}), 400)
+    problem(console.get("/console/api/endpoints", params={"group": "path", "search": "no such endpoint"}), 400)
 
 
 def test_endpoints_are_searched_and_paged(console: httpx.Client) -> None:
