@@ -2,8 +2,8 @@
 values.
 
 `$1.body.id` is a member of the first response, `$2.status` and `$1.headers.location` are its other parts. In a path, a
-reference may be a part of the text. In a body or a header, it is the whole text, and its value keeps its JSON type;
-there, a text that begins with `$$` is no reference and loses its first `$`.
+reference may be a part of the text. In a body or a header, it is the whole text; its value keeps its JSON type in a
+body, and becomes a text in a header. In both, a text that begins with `$$` is no reference and loses its first `$`.
 """
 
 from __future__ import annotations

@@ -16,9 +16,11 @@ BARE = (
 
 def read_value(parameter: EndpointParameter, text: str) -> Any:
     """Return a value that is written in a comment, as Python reads its JSON; for an array parameter, a JSON array is
-    expected. The text of a single value that is no number, boolean or JSON is returned unchanged.
+    expected. If the parameter is no array, and its kind is none of `BARE` (numbers, boolean and JSON), the text is
+    returned unchanged.
 
-    Raises `ValueError` if the text is not a value of the kind.
+    Raises `ValueError` if the text is not JSON, or has another JSON type than the parameter. Every number is accepted
+    for every numeric kind, such as `1.5` for an integer, and the elements of an array are not checked.
     """
     if not parameter.array and parameter.kind not in BARE:
         return text

@@ -125,8 +125,8 @@ WITHIN = "within"
 def disabled_features(
     endpoint: Endpoint, off: Sequence[DisabledFeature], used: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each annotation of the endpoint whose capability is switched off in the configuration, so
-    that it has no effect.
+    """Yield a diagnostic for each annotation of the endpoint whose capability is switched off in the configuration.
+    Such an annotation has no effect; but an endpoint with `authorize within` admits no caller.
 
     off: these capabilities. used: annotation → its line; an endpoint may be a login because of its path, without a
     line.

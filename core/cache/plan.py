@@ -193,8 +193,9 @@ def is_set(endpoint: Endpoint) -> bool:
 
 def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
     """Return the bit mask of key parameters: those that `cached` lists, else those of the profile, else all
-    (caching-9). Parameters of a query over the result are always among them, parameters that another service fills
-    never."""
+    (caching-9). Parameters of a query over the result are always among them; parameters that another service fills
+    never are. If another service fills all parameters that `cached` lists, the key has all others. Unknown names are no
+    longer in the list of `cached`."""
     caching = endpoint.options.caching
     # Values from other services are requested anew for each call, and follow from the other parameters.
     every = sum(1 << index for index, _ in enumerate(endpoint.parameters) if index not in endpoint.outgoing.filled)

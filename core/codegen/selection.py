@@ -55,9 +55,10 @@ def modules(
 ) -> Iterator[tuple[str, list[Endpoint]]]:
     """Group endpoints by the client file to which they belong. Endpoints that invalidate cached responses are left out.
 
-    Yields for each file the text that replaces `{0}` in its configured path, and its endpoints. A file whose endpoints
-    are all excluded by annotations has none. Without `by_schema`, there is one file, with an empty text. schema_file:
-    returns the text for a schema. Raises `NoPlaceError` if `by_schema` is on, but the configured path has no `{0}`.
+    Yields for each file the text that replaces `{0}` in its configured path, and its endpoints. The list of endpoints
+    is empty for a file whose endpoints are all excluded by annotations. Without `by_schema`, all endpoints belong to
+    one file, and `{0}` is replaced by nothing. schema_file: returns the text for a schema. Raises `NoPlaceError` if
+    `by_schema` is on, but the configured path has no `{0}`.
     """
     groups: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:

@@ -269,7 +269,7 @@ class Settings:
         return tuple(elements) if elements or is_empty else None
 
     def numbers_if_set(self, path: str) -> tuple[float, ...] | None:
-        """Return the elements of an array as numbers; an empty tuple for an empty array. None: as for `texts_if_set`."""
+        """Return the elements of an array as numbers; an empty tuple for an empty array. None as for `texts_if_set`."""
         elements = self.texts_if_set(path)
         return None if elements is None else self._as_numbers(path, elements)
 

@@ -513,9 +513,9 @@ def answer_of(
     """Return content type and schema of the body in which the result of an endpoint's routine is sent; None: there is
     no body.
 
-    An endpoint that invalidates cached responses has the body of that response. Other responses in place of the result
-    are ignored: those of proxies, sign-in, downloads, mail, one-time tokens and jobs. camel: keys of composites are in
-    camel case. nulls: how null is described.
+    For an endpoint that invalidates cached responses, it is the body that reports the invalidation. Other responses in
+    place of the result are ignored: those of proxies, sign-in, downloads, mail, one-time tokens and jobs. camel: keys
+    of composites are in camel case. nulls: how null is described.
     """
     requested = endpoint.options
     if requested.invalidates:

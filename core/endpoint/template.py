@@ -60,9 +60,10 @@ def parse_template(text: str, names: Mapping[str, int], staying: Container[int] 
 
 
 def virtual_parameters(parameters: tuple[EndpointParameter, ...]) -> frozenset[int]:
-    """Return the indexes of parameters that a file only defines (sql-files-18).
+    """Return the indexes of the parameters that an SQL file defines by `define_param`, and that its statements do not
+    use (sql-files-18).
 
-    If a request has no value for such a parameter, its placeholders are unchanged.
+    If a request has no value for such a parameter, `{name}` is unchanged; `{!name}` is empty, as for other parameters.
     """
     return frozenset(index for index, parameter in enumerate(parameters) if parameter.virtual)
 

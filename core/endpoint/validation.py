@@ -70,8 +70,9 @@ class Rule(Record):
     def accepts(self, text: str | None) -> bool:
         """Return whether a value is valid. text: as in the request; None: NULL or missing.
 
-        For lengths, NULL counts as an empty text. No pattern matches NULL or an empty text. For bounds of numbers, a
-        text that is no number is invalid, and NULL is valid. Rules about the number of items accept each value.
+        NOT_EMPTY accepts NULL; REQUIRED refuses NULL and an empty text. For lengths, NULL counts as an empty text. No
+        pattern matches NULL or an empty text. For bounds of numbers, a text that is no number is invalid, and NULL is
+        valid. Rules about the number of items accept each value.
         """
         match self.type:
             case RuleType.NOT_NULL:

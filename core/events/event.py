@@ -91,9 +91,9 @@ class Viewer:
     """The subscriber of a stream: the requested execution (empty: all), the user (None: an anonymous caller), and the
     tenant (empty: of none).
 
-    channel: of a stream of notifications; empty: the stream has events. filters: pairs of a member of the payload, a
-    JSON object, and the claim that must have its value. key: equal for viewers that see the same events.
-    roles_match_users: as in `RequiredRoles`.
+    channel: of a stream of notifications; empty: the stream has events. filters: pairs of names: a member of the JSON
+    object that is the payload, and a claim of the user; the member must have one of the values of the claim. key: equal
+    for viewers that see the same events. roles_match_users: as in `RequiredRoles`.
     """
 
     __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "tenant", "user")

@@ -38,8 +38,8 @@ def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, .
 
     The n-th group of the pattern, from 1, matches requests for the n-th path. None: no path has parameters.
 
-    A parameter matches any text: a stream is not a topic, so its value selects nothing. Upper and lower case differ, as
-    in all paths of streams.
+    A parameter matches any segment: a stream is not a topic, so its value selects nothing. An optional one may be
+    missing. Upper and lower case differ, as in all paths of streams.
     """
     match = tuple(path for path in paths if _SEGMENT.search(path))
     return (re.compile("|".join(f"({_pattern(path)})" for path in match)), match) if match else None

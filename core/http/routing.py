@@ -99,8 +99,8 @@ class Clashes:
         """Places of the latest schema snapshot by id of the endpoint."""
 
     def among(self, endpoints: Iterable[Endpoint]) -> tuple[Collection[Endpoint] | None, list[Diagnostic]]:
-        """Return the endpoints that can be reached, and the diagnostics about others. None instead of endpoints: all of
-        them.
+        """Return the endpoints that can be reached, and diagnostics: about the others, and about routes that are
+        probably a mistake. None instead of endpoints: all of them.
 
         Internal endpoints have no clashes, and are not in the result. Raises `RouteError` as `build_router` does.
         """

@@ -57,7 +57,8 @@ def none_for_zero(number: float | None) -> float | None:
 
 
 def path_like(example: str) -> Callable[[str | None], str | None]:
-    """Return a conversion that returns None and paths of routes unchanged, and raises ValueError for other texts.
+    """Return a conversion that returns None and fixed paths unchanged, and raises ValueError for other texts. A fixed
+    path begins with a slash and has no parameters, query string, fragment or blanks.
 
     example: a path for the message.
     """

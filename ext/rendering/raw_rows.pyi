@@ -2,7 +2,8 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
 
 class RawRenderer(BodyWriter):
-    """Writes values as the server prints them, NULL as nothing, `separator` between columns, `new_line` between rows.
+    """Writes values as the server prints them, `separator` between columns, `new_line` between rows. NULL is nothing;
+    in a quoted column it is two quotes, unless `csv` is set.
 
     separator: None for none; then nothing is quoted. header: the first row has the names of the columns. harmless:
     quoted texts that a spreadsheet would take for formulas get an apostrophe in front. quotes: False if no value can

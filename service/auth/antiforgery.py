@@ -98,8 +98,8 @@ class _AntiforgeryCheck:
         self._form_limit = services.options.http.limits.form_body_size
 
     def ask(self, context: RequestContext) -> Waiting:
-        """Raise `Problem` 400 if the request needs a token, and has none or an invalid one. As a step; if forms are
-        read, it may store the body in `context.body` and raise 413, as `_ask` does."""
+        """The step: raise `Problem` 400 if the request needs a token, and has none or an invalid one. If forms are
+        read, the body of a form is stored in `context.body`; `Problem` 413 is raised if it is too large."""
         scope = context.scope
         kind = kind_of(scope)
         by_cookie = context.user is not None and context.user.scheme in self._cookies

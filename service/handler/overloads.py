@@ -73,7 +73,8 @@ def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
 
 
 def _with_transport_of(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint with the transport of values of the primary endpoint of its route."""
+    """Return the endpoint with the transport of values of the primary endpoint of its route. An endpoint with a
+    parameter for the whole body is unchanged."""
     if endpoint.transport is primary.transport or endpoint.raw_body is not None:
         return endpoint
     return replace(endpoint, options=replace(endpoint.options, transport=primary.transport))

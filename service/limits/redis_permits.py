@@ -108,7 +108,8 @@ class RedisPermits:
         self._redis = LateLink(address, "RateLimiterOptions:RedisConfiguration", "each host counts for itself")
 
     async def ask(self, policy: Policy, caller: str) -> Decision:
-        """Request a permit in Redis, or of this host if Redis is unavailable."""
+        """Request a permit of a window or bucket in Redis, or of this host if Redis is unavailable. policy: no
+        concurrency limit."""
         link = await self._redis.link()
         if link is None:
             return self._host.ask(policy, caller)

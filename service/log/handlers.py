@@ -44,7 +44,7 @@ class SinkHandler(logging.Handler):
         self.submit((entry_of(record, self._client_name),))
 
     def submit(self, entries: Iterable[Entry]) -> None:
-        """Pass entries to every sink, without waiting for them. entries: iterated once for each sink, so no generator."""
+        """Pass entries to every sink, without waiting for them. entries: no generator, each sink reads them."""
         for sink in self._sinks:
             sink.submit(entries)
 

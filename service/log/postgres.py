@@ -48,9 +48,9 @@ class PostgresSink:
         self._parameters_set.set()
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Store entries; returns when they are stored. Waits for an unavailable database until `give_up` is called.
-        Raises `psycopg.Error` for rows that the command refuses, if the server refuses the connection, and if the
-        database is unavailable after `give_up`."""
+        """Store entries; returns when they are stored. Waits for `connect_to`, and for an unavailable database, until
+        `give_up` is called. Raises `psycopg.Error` if the command refuses rows, after all others are stored; also if
+        the server refuses the connection, and if the database is unavailable after `give_up`."""
         self._parameters_set.wait()
         rows = [self._row(entry) for entry in entries]
         for attempt in range(1_000_000):

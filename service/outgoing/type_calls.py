@@ -66,8 +66,9 @@ def _count_nulls(ignored: frozenset[int], context: RequestContext) -> None:
 
 
 def call_types(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sends the requests; None: the endpoint has no HTTP types, or only invalidates. The step
-    raises `Problem` 400 if values of the request make a segment of a path `.` or `..`."""
+    """Return the step that sends the requests and fills the parameters with the responses, or with the failures; None:
+    the endpoint has no HTTP types, or only invalidates. The step raises `Problem` 400 if values of the request make a
+    segment of a path `.` or `..`."""
     if not endpoint.outgoing.calls or endpoint.options.invalidates:
         return None
     calls = [_Call(endpoint, call, services) for call in endpoint.outgoing.calls]

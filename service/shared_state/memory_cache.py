@@ -342,8 +342,8 @@ class MemoryCache:
             self._table.put(stored_name(key), entry, began, at)
 
     def invalidate_all(self, prefix: bytes) -> None:
-        """Remove all entries whose key has this prefix. prefix: at most 16 bytes, as hashed names contain only these of
-        a key."""
+        """Remove all entries whose key has this prefix. Responses that are being computed are stored afterwards.
+        prefix: at most 16 bytes, because a long key is stored as its first 16 bytes and a hash (`stored_name`)."""
         self._table.invalidate_all(prefix)
 
     def retire(self) -> None:

@@ -1,7 +1,8 @@
 """The connection of one worker to Redis: batches the reads of one turn of the event loop, and handles outages.
 
-Nothing here fails a request: if Redis does not answer, `GoneError` is raised, and immediately while Redis is known to
-be gone. One warning reports the outage, and one line its end; meanwhile connecting is tried once a second.
+If Redis does not answer, commands raise `GoneError`, and at once while Redis is known to be gone; the caller decides
+whether its request continues without Redis. One warning reports the outage, and one line its end; meanwhile connecting
+is tried once a second.
 """
 
 from __future__ import annotations

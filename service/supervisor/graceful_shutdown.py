@@ -48,8 +48,9 @@ class GracefulShutdown:
         self._message = Leave()
 
     async def stop(self) -> None:
-        """Run the phases of a stop up to the one with `Connection: close`; health checks fail meanwhile. Returns when
-        the workers may finish running requests and end."""
+        """Run the phases of a stop up to the one with `Connection: close`; health checks fail meanwhile. Without a
+        configured delay, there are no phases unless another process keeps the sockets open. Returns when the workers
+        may finish running requests and end."""
         await self._leave(unready=True)
 
     async def yield_to_successor(self) -> None:

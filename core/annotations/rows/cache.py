@@ -13,7 +13,7 @@ from rowcall.core.text.interval import parse_interval
 def _cached(draft: Draft, line: Line) -> None:
     """Turn caching on, and set the parameters that are part of the cache key (caching-4).
 
-    Unknown names give a warning and are dropped. If no name remains, all parameters are part of the key.
+    Unknown names give a warning and are dropped. If no name remains, the line counts as `cached` without a list.
     """
     names = tuple(name for name in line.arguments if name in draft.parameters)
     draft.within("caching", Caching(), enabled=True, parameters=names or None)

@@ -83,9 +83,10 @@ class TypeScriptTypes:
     def type_of(self, name: str) -> str:
         """Return the type of a value in TypeScript, without null. name: as `format_type` prints it, without modifiers.
 
-        Numbers, booleans, JSON, arrays, domains, enums, composites and rows have corresponding types. Of the other
-        types, those of PostgreSQL itself (`uuid`, `date`) are `string`; polymorphic ones (`anyelement`) and unknown
-        types of other schemas are `unknown`.
+        Types that casts convert to JSON (`represented`) are `Json`. Numbers, booleans, JSON, arrays, domains, enums,
+        composites and rows have corresponding types; `void` is `undefined`, and `record` is `Record<string, unknown>`.
+        Of the other types, those of PostgreSQL itself (`uuid`, `date`) are `string`; polymorphic ones (`anyelement`)
+        and unknown types of other schemas are `unknown`.
         """
         if name.endswith("[]"):
             return array(self.type_of(name.removesuffix("[]")))

@@ -214,7 +214,7 @@ def end(text: str, place: int) -> Outcome:
 
 
 def labelled(parser: Parser, name: str) -> Parser:
-    """Return the parser whose errors expect `name` instead of what it expects itself, unless it has consumed something."""
+    """Return the parser with errors that expect `name`, unless it has consumed something; then with its own errors."""
 
     def parse(text: str, place: int) -> Outcome:
         result = parser(text, place)

@@ -93,7 +93,7 @@ class Cursor:
         self.match(_SPACES)
 
     def enter(self) -> None:
-        """Begin one more level of nesting. Raises `ApiError` (`PGRST100`), not `RefusedError`, if there are too many."""
+        """Begin one more level of nesting. Raises `ApiError` (`PGRST100`, no `RefusedError`) if there are too many."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             place = f"(line 1, column {self.position + 1})"

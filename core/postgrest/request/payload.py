@@ -33,11 +33,12 @@ class PayloadKind(Enum):
 class Payload(NamedTuple):
     r"""A body.
 
-    text: the JSON as it arrived, or as made from CSV or a form; of a raw body its text, or `\x…` for bytes. keys: names
-    of columns or arguments, without repetition: those of `columns` for a JSON body if the request has this parameter,
-    else those of the objects, of the CSV header row or of the form, in their order there. is_array: the JSON is an
-    array. rows: number of its elements; 1 for a JSON body if the request has `columns`, as the JSON is not parsed
-    then. fields: names and values of a form, with repetitions. raw_type: type of PostgreSQL for a raw body.
+    text: the JSON as it arrived, or as made from CSV or a form; of a raw body its text, or `\x…` for bytes. Without
+    `columns`, a JSON body that is neither object nor array is `[]`. An empty one of a call is `{}`. keys: names of
+    columns or arguments, without repetition: those of `columns` for a JSON body if the request has this parameter, else
+    those of the objects, of the CSV header row or of the form, in their order there. is_array: the JSON is an array.
+    rows: number of its elements; 1 for a JSON body if the request has `columns`, as the JSON is not parsed then.
+    fields: names and values of a form, with repetitions. raw_type: type of PostgreSQL for a raw body.
     """
 
     kind: PayloadKind

@@ -163,11 +163,12 @@ class _SignIn:
     # --- the code --------------------------------------------------------------------------------------------------
 
     async def finish(self, context: RequestContext) -> None:
-        """Redeem the code for a profile, sign the user in, and remove the login state's cookie. If the provider fails
-        or refuses, respond 500.
+        """Redeem the code for a profile, sign the user in, and remove the login state's cookie. Respond 500 if the
+        provider fails or refuses, and if the body is no JSON object or has no code.
 
-        Raises `Problem`: 400 for a login state that is not valid, 403 for a page of another site, and the errors of
-        `SignInResult.reach`.
+        Raises `Problem`: 400 for a login state that is not valid or was used before, 403 for a page of another site,
+        413 for a body that is too large, 503 if it cannot be determined whether the login state was used before, and
+        the errors of `SignInResult.reach`.
         """
         scope = context.scope
         ended: list[str] = []

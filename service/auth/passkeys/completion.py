@@ -173,12 +173,13 @@ class CompletionEndpoints:
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
-        """Verify the assertion and sign the user in.
+        """Verify the assertion and sign the user in. If the row of the command that completes the login has another
+        status than 200, its status and body are sent, without a sign-in.
 
         Raises `Problem`: 400 for an invalid request or challenge, 401 for an assertion, a credential or a token of a
         second factor that is not valid, 413 for a body that is too large, 500 if a row of a command cannot be used, 503
-        if the challenge cannot be checked because Redis is unavailable, and with the status of the operator's command
-        if it refuses the credential.
+        if the challenge cannot be checked because Redis is unavailable, and with the status of an operator's command if
+        it refuses the credential or, without a body, the login.
         """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")

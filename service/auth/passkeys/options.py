@@ -49,8 +49,9 @@ class OptionsEndpoints:
     async def add(self, context: RequestContext) -> None:
         """Send options for a further key of the signed-in user.
 
-        Raises `Problem`: 400 if the body is neither empty nor JSON, 500 if the row of the command cannot be used, 503
-        if there is no room for the challenge, and with the status of the command if it refuses.
+        Raises `Problem`: 400 if the body is neither empty nor JSON, 413 if it is too large, 500 if the row of the
+        command cannot be used, 503 if there is no room for the challenge, and with the status of the command if it
+        refuses.
         """
         body = await self._body(context)
         if body.strip() and _json(body) is _NONE:
@@ -62,8 +63,8 @@ class OptionsEndpoints:
     async def register(self, context: RequestContext) -> None:
         """Send options for the first key of a new user.
 
-        Raises `Problem`: 400 if the body is no JSON object, 500 if the row of the command cannot be used, 503 if there
-        is no room for the challenge, and with the status of the command if it refuses.
+        Raises `Problem`: 400 if the body is no JSON object, 413 if it is too large, 500 if the row of the command
+        cannot be used, 503 if there is no room for the challenge, and with the status of the command if it refuses.
         """
         body = await self._body(context)
         if not body.strip():

@@ -62,7 +62,8 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
 def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
     """Return the options of the content of the document, which do not depend on its targets.
 
-    Raises ConfigError, StartupError. database: its name. urls: addresses of the listeners that the document names.
+    Raises ConfigError, StartupError. database: its name. urls: addresses of the listeners; the document names the first
+    one as a server, unless this is switched off or the configured servers include it.
     """
     auth = auth_options(settings)
     options = settings.read(

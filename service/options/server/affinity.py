@@ -15,8 +15,8 @@ Cores = frozenset[int]
 
 
 def allowed_cores() -> Cores | None:
-    """Return the cores that this process may use by its affinity, which a cpuset of its container limits and a CPU
-    quota does not. None if the system does not report them."""
+    """Return the cores that this process may use by its affinity; None if the system does not report them. A cpuset of
+    the container limits the affinity; a CPU quota does not."""
     return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
