@@ -58,14 +58,15 @@ def template_of(text: str | None, rich: str | None) -> Template:
 
 
 def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender: str) -> dict[str, Any] | None:
-    """Return the mail of a row as the members of a JSON object; None if the column `to` is absent or empty.
+    """Return the mail of a row as the members of a JSON object; None if the column `to` is absent or blank.
 
     In the texts of the row and of the template, `{column}` and `{token}` are replaced by values, which are escaped in
     HTML; NULL is empty, and an unknown name stays. The row's columns `subject`, `text` and `html` win over the
-    template. Raises `MailError` for a column that cannot be part of a mail, for too many recipients, and if there is
-    no text.
+    template. Raises `MailError` for a column that cannot be part of a mail, for a sender that is no address, for too
+    many recipients, and if there is no text.
 
-    token: one-time token of the row; None: the endpoint issues none. sender: used if the row has no column `from`.
+    token: one-time token of the row; None: the endpoint issues none. sender: used if the row's column `from` is absent
+    or empty.
     """
     values = {cell.name.lower(): cell.text for cell in cells}
     by_name = {cell.name.lower(): cell for cell in cells}
@@ -110,9 +111,14 @@ def _addresses(name: str, cell: Cell | None) -> list[str]:
 
 
 def _parsed(name: str, text: str) -> list[tuple[str, str]]:
+    """Return display names and addresses of a list; empty for a blank text. Raises `MailError`. name: of the column."""
     if _CONTROL.search(text):
         raise MailError(f"{name} has an address that is not valid")
-    return [pair for pair in getaddresses([text]) if any(pair)]
+    pairs = [pair for pair in getaddresses([text]) if any(pair)]
+    # An unreadable text has one empty pair, as have the gaps of a list.
+    if not pairs and text.strip(" ,"):
+        raise MailError(f"{name} has an address that is not valid")
+    return pairs
 
 
 def _only_address(name: str, text: str) -> str:

@@ -60,7 +60,8 @@ class Line:
 
     @property
     def rest(self) -> str:
-        """Everything after the first word, with commas and inner blanks."""
+        """Everything behind the first blank, with commas and inner blanks. A comma does not end the first word here,
+        unlike in `words`: for `tags,a b` this is `b`."""
         return self._bare.partition(" ")[2].strip()
 
     @property
@@ -258,7 +259,7 @@ def _joined(line: Line) -> str:
 
 
 def rest_of(line: Line) -> str:
-    """Return everything after the first word of a line, with commas and inner blanks."""
+    """Return everything behind the first blank of a line, with commas and inner blanks, as `Line.rest` does."""
     return line.rest
 
 

@@ -22,8 +22,8 @@ def edit_distance(word: str, other: str, limit: int) -> int:
 
 
 def is_similar(word: str, other: str) -> bool:
-    """Return whether `word` may be a misspelling of the other one: one edit, or two if it has six characters or more. A
-    word of less than four characters is never similar."""
+    """Return whether `word` may be a misspelling of the other one: at most one edit, or two if it has six characters or
+    more. Also True for equal words. A word of less than four characters is never similar."""
     if len(word) < 4:
         return False
     limit = 2 if len(word) >= 6 else 1

@@ -47,7 +47,8 @@ def hash_password(password: str, work: Argon2) -> str:
 
 
 def verify_password(password: str | None, stored: str) -> bool:
-    """Return whether the password matches. False also for an empty or missing password and an invalid hash."""
+    """Return whether the password matches. False also for an empty or missing password and an invalid hash. Needs the
+    extra `rowcall[argon2]`."""
     from argon2 import PasswordHasher
     from argon2.exceptions import Argon2Error, InvalidHashError
 

@@ -107,10 +107,10 @@ def as_array(value: Grouped) -> str | None:
 class User:
     """A signed-in user, with the values that endpoints need, computed once for each token.
 
-    texts, arrays: claim type → value for a parameter of type text, or of an array type; None: NULL. ids, names, roles:
-    non-empty values of these claims. scheme: name of the scheme of the session. context: names and values of the
-    session variables in turn, computed and cached by `service.auth.context`; None: not computed yet. json: all claims
-    as JSON.
+    texts, arrays: claim type → value for a parameter of type text, or of an array type, as bytes in UTF-8; None: NULL.
+    ids, names, roles: non-empty values of these claims. scheme: name of the scheme of the session. context: names and
+    values of the session variables in turn, computed and cached by `service.auth.context`; None: not computed yet.
+    json: all claims as JSON.
     """
 
     __slots__ = (

@@ -77,9 +77,9 @@ def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
 
 
 def headers_parameter(endpoint: Endpoint) -> int | None:
-    """Return the index of the parameter that receives the request headers as JSON; None if there is no such parameter,
-    or if the endpoint does not pass headers as a parameter.
-    """
+    """Return the index of the parameter that receives the request headers as JSON: an optional one with the configured
+    name. None if there is no such parameter, if it filters or writes a column of a table, or if the endpoint does not
+    pass headers as a parameter."""
     if endpoint.options.request_headers is not HeadersMode.PARAMETER:
         return None
     return next(
@@ -96,9 +96,10 @@ def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
 
 
 def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collection[int] = ()) -> Endpoint:
-    """Return the endpoint for binding: injected parameters are optional, and their values are ignored if sent.
+    """Return the endpoint for binding: the parameters `indexes` become optional, and their values are ignored if sent.
 
-    sources: parameters whose values are read, although they are optional.
+    sources: parameters of whose values hashes are made. They become optional too, but their values are read, also if
+    they are among `indexes`.
     """
     parameters = list(endpoint.parameters)
     for index in indexes:

@@ -54,7 +54,7 @@ def used_after(used: int, generation: int) -> tuple[bool, int]:
     """Return whether a token of this generation may be used, and the value to store for its family.
 
     A token may be used once. If it or an older one is used again, the stored value refuses all tokens of the family.
-    used: the latest generation used so far, as stored.
+    used: the latest generation used so far, as stored; `NONE_USED`: nothing is stored for the family.
     """
     return (True, generation) if used < generation else (False, ENDED)
 

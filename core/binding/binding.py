@@ -190,7 +190,8 @@ class Binder:
         return self.bind_query(query, path_values)
 
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Bind the decoded pairs of a query string. Unknown keys are ignored or are faults, as `refusals` says."""
+        """Bind a query string, which is decoded here. Keys that name no parameter are faults, unless `refusals` or
+        `open_ended` lets them be ignored."""
         pairs = _query_pairs(query)
         if self._refusals.ignores_unknown_parameters:
             # Only for a query: parameters that are added to links (`utm_source`) occur nowhere else.
@@ -198,7 +199,8 @@ class Binder:
         return self.bind_texts(pairs, path_values)
 
     def bind_texts(self, pairs: Iterable[tuple[str, str]], path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Bind decoded keys and texts of any origin."""
+        """Bind decoded keys and texts of any origin. Keys that name no parameter are faults, unless `open_ended` lets
+        them be ignored."""
         texts: dict[str, list[str]] = {}
         for key, text in pairs:
             texts.setdefault(key, []).append(text)
@@ -210,7 +212,8 @@ class Binder:
     def bind_body(
         self, body: bytes, path_values: Mapping[str, str] = _Nothing, cut: Sequence[tuple[str, bytes]] | None = None
     ) -> Binding:
-        """Bind a JSON body. cut: the members of the body, if they have been parsed already."""
+        """Bind a JSON body, which has to be an object; an empty body has no members. cut: the members of the body, if
+        they have been parsed already; then `body` is not read."""
         try:
             members = dict(json_text.body_members(body) if cut is None else cut)
         except json_text.JsonTextError as error:

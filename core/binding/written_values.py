@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+import orjson
+
 from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
+from rowcall.core.text import exact_json
 
 BARE = (
     *(ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUMERIC),
@@ -15,7 +17,7 @@ BARE = (
 
 
 def read_value(parameter: EndpointParameter, text: str) -> Any:
-    """Return a value that is written in a comment, as Python reads its JSON; for an array parameter, a JSON array is
+    """Return a value that is written in a comment, as `exact_json` parses it; for an array parameter, a JSON array is
     expected. If the parameter is no array, and its kind is none of `BARE` (numbers, boolean and JSON), the text is
     returned unchanged.
 
@@ -24,16 +26,15 @@ def read_value(parameter: EndpointParameter, text: str) -> Any:
     """
     if not parameter.array and parameter.kind not in BARE:
         return text
-    try:
-        body = json.loads(text)
-    except RecursionError:
-        raise ValueError("too many levels") from None
+    body = exact_json.parse(text.encode())
     if parameter.array:
         fits = isinstance(body, list)
     elif parameter.kind is ValueKind.BOOLEAN:
         fits = isinstance(body, bool)
     else:
-        fits = parameter.kind is ValueKind.JSON or (isinstance(body, int | float) and not isinstance(body, bool))
+        # Each fragment is a number.
+        is_number = isinstance(body, int | orjson.Fragment) and not isinstance(body, bool)
+        fits = parameter.kind is ValueKind.JSON or is_number
     if not fits:
         raise ValueError(text)
     return body

@@ -43,7 +43,8 @@ NO_NAMES_CHECKED = KnownNames()
 
 def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each name in annotations that the configuration lacks, with the consequence (comments-16;
-    a cache profile: caching-38).
+    a cache profile: caching-38), and for a rate limiter that is switched off. Rules of `validate` are checked in
+    `core.building.protective_lines`.
 
     used: annotation → its line.
     """

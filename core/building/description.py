@@ -20,8 +20,11 @@ _TRANSPORTS = {Transport.QUERY: "QueryString", Transport.BODY: "BodyJson"}
 
 
 def described(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the description of an endpoint as a JSON object, for `rowcall --endpoints` and the console. Members whose
-    value is false, empty or None are left out, except `requiresAuthorization` and those of parameters and routine."""
+    """Return the description of an endpoint as a JSON object, for `rowcall --endpoints` and the console.
+
+    `method`, `path`, `routine`, `parameters` and `requiresAuthorization` are always members; other members whose value
+    is false, empty or None are left out, and so is `isPathParameter` of a parameter if it is false.
+    """
     options = endpoint.options
     always = {
         "method": endpoint.method,

@@ -132,7 +132,11 @@ class EndpointDefaults:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The result of building an endpoint from a routine."""
+    """The result of building an endpoint from a routine.
+
+    endpoint: None: the object is not exposed, its comment disables it, or it is left out for the reason in
+    `diagnostics`.
+    """
 
     endpoint: Endpoint | None
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -30,7 +30,7 @@ def outgoing_requests(
     """Return the requests that calls of a routine make, and the parameters that their responses fill.
 
     types: by oid. type_options, proxy_options: None if HTTP types, or proxies, are disabled; their requests are left
-    out then. variables: of the environment, for placeholders.
+    out then. variables: of the environment, for placeholders; names in lower case.
     """
     calls = () if type_options is None else _calls(routine, tuple(parameters), types, type_options.fields, variables)
     replies = () if proxy_options is None or options.proxy is None else _replies(parameters, proxy_options.parameters)

@@ -62,8 +62,8 @@ def parse_redis(text: str) -> RedisAddress:
     """Parse an address: a list of options, or a URL, whose host is `localhost` if it names none.
 
     Raises:
-        BadAddressError: a list names no host, a URL cannot be read or has another scheme than `redis` and `rediss`, or
-            an option is unknown or has an invalid value.
+        BadAddressError: a list names no host, a URL cannot be read or has another scheme than `redis` and `rediss`, a
+            port is not from 1 to 65535, or an option is unknown or has an invalid value.
     """
     text = text.strip()
     if "://" in text:

@@ -48,7 +48,10 @@ class Installation:
         return f"the role {self.role} may not execute rowcall.{refused[0]}{more}: {self.grant}"
 
     def missing_rights(self, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield each of these keys whose functions the role may not execute, with what it lacks."""
+        """Yield each configuration key whose functions the role may not execute, with what it lacks.
+
+        keys: such as `Jobs:Enabled`; a key that is not in `RESTRICTED` needs no rights.
+        """
         for key in keys:
             right = self.missing_right(RESTRICTED.get(key, ()))
             if right is not None:

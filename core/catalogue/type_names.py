@@ -91,8 +91,11 @@ class NamedType:
 
 
 def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
-    """Return the type that `word` names: a built-in type, or a type of the catalogue. None: unknown. A length such as
-    `(10,2)` is ignored; brackets make it an array, whatever their number."""
+    """Return the type that `word` names: a built-in type, in any case, or a type of the catalogue, as written. None:
+    unknown. A length such as `(10,2)` is ignored; brackets make it an array, whatever their number.
+
+    The `element` of a built-in type is not that of the catalogue: its oid is 0.
+    """
     match = _WORD.fullmatch(word.strip())
     if match is None:
         return None

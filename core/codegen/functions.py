@@ -169,7 +169,11 @@ def client_function(
     options: ClientCodeOptions,
 ) -> ClientFunction:
     """Return the function for an endpoint, and add the interfaces of its request and result to `interfaces`. name: of
-    the function. types: those of the endpoint's database, by oid."""
+    the function. types: those of the endpoint's database, by oid.
+
+    `url_name`, `pages_name` and `source_name` are empty: the caller sets them once all functions of the file have
+    names.
+    """
     requested = endpoint.options.client_code or _NO_ANNOTATIONS
     url_only = bool(requested.url_only)
     members = list(_members(endpoint, options))

@@ -28,7 +28,8 @@ def filters(functions: Sequence[ClientFunction]) -> bool:
 
 
 def has_pages(function: ClientFunction) -> bool:
-    """Return whether the results of a function are pages, each with a link to the next one."""
+    """Return whether a function that iterates over the pages of the results can be generated: the endpoint is a GET
+    endpoint with `queryable page`, and not only its URL is generated."""
     queryable = function.endpoint.options.queryable
     listed = function.result.endswith("[]") and not function.url_only and function.endpoint.method == "GET"
     return queryable is not None and queryable.page and listed

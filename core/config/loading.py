@@ -53,7 +53,7 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     files: as `load_files` returns them. overrides: pairs (path of a key, text of its value), the last one of a path
     counts. `environment` includes the variables of the `.env` file. `Config:AddEnvironmentVariables` and
     `Config:ParseEnvironmentVariables` are read from the files only (configuration-2). Raises ConfigError for a path in
-    `overrides` that is too deep, or a value of these keys that is no boolean.
+    `overrides` that is too deep, or an invalid value in the section `Config` of the files.
     """
     from_files = Settings(files, environment).read(Loading)
     arguments = _canonical(merge_all(_override(path, text) for path, text in overrides))

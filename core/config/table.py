@@ -210,8 +210,8 @@ def key_at(path: str) -> Key:
 
 
 def is_named_by_user(path: str) -> bool:
-    """Return whether the last name is user-defined: `Auth:External:github`, but not `Auth:External:RedirectUrl`. An
-    undeclared path is not."""
+    """Return whether the last name is user-defined or an index of a list of sections: `Auth:External:github`, but not
+    `Auth:External:RedirectUrl`. An undeclared path is not."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
         node_of_key = None if node_of_key is None else node_of_key.below(name)

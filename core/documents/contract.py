@@ -6,7 +6,7 @@ have equal contracts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -15,11 +15,12 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.codegen.sending import uploads
-from rowcall.core.documents.openapi import answer_of
+from rowcall.core.documents.openapi import ENQUEUED, FILE, ResponseKind, answer_of, response_kind
 from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.events.stream_path import stream_path
+from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, has_fixed_format, media_types
 
 VERSION = 1
 Contract = dict[str, Any]
@@ -38,6 +39,7 @@ def contract_of(
     *,
     camel: bool,
     level: NoticeLevel,
+    tables: TableFormats = NO_FORMATS,
     exact: bool = False,
     functions: Functions,
 ) -> Contract:
@@ -45,15 +47,15 @@ def contract_of(
     endpoints are left out.
 
     types_of: returns the types of an endpoint's database by oid. camel: fields of composites are in camelCase. level:
-    notice level of event streams whose endpoints set none. exact: schemas say which values may be NULL. functions:
-    names in generated clients; endpoints may be missing.
+    notice level of event streams whose endpoints set none. tables: formats that `table_format` may name. exact: schemas
+    say which values may be NULL. functions: names in generated clients; endpoints may be missing.
     """
     rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
             nulls = Nulls.TYPE if exact else Nulls.OMITTED
             names = functions.get(id(endpoint), {})
-            result = _endpoint(endpoint, types_of(endpoint), names, camel, level, nulls)
+            result = _endpoint(endpoint, types_of(endpoint), names, camel, level, tables, nulls)
             rows.setdefault(f"{endpoint.method} {endpoint.path}", []).append(result)
     for variants in rows.values():
         variants.sort(key=lambda item: (sorted(item["request"]), item["routine"]))
@@ -76,20 +78,91 @@ def contract_from(text: str) -> Contract:
         raise ContractError("is no contract")
     if body.get("rowcall_contract") != VERSION:
         raise ContractError(f"is of version {body.get('rowcall_contract')}, not of {VERSION}; write it again")
+    for name, variants in body["endpoints"].items():
+        if not _is_list_of(variants, _is_endpoint):
+            raise ContractError(f"is no contract: {name} has other members than --contract writes; write it again")
     return body
 
 
+_LEVELS = 100
+"""Levels of a schema that are read. Those that `contract_of` writes have fewer."""
+
+
+def _is_endpoint(value: Any) -> bool:
+    """Return whether a value of a contract has the members of an endpoint that a comparison reads."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("routine"), str)
+        and (isinstance(value.get("access"), str) or _is_texts(value.get("access")))
+        and _is_object_of(value.get("request"), _is_parameter)
+        and "response" in value
+        and (value["response"] is None or _is_response(value["response"]))
+        and _is_object_of(value.get("functions", {}), lambda name: isinstance(name, str))
+    )
+
+
+def _is_parameter(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("in"), str)
+        and isinstance(value.get("required"), bool)
+        and _is_schema(value.get("schema"))
+    )
+
+
+def _is_response(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("type"), str)
+        and (value.get("schema") is None or _is_schema(value["schema"]))
+        and _is_texts(value.get("formats", []))
+    )
+
+
+def _is_schema(value: Any, levels: int = _LEVELS) -> bool:
+    return (
+        isinstance(value, dict)
+        and levels > 0
+        and (isinstance(value.get("type", ""), str) or _is_texts(value["type"]))
+        and isinstance(value.get("format", ""), str)
+        and (value.get("enum") is None or _is_list_of(value["enum"], lambda item: not isinstance(item, list | dict)))
+        and ("items" not in value or _is_schema(value["items"], levels - 1))
+        and _is_object_of(value.get("properties", {}), lambda item: _is_schema(item, levels - 1))
+    )
+
+
+def _is_texts(value: Any) -> bool:
+    return _is_list_of(value, lambda item: isinstance(item, str))
+
+
+def _is_list_of(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(fits, value))
+
+
+def _is_object_of(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, dict) and all(map(fits, value.values()))
+
+
 def _endpoint(
-    endpoint: Endpoint, types: Types, names: Mapping[str, str], camel: bool, level: NoticeLevel, nulls: Nulls
+    endpoint: Endpoint,
+    types: Types,
+    names: Mapping[str, str],
+    camel: bool,
+    level: NoticeLevel,
+    tables: TableFormats,
+    nulls: Nulls,
 ) -> dict[str, Any]:
+    kind = response_kind(endpoint)
     result: dict[str, Any] = {
         "routine": endpoint.routine.identity,
         "access": _access(endpoint),
         "request": {},
-        "response": _response(endpoint, types, camel, nulls),
+        "response": _response(endpoint, kind, types, camel, tables, nulls),
     }
+    if kind is not ResponseKind.RESULT:
+        result["kind"] = kind.value
     declared = endpoint.options.success_status
-    if declared not in (None, 204 if result["response"] is None else 200):
+    if kind in _WITH_RESULT and declared not in (None, 204 if result["response"] is None else 200):
         result["status"] = declared
     for parameter in endpoint.parameters:
         result["request"].setdefault(
@@ -123,9 +196,27 @@ def _place(endpoint: Endpoint, parameter: EndpointParameter) -> str:
     return "query" if endpoint.transport is Transport.QUERY or uploads(endpoint) else "body"
 
 
-def _response(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> dict[str, Any] | None:
-    answer = answer_of(endpoint, types, camel=camel, nulls=nulls)
-    return None if answer is None else {"type": answer[0], "schema": _without_texts(answer[1])}
+_WITH_RESULT = (ResponseKind.RESULT, ResponseKind.TOKENS)
+"""Responses that have the result of the routine; the service sets the status of the others."""
+
+
+def _response(
+    endpoint: Endpoint, kind: ResponseKind, types: Types, camel: bool, tables: TableFormats, nulls: Nulls
+) -> dict[str, Any] | None:
+    """Return content type and schema of a successful response, and the media types that a request may choose instead;
+    None: it has no body, or one of which nothing is known."""
+    if kind is ResponseKind.JOB:
+        return {"type": "application/json", "schema": _without_texts(ENQUEUED)}
+    if kind is ResponseKind.FILE:
+        return {"type": "*/*", "schema": FILE}
+    answer = answer_of(endpoint, types, camel=camel, nulls=nulls) if kind in _WITH_RESULT else None
+    if answer is None:
+        return None
+    formats = media_types(endpoint, tables) if kind is ResponseKind.RESULT else ()
+    if formats and has_fixed_format(endpoint):
+        return {"type": formats[0], "schema": {"type": "string"}}
+    result: dict[str, Any] = {"type": answer[0], "schema": _without_texts(answer[1])}
+    return {**result, "formats": sorted(formats)} if formats else result
 
 
 def _without_texts(schema: Any) -> Any:

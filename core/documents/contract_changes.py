@@ -65,23 +65,43 @@ def _variants(old: list[Any], new: list[Any]) -> Findings:
     if len(old) == len(new) == 1:
         yield from _endpoint(old[0], new[0])
         return
-    after = {tuple(sorted(item["request"])): item for item in new}
+    before, after = _by_names(old), _by_names(new)
+    for names in before | after:
+        yield from _overloads(names, before.get(names, []), after.get(names, []))
+
+
+def _by_names(variants: list[Any]) -> dict[tuple[str, ...], list[Any]]:
+    """Return the endpoints by their parameter names, which overloads may share: their types or defaults differ."""
+    result: dict[tuple[str, ...], list[Any]] = {}
+    for item in variants:
+        result.setdefault(tuple(sorted(item["request"])), []).append(item)
+    return result
+
+
+def _overloads(names: tuple[str, ...], old: list[Any], new: list[Any]) -> Findings:
+    """Compare endpoints of one method and path that have the same parameter names: those of the same routine with each
+    other, the remaining ones in their order."""
+    pairs, unpaired, rest = [], [], list(new)
     for item in old:
-        names = tuple(sorted(item["request"]))
-        match = after.pop(names, None)
+        match = next((other for other in rest if other["routine"] == item["routine"]), None)
         if match is None:
-            yield Severity.BREAKING, f"the overload with ({', '.join(names)}) is removed"
+            unpaired.append(item)
         else:
-            yield from _endpoint(item, match)
-    for names in after:
+            pairs.append((item, match))
+            rest.remove(match)
+    pairs += zip(unpaired, rest, strict=False)
+    for item, match in pairs:
+        yield from _endpoint(item, match)
+    for _ in range(len(old) - len(pairs)):
+        yield Severity.BREAKING, f"the overload with ({', '.join(names)}) is removed"
+    for _ in range(len(new) - len(pairs)):
         yield Severity.COMPATIBLE, f"an overload with ({', '.join(names)}) is added"
 
 
 def _endpoint(old: Value, new: Value) -> Findings:
     yield from _access(old["access"], new["access"])
     yield from _request(old["request"], new["request"])
-    yield from _response(old["response"], new["response"])
-    yield from _status(old, new)
+    yield from _answer(old, new)
     yield from _functions(old.get("functions", {}), new.get("functions", {}))
     if old.get("upload") != new.get("upload"):
         yield Severity.BREAKING, "files are taken" if new.get("upload") else "files are no longer taken"
@@ -90,6 +110,17 @@ def _endpoint(old: Value, new: Value) -> Findings:
             yield Severity.COMPATIBLE, f"there is a stream of events at {new['stream']}"
         else:
             yield Severity.BREAKING, f"the stream of events at {old['stream']} is removed"
+
+
+def _answer(old: Value, new: Value) -> Findings:
+    """Compare the successful responses of an endpoint: what they contain (`kind`), and if it is the same, body and
+    status. An endpoint without `kind` sends the result of its routine."""
+    before, after = (item.get("kind", "result") for item in (old, new))
+    if before != after:
+        yield Severity.BREAKING, f"the kind of the response is {after}, no longer {before}"
+        return
+    yield from _response(old["response"], new["response"])
+    yield from _status(old, new)
 
 
 def _status(old: Value, new: Value) -> Findings:
@@ -162,6 +193,9 @@ def _response(old: Value | None, new: Value | None) -> Findings:
     if old["type"] != new["type"]:
         yield Severity.BREAKING, f"the response is {new['type']}, no longer {old['type']}"
         return
+    before, after = (item.get("formats", []) for item in (old, new))
+    yield from ((Severity.BREAKING, f"the response can no longer be {name}") for name in before if name not in after)
+    yield from ((Severity.COMPATIBLE, f"the response can also be {name}") for name in after if name not in before)
     yield from _values("the response", old["schema"] or {}, new["schema"] or {}, taken=False)
 
 

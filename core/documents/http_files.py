@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from urllib.parse import quote
 
+import orjson
+
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
@@ -119,7 +121,8 @@ def _json(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> str:
     shown = example_text(endpoint, parameter)
     if shown is None:
         return json_text(parameter, index)
-    return json.dumps(value_of(parameter, shown), ensure_ascii=False)
+    value = value_of(parameter, shown)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else shown
 
 
 def _texts(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> list[str]:
@@ -129,7 +132,7 @@ def _texts(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> list
     value = value_of(parameter, shown)
     if not parameter.array or not isinstance(value, list):
         return [shown]
-    return [item if isinstance(item, str) else json.dumps(item) for item in value]
+    return [item if isinstance(item, str) else orjson.dumps(item).decode() for item in value]
 
 
 def _query(endpoint: Endpoint, parameters: Iterable[EndpointParameter]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ _BEARER = {"bearerAuth": {"type": "http", "scheme": "bearer", "bearerFormat": "J
 _BASIC = {"basicAuth": {"type": "http", "scheme": "basic"}}
 _BASIC_ALONE: dict[str, list[str]] = {"basicAuth": []}
 _TEXT = {"type": "string"}
-_FILE = {"type": "string", "format": "binary"}
+FILE = {"type": "string", "format": "binary"}
 _DEFAULTS = Document()
 
 
@@ -507,15 +508,49 @@ def _request_body(
     return {"required": bool(required), "content": {"application/json": {"schema": schema}}}
 
 
+class ResponseKind(enum.Enum):
+    """What a successful response contains, in one word."""
+
+    RESULT = "result"
+    """The result of the routine, or that cached responses are invalidated."""
+    PROXY = "proxy"
+    """The response of another service."""
+    SIGN_IN = "sign-in"
+    SIGN_OUT = "sign-out"
+    FILE = "file"
+    MAIL = "mail"
+    """Nothing: the result is sent as mail."""
+    TOKENS = "tokens"
+    """The rows of the result, each with a one-time token."""
+    JOB = "job"
+    """The id of a job, which calls the routine later."""
+
+
+def response_kind(endpoint: Endpoint) -> ResponseKind:
+    """Return what a successful response of the endpoint contains."""
+    requested = endpoint.options
+    if requested.invalidates:
+        return ResponseKind.RESULT
+    kinds = (
+        (endpoint.passes_through or requested.proxy_out is not None, ResponseKind.PROXY),
+        (requested.login, ResponseKind.SIGN_IN),
+        (requested.logout, ResponseKind.SIGN_OUT),
+        (requested.download is not None, ResponseKind.FILE),
+        (requested.mail is not None, ResponseKind.MAIL),
+        (requested.issued_token is not None, ResponseKind.TOKENS),
+        (requested.job is not None, ResponseKind.JOB),
+    )
+    return next((kind for applies, kind in kinds if applies), ResponseKind.RESULT)
+
+
 def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED
 ) -> tuple[str, Schema | None] | None:
-    """Return content type and schema of the body in which the result of an endpoint's routine is sent; None: there is
-    no body.
+    """Return content type and schema of the body in which the result of an endpoint's routine is sent; for an endpoint
+    that invalidates cached responses, of the body that reports the invalidation. None: there is no body.
 
-    For an endpoint that invalidates cached responses, it is the body that reports the invalidation. Other responses in
-    place of the result are ignored: those of proxies, sign-in, downloads, mail, one-time tokens and jobs. camel: keys
-    of composites are in camel case. nulls: how null is described.
+    The `response_kind` of the endpoint is ignored. camel: keys of composites are in camel case. nulls: how null is
+    described.
     """
     requested = endpoint.options
     if requested.invalidates:
@@ -537,39 +572,40 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         "description": "Problem",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
+    match response_kind(endpoint):
+        case ResponseKind.PROXY:
+            return {"200": {"description": "What the other service answers"}, "default": problem}
+        case (ResponseKind.SIGN_IN | ResponseKind.SIGN_OUT) as kind:
+            # The body depends on the authentication scheme: a text of the routine, or tokens.
+            text = "Signed in" if kind is ResponseKind.SIGN_IN else "Signed out"
+            return {"200": {"description": text}, "default": problem}
+        case ResponseKind.FILE:
+            file = {"*/*": {"schema": FILE}}
+            return {
+                "200": {"description": "The file", "content": file},
+                "206": {"description": "A part of the file, if the request has a Range", "content": file},
+                "304": {"description": "The file has not changed"},
+                "default": problem,
+            }
+        case ResponseKind.MAIL:
+            return {"202": {"description": "Accepted; mail is sent if there is any"}, "default": problem}
+        case ResponseKind.TOKENS:
+            rows = {"description": "The rows, each with a token", "content": {"application/json": {"schema": {}}}}
+            return {str(endpoint.success_status): rows, "default": problem}
+        case ResponseKind.JOB:
+            enqueued = {
+                "description": "Enqueued",
+                "headers": {"Location": {"description": "Address of the job", "schema": _TEXT}},
+                "content": {"application/json": {"schema": ENQUEUED}},
+            }
+            return {"202": enqueued, "default": problem}
     answer = answer_of(endpoint, types, camel=options.camel, nulls=options.nulls)
-    proxied = endpoint.passes_through or endpoint.options.proxy_out is not None
-    if proxied and not endpoint.options.invalidates:
-        return {"200": {"description": "What the other service answers"}, "default": problem}
-    if endpoint.options.login or endpoint.options.logout:
-        # The body depends on the authentication scheme: a text of the routine, or tokens.
-        return {"200": {"description": f"Signed {'in' if endpoint.options.login else 'out'}"}, "default": problem}
-    if endpoint.options.download is not None:
-        file = {"*/*": {"schema": _FILE}}
-        return {
-            "200": {"description": "The file", "content": file},
-            "206": {"description": "A part of the file, if the request has a Range", "content": file},
-            "304": {"description": "The file has not changed"},
-            "default": problem,
-        }
-    if endpoint.options.mail is not None:
-        return {"202": {"description": "Accepted; mail is sent if there is any"}, "default": problem}
-    if endpoint.options.issued_token is not None:
-        rows = {"description": "The rows, each with a token", "content": {"application/json": {"schema": {}}}}
-        return {str(endpoint.success_status): rows, "default": problem}
-    if endpoint.options.job is not None:
-        enqueued = {
-            "description": "Enqueued",
-            "headers": {"Location": {"description": "Address of the job", "schema": _TEXT}},
-            "content": {"application/json": {"schema": ENQUEUED}},
-        }
-        return {"202": enqueued, "default": problem}
     if answer is None:
         status = endpoint.success_status
         return {str(status): {"description": _empty_description(status)}, "default": problem}
     tables = media_types(endpoint, options.tables)
     content = {} if tables and has_fixed_format(endpoint) else {answer[0]: {"schema": answer[1]}}
-    content |= {media_type: {"schema": _FILE if media_type == EXCEL else _TEXT} for media_type in tables}
+    content |= {media_type: {"schema": FILE if media_type == EXCEL else _TEXT} for media_type in tables}
     ok = {"description": "Successful response", "content": content}
     # Not `success_status`: there may be a body although the routine returns nothing (proxies, invalidation).
     responses: dict[str, Any] = {str(endpoint.options.success_status or 200): ok}

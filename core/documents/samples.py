@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any
 
 from rowcall.core.binding.written_values import BARE, read_value
@@ -25,8 +26,8 @@ def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None
 
 
 def value_of(parameter: EndpointParameter, text: str) -> Any:
-    """Return the text, converted to the JSON value of the parameter's type; the text itself if it is invalid for that
-    type."""
+    """Return the text, converted to the JSON value of the parameter's type for `orjson`, with unchanged numbers; the
+    text itself if it is invalid for that type."""
     try:
         return read_value(parameter, text)
     except ValueError:
@@ -51,7 +52,7 @@ def texts(parameter: EndpointParameter, index: int) -> list[str]:
 
 def json_text(parameter: EndpointParameter, index: int) -> str:
     """Return a generated value of a parameter as JSON text; an array has three elements. index: as in `texts`."""
-    quoted = [text if parameter.kind in BARE else f'"{text}"' for text in texts(parameter, index)]
+    quoted = [text if parameter.kind in BARE else json.dumps(text) for text in texts(parameter, index)]
     return f"[{', '.join(quoted)}]" if parameter.array else quoted[0]
 
 
@@ -89,7 +90,7 @@ def _other(parameter: EndpointParameter, i: int) -> str:
         case "bit varying" | "varbit":
             return "101"
         case "bytea":
-            return "\\\\xDEADBEEF"
+            return "\\xDEADBEEF"
         case "jsonpath":
             return "$.user.addresses[0].city"
     return _WORDS[i % 3]

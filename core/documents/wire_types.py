@@ -11,12 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPart, ResultShape, ValueKind
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, Field, ResultPart, ResultShape, ValueKind
 from rowcall.core.endpoint.result_types import cast_type
 
+Typed = TypeVar("Typed", EndpointParameter, Field)
 Types = Mapping[int, TypeInfo]
 TypesOf = Callable[[Endpoint], Types]
 
@@ -121,8 +123,10 @@ def _endpoint(endpoint: Endpoint) -> Endpoint:
     )
 
 
-def _parameter(parameter: EndpointParameter) -> EndpointParameter:
-    return replace(parameter, kind=ValueKind.TEXT) if parameter.kind in _WIDE_KINDS else parameter
+def _parameter(parameter: Typed) -> Typed:
+    """Return a parameter, or an attribute of a composite, whose wide numbers are texts at every depth."""
+    kind = ValueKind.TEXT if parameter.kind in _WIDE_KINDS else parameter.kind
+    return replace(parameter, kind=kind, fields=tuple(_parameter(item) for item in parameter.fields))
 
 
 def _shape(shape: ResultShape) -> ResultShape:

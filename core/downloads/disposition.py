@@ -26,10 +26,11 @@ def is_passive(content_type: str) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """Return the last part of a file name (behind `/` or `\\`), without control characters, without blanks and dots at
-    its ends, and cut to `LONGEST_NAME` bytes; empty if nothing remains."""
+    """Return the last part of a file name (behind `/` or `\\`), without control characters, cut to `LONGEST_NAME`
+    bytes, and without blanks and dots at its ends; empty if nothing remains."""
     last = _ENDS.sub("", re.split(r"[/\\]", _CONTROL.sub("", name))[-1])
-    return last.encode(errors="ignore")[:LONGEST_NAME].decode(errors="ignore")
+    # Half of a surrogate pair and the end of the cut may leave blanks and dots at the ends again.
+    return _ENDS.sub("", last.encode(errors="ignore")[:LONGEST_NAME].decode(errors="ignore"))
 
 
 def content_disposition(kind: str, name: str) -> str:

@@ -51,8 +51,8 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     present: mask of the supplied parameters, with bit i for parameter i. The n-th of them is `$n`. Absent parameters
     with a server-side default are omitted; absent fields of a composite are NULL.
 
-    Raises `UncallableError` if an argument before a positional one is absent. Unnamed arguments are positional; if a
-    variadic argument is absent, all are.
+    Raises `UncallableError` if an argument before a positional one is absent, or if the `source` has no statement for
+    these values. Unnamed arguments are positional; if a variadic argument is absent, all are.
     """
     if endpoint.query is not None:
         inner: Endpoint = endpoint.query.inner

@@ -23,7 +23,8 @@ class CommentsMode(enum.Enum):
 
 
 def comments_mode_of(word: str) -> CommentsMode:
-    """Return the mode of a word of the configuration, in which `OnlyWithHttpTag` is a second name."""
+    """Return the mode of a word of the configuration, in which `OnlyWithHttpTag` is a second name. Raises ValueError
+    for a word that is no mode."""
     return CommentsMode("OnlyAnnotated" if word == "OnlyWithHttpTag" else word)
 
 

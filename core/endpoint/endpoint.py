@@ -449,8 +449,8 @@ class Endpoint(Record):
 
     @property
     def redacted(self) -> bool:
-        """Whether addresses of requests must not be logged, because they may contain values that are secret, encrypted
-        or hashed."""
+        """Whether URLs of requests must not be logged, because they may contain values that are secret, encrypted or
+        hashed."""
         encryption = self.options.encryption
         return (
             self.options.sensitive

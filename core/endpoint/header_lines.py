@@ -92,7 +92,8 @@ def response_header_lines(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
 
 
 def private_headers(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
-    """Return the caching headers that a personal endpoint needs and its comment does not set."""
+    """Return the caching headers that a personal endpoint gets besides those of its comment: `Cache-Control` unless the
+    comment sets it, and `Vary` for the credentials if a browser may store the response. Empty for other endpoints."""
     if not is_personal(endpoint):
         return ()
     stated = [value for name, value in endpoint.options.headers if name.lower() == _CACHE_CONTROL]

@@ -77,12 +77,20 @@ def _headers(members: Any) -> Iterator[tuple[str, str]]:
         for text in value if isinstance(value, list) else [value]:
             if text is None:
                 continue
-            plain = text if isinstance(text, str) else orjson.dumps(text).decode()
+            plain = text if isinstance(text, str) else _json(name, text)
             if _CONTROL.search(plain) or not plain.isascii():
                 raise ResponseSettingError(
                     f"{HEADERS}: the value of {name[:60]!r} has characters that are not allowed in headers"
                 )
             yield name.lower(), plain
+
+
+def _json(name: str, value: Any) -> str:
+    """Return a JSON value as text. Raises `ResponseSettingError` if it has more levels than orjson writes."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        raise ResponseSettingError(f"{HEADERS}: the value of {name[:60]!r} is nested too deeply") from None
 
 
 def without_response_columns(shape: ResultShape, routine: Routine, options: Options) -> ResultShape:

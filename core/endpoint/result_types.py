@@ -20,7 +20,8 @@ _CASTS = {"::text": 25, "::text[]": 1009}
 
 
 def wire_type(oid: int, types: Mapping[int, TypeInfo]) -> int:
-    """Return the type of a value in the protocol. PostgreSQL describes a domain by its base type."""
+    """Return the oid of the type of a value in the protocol; `ANY` for a pseudo-type or an unknown oid. PostgreSQL
+    describes a domain by its base type."""
     info = base_of(oid, types)
     return ANY if info is None or info.kind is TypeKind.PSEUDO else info.oid
 

@@ -64,15 +64,18 @@ class Rule(Record):
         return self.type in (RuleType.MIN_ITEMS, RuleType.MAX_ITEMS)
 
     def accepts_count(self, items: int) -> bool:
-        """Return whether an array may have this number of elements."""
+        """Return whether an array may have this number of elements. Only for rules with `counts_items`."""
         return items >= self.length if self.type is RuleType.MIN_ITEMS else items <= self.length
 
     def accepts(self, text: str | None) -> bool:
         """Return whether a value is valid. text: as in the request; None: NULL or missing.
 
         NOT_EMPTY accepts NULL; REQUIRED refuses NULL and an empty text. For lengths, NULL counts as an empty text. No
-        pattern matches NULL or an empty text. For bounds of numbers, a text that is no number is invalid, and NULL is
-        valid. Rules about the number of items accept each value.
+        pattern matches NULL or an empty text, or a text whose search takes longer than `SEARCH_SECONDS`. For bounds of
+        numbers, a text that is no number is invalid, and NULL is valid. Rules about the number of items accept each
+        value.
+
+        Raises `regex.error` if the pattern is not valid.
         """
         match self.type:
             case RuleType.NOT_NULL:

@@ -154,10 +154,13 @@ def _members(payload: str) -> dict[str, object]:
 
 
 def _text(value: object) -> str | None:
-    """Return a JSON value as the text that a claim would have; None for null."""
+    """Return a JSON value as the text that a claim would have; None for null, and for one that is nested too deeply."""
     if value is None or isinstance(value, str):
         return value
-    return orjson.dumps(value).decode()
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # orjson reads more levels than it writes
+        return None
 
 
 @lru_cache(maxsize=1024)

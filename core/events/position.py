@@ -16,7 +16,16 @@ Position = Mapping[str, int]
 MOST_ORIGINS = 64
 """Maximum number of hosts in a position. Those that have not published for the longest time are omitted first."""
 
-_PLACE = re.compile(r"([0-9a-z]{1,16})\.([0-9]{1,15})")
+MOST_NUMBER = 999_999_999_999_999
+"""Highest number of an event."""
+
+_ORIGIN = re.compile(r"[0-9a-z]{1,16}")
+_PLACE = re.compile(rf"({_ORIGIN.pattern})\.([0-9]{{1,{len(str(MOST_NUMBER))}}})")
+
+
+def is_origin(text: str) -> bool:
+    """Return whether the text can be the id of a publishing host."""
+    return _ORIGIN.fullmatch(text) is not None
 
 
 def position_text(position: Position) -> str:

@@ -128,7 +128,11 @@ def export_tables(name: str, formats: TableFormats) -> TableFormats:
 
 def preferred_format(accept: str, formats: tuple[str, ...]) -> tuple[str, str] | None:
     """Return name and media type of the format that a client prefers to JSON; None: JSON. accept: the header, may be
-    empty. formats: names of those that are offered, the preferred one first."""
+    empty. formats: names of those that are offered, the preferred one first.
+
+    Only media types that the header names in full count as formats. With the weight of JSON, a format is preferred if
+    JSON only has it from a wildcard, as in `text/csv, */*`.
+    """
     weights = dict(_weights(accept))
     # The most specific entry about JSON counts.
     best, best_weight = None, next((weights[name] for name in (_JSON, "application/*", "*/*") if name in weights), 0.0)

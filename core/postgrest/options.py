@@ -165,11 +165,15 @@ class _Reader:
         return self._texts.get(key) or None
 
     def names(self, key: str, default: tuple[str, ...], *, empty: bool = False) -> tuple[str, ...]:
-        """Return the parts between commas. empty: an empty text means no parts; otherwise the default."""
+        """Return the parts between commas. empty: there may be none; otherwise an empty text means the default, and
+        `InvalidOptionError` is raised for one of commas only."""
         text = self._texts.get(key)
         if text is None or (not text.strip() and not empty):
             return default
-        return tuple(part for part in (part.strip() for part in text.split(",")) if part)
+        names = tuple(part for part in (part.strip() for part in text.split(",")) if part)
+        if not names and not empty:
+            raise InvalidOptionError(f"{key}: {text!r} has no name")
+        return names
 
     def number(self, key: str, default: int | None = None) -> int | None:
         """Return a whole number of at most nine digits; the default if the text is absent or empty. Raises

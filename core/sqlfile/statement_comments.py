@@ -134,9 +134,9 @@ def is_type_text(text: str) -> bool:
 
 
 def _about_parameters(line: str, notes: Notes) -> None:
-    words = line.removeprefix("@").replace(",", " ").split()
+    words = line.removeprefix("@").replace(",", " ").rstrip("; ").split()
     if len(words) > 1 and words[0].lower() in DEFINE_PARAM.aliases:
-        type_name = words[2].lower().rstrip(";") if len(words) > 2 else "text"
+        type_name = words[2].lower() if len(words) > 2 else "text"
         notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
         notes.claimed.add(line)
 
@@ -155,5 +155,5 @@ def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[in
             continue
         if name is not None:
             index[name.lower()] = number
-        if type_name is not None:
-            yield number, Hint(type_name.lower().rstrip(";"), text)
+        if type_name is not None and (written := type_name.lower().rstrip("; ")):
+            yield number, Hint(written, text)

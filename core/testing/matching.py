@@ -1,4 +1,5 @@
-"""Comparison of actual and expected responses: JSON by values, with placeholders; other texts exactly.
+"""Comparison of actual and expected responses: JSON by values, with placeholders; other texts exactly, except for their
+line ends, which test files cannot express.
 
 A placeholder matches values: `"{{integer}}"` the number 7, `"x-{{any}}"` the text `x-1`. An array that ends with
 `"{{more}}"`, and an object with a member of that name, may have further items or members.
@@ -48,11 +49,13 @@ def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]
 
 def body_differences(expected: str, actual: str) -> list[str]:
     """Return lines that describe the differences of two bodies: by JSON values if both are JSON, else as texts with
-    placeholders, without blanks around `actual`. An empty list if they match."""
+    placeholders, without blanks around `actual`, and with equal line ends (those of CSV are CR LF). An empty list if
+    they match."""
     try:
         expected_value, actual_value = orjson.loads(expected), orjson.loads(actual)
     except orjson.JSONDecodeError:
-        return [] if fits_text(expected, actual.strip()) else diff(expected.splitlines(), actual.strip().splitlines())
+        expected_lines, lines = expected.splitlines(), actual.strip().splitlines()
+        return [] if fits_text("\n".join(expected_lines), "\n".join(lines)) else diff(expected_lines, lines)
     filled = fill(expected_value, actual_value)
     return [] if _same(filled, actual_value) else diff(_shown(filled), _shown(actual_value))
 
@@ -108,22 +111,26 @@ def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Seque
 
     expected: lines of cells separated by `|`, with placeholders; the first line may have the names of columns, and
     lines of dashes are ignored. columns: actual names. rows: actual cells as texts; None, which is NULL, matches an
-    empty cell.
+    empty cell. A row that contains ` | ` in a cell matches the line that shows it so.
     """
     expected_rows = [_cells(line.strip()) for line in expected]
     expected_rows = [cells for cells in expected_rows if not all(re.fullmatch(r"[-+:]+", cell) for cell in cells)]
     actual_rows = [["" if cell is None else cell for cell in row] for row in rows]
     if expected_rows and expected_rows[0] == list(columns):
         expected_rows = expected_rows[1:]
-    fitting = len(expected_rows) == len(actual_rows) and all(
-        len(expected_cells) == len(actual_cells) and all(map(fits_text, expected_cells, actual_cells))
-        for expected_cells, actual_cells in zip(expected_rows, actual_rows, strict=True)
-    )
-    return (
-        []
-        if fitting
-        else diff((" | ".join(cells) for cells in expected_rows), (" | ".join(cells) for cells in actual_rows))
-    )
+    if len(expected_rows) == len(actual_rows) and all(map(_row_fits, expected_rows, actual_rows)):
+        return []
+    return diff(map(_line, expected_rows), map(_line, actual_rows))
+
+
+def _row_fits(expected: Sequence[str], actual: Sequence[str]) -> bool:
+    if len(expected) == len(actual) and all(map(fits_text, expected, actual)):
+        return True
+    return _line(expected) == _line(actual)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return " | ".join(cells)
 
 
 def _cells(line: str) -> list[str]:

@@ -13,21 +13,21 @@ import orjson
 
 from rowcall.core.text import json_text
 
+LEVELS = 200
+"""Levels of arrays and objects within each other that are parsed: what is parsed can be written as a part of a response
+or document, which has levels of its own."""
+_WRITTEN_LEVELS = 254
+"""Levels that orjson writes."""
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONGEST = 18
 """Number of digits up to which an integer certainly fits into 64 bits."""
-_MOST_WRITTEN = 254
-"""Levels of arrays and objects that orjson writes; it reads 1,024."""
-MOST_LEVELS = 240
-"""Levels of a value that can be written again, also within a few others."""
-_TOO_DEEP = "it is nested too deeply"
 
 
 def parse(text: bytes) -> Any:
     """Parse JSON. Fractions, exponents, integers of more than 18 characters and `-0`, which Python or orjson would
     change, become an `orjson.Fragment`. Of a repeated key, the last value counts.
 
-    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `MOST_LEVELS` levels.
+    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `LEVELS` levels.
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
@@ -37,19 +37,25 @@ def parse(text: bytes) -> Any:
     try:
         value = json.loads(text.decode(), parse_float=orjson.Fragment, parse_int=_whole, parse_constant=_refuse)
     except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    if text.count(b"[") + text.count(b"{") > MOST_LEVELS:
-        _require_writable(value)
+        raise _too_deep() from None
+    if text.count(b"[") + text.count(b"{") > LEVELS:
+        _check_levels(value)
     return value
 
 
-def _require_writable(value: Any) -> None:
-    for _ in range(_MOST_WRITTEN - MOST_LEVELS):
+def _check_levels(value: Any) -> None:
+    """Raise ValueError if a value has more than `LEVELS` levels. orjson writes it for that, within further levels, as a
+    walk in Python takes much longer."""
+    for _ in range(_WRITTEN_LEVELS - LEVELS):
         value = [value]
     try:
         orjson.dumps(value)
-    except TypeError:
-        raise ValueError(_TOO_DEEP) from None
+    except orjson.JSONEncodeError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> ValueError:
+    return ValueError("it is nested too deeply")
 
 
 def _refuse(constant: str) -> Never:

@@ -245,12 +245,7 @@ class _Responses:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
-        encoding = {}
-        try:
-            value = _value_of(shown.get("content-type", ""), body)
-        except UnicodeDecodeError:
-            value = base64.b64encode(body).decode()
-            encoding = {"encoding": "base64"}
+        value, encoding = _shown_body(shown.get("content-type", ""), body)
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
@@ -265,17 +260,6 @@ class _Responses:
 
     def written(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"
-
-
-def _value_of(content_type: str, body: bytes) -> Any:
-    """Return the value of a body that is JSON, else the text; None without a body. Raises UnicodeDecodeError for bytes
-    that are neither. content_type: may announce JSON that the body is not."""
-    if not body:
-        return None
-    if json_text.is_json(content_type):
-        with contextlib.suppress(ValueError):
-            return exact_json.parse(body)
-    return body.decode()
 
 
 def _identity_of(cookie: str) -> tuple[str, ...]:
@@ -309,3 +293,17 @@ def _in_transaction(query: str) -> bool:
         case "transaction=false":
             return False
     raise Problem(400, "the parameters of a batch are transaction=true, which is the default, and transaction=false")
+
+
+def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
+    """Return a body as a JSON value, and the member that names its encoding, if it has one. JSON that is invalid or
+    nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
+    if not body:
+        return None, {}
+    if json_text.is_json(content_type):
+        with contextlib.suppress(ValueError):
+            return exact_json.parse(body), {}
+    try:
+        return body.decode(), {}
+    except UnicodeDecodeError:
+        return base64.b64encode(body).decode(), {"encoding": "base64"}

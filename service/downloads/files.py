@@ -183,7 +183,7 @@ class StoredObject(File):
         body = _body(context, status, headers, end - first, self.time_limit)
         left = end - first
         try:
-            while left > 0 and (data := await answer.chunk()):
+            while left > 0 and (data := (await answer.chunk())[:left]):
                 left -= len(data)
                 await body.write(data)
         except (ClientDisconnectedError, OutboundError):

@@ -146,8 +146,10 @@ class _Download:
             if error.status == 404:
                 return None
             raise self._unavailable(error) from None
+        if "content-length" not in headers:
+            raise self._unavailable(StoreError(200, "the size of the object is missing"))
         kind = headers.get("content-type")
-        size = int(headers.get("content-length", "0"))
+        size = int(headers["content-length"])
         return StoredObject(size, headers.get("etag", ""), None, kind, row.value, bucket, self._time_limit)
 
     def _unavailable(self, error: Exception) -> Problem:

@@ -98,14 +98,17 @@ class EmbeddedServer:
         return ConnectionInfo({"host": str(self._socket), "port": "5432", "user": "postgres", "dbname": "postgres"})
 
     def __enter__(self) -> Self:
-        self._prepare_folder()
-        self._lock = _locked(self._path)
         try:
+            self._prepare_folder()
+            self._lock = _locked(self._path)
             if not has_cluster(self._path):
                 self._create_cluster()
             self._start()
-        except BaseException:
-            self._lock.close()
+        except BaseException as error:
+            if self._lock is not None:
+                self._lock.close()
+            if isinstance(error, OSError):
+                raise StartupError(f"the embedded PostgreSQL in {self._path} cannot be started: {error}") from None
             raise
         return self
 
@@ -121,7 +124,7 @@ class EmbeddedServer:
     def _prepare_folder(self) -> None:
         """Create the folders, and the file `throw-away` for a new cluster whose data may be lost. As root, give the
         folders to the account of PostgreSQL, and let all users traverse their parent folders and those of the binaries.
-        Raises `StartupError`."""
+        Raises `StartupError` and `OSError`."""
         self._path.mkdir(parents=True, exist_ok=True)
         self._prepare_socket_folder()
         if self._throw_away and not self.data.exists():
@@ -133,8 +136,8 @@ class EmbeddedServer:
             _let_traverse(self._binaries)
 
     def _prepare_socket_folder(self) -> None:
-        """Create the socket folder. Raises `StartupError` if it belongs to another user, who could pose as the
-        server."""
+        """Create the socket folder. Raises `StartupError` if it belongs to another user, who could pose as the server,
+        and `OSError`."""
         with contextlib.suppress(FileExistsError):
             self._socket.mkdir(mode=0o700)
         owners = {os.geteuid(), self._account.uid} if self._account else {os.geteuid()}
@@ -143,7 +146,7 @@ class EmbeddedServer:
 
     def _create_cluster(self) -> None:
         """Run initdb beside the final place, then rename, so that an interrupted start leaves no incomplete cluster.
-        Raises `StartupError`.
+        Raises `StartupError` and `OSError`.
         """
         fresh = self._path / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
@@ -215,13 +218,16 @@ def _options(settings: Mapping[str, str]) -> str:
 
 
 def _locked(path: Path) -> IO[str]:
-    """Lock the folder and return the file that holds the lock. Raises `StartupError` if another rowcall uses it."""
+    """Lock the folder and return the file that holds the lock. Raises `StartupError` if another rowcall uses it, and
+    `OSError`."""
     lock = (path / "lock").open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         lock.close()
-        raise StartupError(f"another rowcall is using the embedded PostgreSQL in {path}") from None
+        if isinstance(error, BlockingIOError):
+            raise StartupError(f"another rowcall is using the embedded PostgreSQL in {path}") from None
+        raise
     return lock
 
 
@@ -242,10 +248,14 @@ def _account() -> Account | None:
     for name in ("pgserver", "postgres"):
         with contextlib.suppress(KeyError):
             return _entry(name)
+    refuses = "PostgreSQL refuses to run as root: run rowcall as another user, or create a user pgserver"
     useradd = shutil.which("useradd")
     if useradd is None:
-        raise StartupError("PostgreSQL refuses to run as root: run rowcall as another user, or create a user pgserver")
-    subprocess.run([useradd, "--system", "--no-create-home", "pgserver"], check=True, capture_output=True)  # noqa: S603
+        raise StartupError(refuses)
+    command = [useradd, "--system", "--no-create-home", "pgserver"]
+    process = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)  # noqa: S603
+    if process.returncode:
+        raise StartupError(f"{refuses}; useradd failed: {' '.join(process.stdout.split())}")
     return _entry("pgserver")
 
 

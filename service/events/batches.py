@@ -8,6 +8,9 @@ from typing import NamedTuple
 import orjson
 
 from rowcall.core.events.event import Event
+from rowcall.core.events.position import MOST_NUMBER, is_origin
+
+_NAMES = Event._fields.index("names")
 
 
 class Batch(NamedTuple):
@@ -35,3 +38,30 @@ def pack(batches: Sequence[Batch]) -> bytes:
 
 def unpack(data: bytes) -> list[Batch]:
     return [Batch(origin, first, [Event(*row) for row in rows]) for origin, first, rows in orjson.loads(data)]
+
+
+def unpack_received(data: bytes) -> list[Batch]:
+    """Return the batches of a message that others than this service may have written. Raises `ValueError` if it is none
+    from `pack`.
+    """
+    values = orjson.loads(data)
+    if not isinstance(values, list) or not all(map(_is_batch, values)):
+        raise ValueError("the message contains no batches of events")
+    return [Batch(origin, first, [Event(*row) for row in rows]) for origin, first, rows in values]
+
+
+def _is_batch(value: object) -> bool:
+    """Return whether a JSON value is a batch."""
+    match value:
+        case [str(origin), int(first), [*rows]] if not isinstance(first, bool):
+            return is_origin(origin) and 1 <= first <= MOST_NUMBER - len(rows) and all(map(_is_event, rows))
+    return False
+
+
+def _is_event(value: object) -> bool:
+    """Return whether a JSON value is the fields of an event; those behind the first may be absent."""
+    if not isinstance(value, list) or not 1 <= len(value) <= len(Event._fields):
+        return False
+    names = value[_NAMES] if len(value) > _NAMES else []
+    texts = value[:_NAMES] + value[_NAMES + 1 :]
+    return isinstance(names, list) and all(isinstance(text, str) for text in (*texts, *names))

@@ -132,7 +132,7 @@ class Bucket:
         return headers
 
     async def open(self, key: str, first: int, end: int, tag: str) -> HttpResponse:
-        """Return the response with the bytes of an object from `first` to before `end`.
+        """Return the response with the bytes of an object from `first` to before `end`; further bytes may follow.
 
         tag: of the object as described; another one is an error. The response has to be read to its end or closed.
         Raises `StoreError`.
@@ -143,6 +143,9 @@ class Bucket:
                 answer = await self._send("GET", key, {}, b"", _digest(b""), headers)
                 if answer.status not in (200, 206):
                     raise StoreError(answer.status, _member(await answer.read(_LONGEST_ANSWER), "Code"))
+                if not _begins_with(answer, first, end):
+                    answer.close()
+                    raise StoreError(answer.status, "other bytes than those of the range")
         except TimeoutError:
             raise StoreError(0, f"no answer within {self._options.timeout:g} s") from None
         except OutboundError as error:
@@ -232,6 +235,14 @@ class Bucket:
             return await self._client.send(request, named=self._named)
         except RefusedError as error:
             raise Problem(400, f"the request to the object store is refused: {error}") from None
+
+
+def _begins_with(answer: HttpResponse, first: int, end: int) -> bool:
+    """Return whether the body of a 200 or 206 begins with the bytes from `first` to before `end`. A server may ignore
+    the range and send the whole object (RFC 9110, 14.2)."""
+    if answer.status == 200:
+        return first == 0
+    return (answer.header("content-range") or "").startswith(f"bytes {first}-{end - 1}/")
 
 
 def _named(answer: HttpResponse) -> Mapping[str, str]:

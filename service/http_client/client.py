@@ -15,7 +15,7 @@ from rowcall.core.outgoing.address import Address, BadUrlError, Origin, joined
 from rowcall.core.outgoing.guard import Guard
 from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.http_client.circuit_breakers import FAILING, CircuitBreakers
-from rowcall.service.http_client.errors import NotReachedError, OutboundError
+from rowcall.service.http_client.errors import NotReachedError, OutboundError, QueueFullError
 from rowcall.service.http_client.http1 import Http1Connection
 from rowcall.service.http_client.messages import (
     IDEMPOTENT,
@@ -190,7 +190,8 @@ class Client:
         try:
             answer = await answering
         except BaseException as error:
-            if self._circuit_breakers is not None and isinstance(error, OutboundError):
+            is_of_server = isinstance(error, OutboundError) and not isinstance(error, QueueFullError)
+            if self._circuit_breakers is not None and is_of_server:
                 self._circuit_breakers.failed(request.address.origin)
             if self._meters is not None:
                 self._meters(request.address.origin.authority).done(began, 0)

@@ -25,5 +25,9 @@ class NotReachedError(OutboundError):
         super().__init__(message, unanswered=True)
 
 
+class QueueFullError(NotReachedError):
+    """Too many requests of this worker wait for a connection to the host. It says nothing about the server."""
+
+
 class TooLargeError(OutboundError):
     """The response is larger than allowed."""

@@ -11,9 +11,12 @@ from rowcall.core.outgoing.address import Origin
 from rowcall.core.outgoing.guard import Guard
 from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.http_client.connecting import Connection, ConnectionOpener
-from rowcall.service.http_client.errors import NotReachedError
+from rowcall.service.http_client.errors import NotReachedError, QueueFullError
 from rowcall.service.http_client.http1 import Http1Connection
 from rowcall.service.http_client.http2 import Http2Connection
+
+_LEAST_PAUSE = 0.1
+"""Least seconds between two searches for old connections."""
 
 Key = tuple[Origin, bool]
 """Origin, and whether the operator has named the host. Connections that were opened without the guard are not used for
@@ -57,14 +60,12 @@ class Pool:
         one; if the host has too many, wait for one that another request frees.
 
         Raises:
-            NotReachedError: the host cannot be reached, or too many requests wait.
+            NotReachedError: the host cannot be reached.
+            QueueFullError: too many requests wait.
             RefusedError: the guard does not allow the host.
         """
-        key = (origin, guard is None)
-        host = self._hosts.get(key)
-        if host is None:
-            host = self._hosts[key] = _Host()
         while True:
+            host = self._host((origin, guard is None))
             result = None if fresh else self._take(host)
             if result is not None:
                 return result
@@ -73,6 +74,15 @@ class Pool:
             connection = await self._wait(origin, host)
             if connection is not None and connection.usable:
                 return connection
+
+    def _host(self, key: Key) -> _Host:
+        """Return the record of a host. A new one stays until `_close_old` finds it without connections and requests."""
+        host = self._hosts.get(key)
+        if host is None:
+            host = self._hosts[key] = _Host()
+            if self._sweep is None:
+                self._close_old_after(self._options.idle)
+        return host
 
     def unused(self, origin: Origin) -> Http1Connection | None:
         """Return an idle connection to a host that the operator has named, or None. Use it immediately."""
@@ -162,8 +172,6 @@ class Pool:
             self._share(host, connection, connection.capacity)
         elif not self._share(host, connection, 1):
             host.idle.append(connection)
-            if self._sweep is None:
-                self._sweep = self._loop.call_later(self._options.idle, self._close_old)
 
     def _share(self, host: _Host, connection: Connection, most: int) -> bool:
         """Give the connection to at most `most` waiting requests; return whether to any.
@@ -188,11 +196,11 @@ class Pool:
                 return
 
     async def _wait(self, origin: Origin, host: _Host) -> Connection | None:
-        """Wait for a connection of another request. None: a new one may be opened. Raises `NotReachedError` if too many
+        """Wait for a connection of another request. None: a new one may be opened. Raises `QueueFullError` if too many
         requests wait.
         """
         if len(host.waiting) >= self._options.queue:
-            raise NotReachedError(f"too many requests wait for a connection to {origin.authority}")
+            raise QueueFullError(f"too many requests wait for a connection to {origin.authority}")
         waiter: asyncio.Future[Connection | None] = self._loop.create_future()
         host.waiting.append(waiter)
         try:
@@ -207,17 +215,22 @@ class Pool:
             raise
 
     def _close_old(self) -> None:
-        """Close idle connections that are too old."""
+        """Close idle connections that are too old, and remove the records of hosts without any. Again later, while
+        there are hosts.
+        """
         self._sweep = None
-        remains = False
         for key, host in list(self._hosts.items()):
             for connection in [item for item in (*host.idle, *host.shared) if self._is_old(item)]:
                 connection.retire()
-            remains = remains or bool(host.idle or host.shared)
             if not host.open and not host.waiting:
                 del self._hosts[key]
-        if remains and not self._closed:
-            self._sweep = self._loop.call_later(self._options.idle / 2, self._close_old)
+        if self._hosts:
+            self._close_old_after(self._options.idle / 2)
+
+    def _close_old_after(self, seconds: float) -> None:
+        """Schedule `_close_old`, unless the pool is closed."""
+        if not self._closed:
+            self._sweep = self._loop.call_later(max(seconds, _LEAST_PAUSE), self._close_old)
 
     def close(self) -> None:
         """Close the connections, those in use by a request of HTTP/1.1 when it has ended."""

@@ -7,15 +7,20 @@ marked as finished afterwards: a repetition never runs it again, but may find it
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
+
+import psycopg
 
 from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem
+from rowcall.core.errors.problems import Problem, UnavailableError
 from rowcall.core.formats.exports import export_format
-from rowcall.ext.driver.execution import Execution, finished_execution
+from rowcall.ext.driver.execution import Execution, Loss, finished_execution
+from rowcall.service.background import Background, pause
 from rowcall.service.database.call import Call
 from rowcall.service.database.preamble import Values
 from rowcall.service.idempotency.key import digest_of
@@ -25,6 +30,8 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.request_context.surroundings import within_tenant, zone_of
 from rowcall.service.request_context.trace import trace_of
+
+log = logging.getLogger("rowcall")
 
 REPLAYED = ("idempotency-replayed", "true")
 """Header of a response that was stored."""
@@ -38,7 +45,10 @@ _FORGET = "select rowcall.forget_request($1, $2)"
 _SENDER = b"webhook"
 """Owner of the keys of webhooks, which is none of users."""
 _LATER = (("retry-after", "1"),)
-
+_BODY = 3
+"""Number of the parameter of `_FINISH` that is sent in binary."""
+_ATTEMPTS = 8
+"""Attempts to change a record outside of the pool, in about ten seconds."""
 
 FindKey = Callable[[RequestContext], str | None]
 """Returns the key of a request, or None if it has none. Raises `Problem`."""
@@ -103,8 +113,9 @@ class _Once:
         self._set_by_sql = set_by_sql
         own = partial(own_call, services=services, sensitive=endpoint.options.sensitive)
         self._begin = own(f"{endpoint.name} idempotency begin", _BEGIN, 4)
-        self._finish = own(f"{endpoint.name} idempotency finish", _FINISH, 5, binary=(2,), reads=False)
-        self._forget = own(f"{endpoint.name} idempotency forget", _FORGET, 2, reads=False)
+        self._finish = own(f"{endpoint.name} idempotency finish", _FINISH, 5, binary=(_BODY - 1,), reads=False)
+        self._name = endpoint.name
+        self._background = Background()
 
     async def run(self, context: RequestContext, key: str) -> None:
         """Run the routine in the transaction that records the key, or take the stored result. Raises `Problem`: 409
@@ -123,28 +134,57 @@ class _Once:
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
         """Run a procedure that commits by itself, or take the stored result. The key is recorded in a transaction
-        before the procedure, and the result in one after it. Raises `Problem` as `run` does; 409 also if the outcome of
-        an earlier run is unknown, or if the procedure has failed and may have taken effect in part."""
+        before the procedure, and the result in one after it. If the pool has no room for the procedure, the record of
+        the key is deleted; if it has none for the result, that is stored a little later. Raises `Problem` as `run`
+        does; 409 also if the outcome of an earlier run is unknown, or if the procedure has failed and may have taken
+        effect in part."""
         names, values = self._values(context, key)
         async with self._database.transaction(self._begin, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))
             await transaction.commit()
         if self._take(context, state):
             return
+        context.execution = None
         try:
             await self._database.run_alone(self._call, context)
-        except Problem:
+        except BaseException as error:
             execution = context.execution
-            if execution is not None and execution.error is not None and not execution.committed:
+            if not _has_begun(execution):
+                self._background.start(self._run_later(_FORGET, names))
+            elif isinstance(error, Problem) and execution.error is not None and not execution.committed:
                 raise Problem(
                     409,
                     "the procedure has failed and may have taken effect in part; its key cannot be used again: check "
                     "the effect, and use another key if the request is still needed",
                 ) from None
             raise
-        async with self._database.transaction(self._finish, context) as transaction:
-            await transaction.begin_with(self._finish, [*names, *self._result(context.execution)])
-            await transaction.commit()
+        result = [*names, *self._result(context.execution)]
+        try:
+            async with self._database.transaction(self._finish, context) as transaction:
+                await transaction.begin_with(self._finish, result)
+                await transaction.commit()
+        except UnavailableError:
+            # The procedure has taken effect, so its response is sent all the same.
+            self._background.start(self._run_later(_FINISH, result))
+
+    async def _run_later(self, sql: str, values: Values) -> None:
+        """Run `_FORGET` or `_FINISH` on a maintenance connection, because the pool has no room. Again if the database
+        cannot be reached, for about ten seconds.
+        """
+        typed = [value if value is None or index == _BODY else value.decode() for index, value in enumerate(values, 1)]
+        reason = ""
+        for attempt in range(_ATTEMPTS):
+            try:
+                async with self._database.maintenance_connection() as connection:
+                    await psycopg.AsyncRawCursor(connection).execute(sql, typed)
+            except psycopg.Error as error:
+                reason = " ".join(str(error).split())
+                await asyncio.sleep(pause(attempt))
+            else:
+                return
+        log.warning(
+            "%s: a key stays in use until it expires, as the database cannot be reached: %s", self._name, reason
+        )
 
     def _values(self, context: RequestContext, key: str) -> tuple[Values, Values]:
         """Return two lists of values: owner (with the tenant of the request) and key; and these, digest of the request,
@@ -199,3 +239,8 @@ def _state(execution: Execution) -> _State:
         return _State(word.decode(), None)
     result = finished_execution(bytes.fromhex(body.decode()), int(rows or 0), is_null == b"true")
     return _State(word.decode(), result)
+
+
+def _has_begun(execution: Execution | None) -> TypeGuard[Execution]:
+    """Return whether a run may have had effects. execution: None if none was sent."""
+    return execution is not None and execution.loss != Loss.NOT_STARTED and not execution.failed_ahead

@@ -81,13 +81,11 @@ def _filters(query: str) -> _Filters:
         raise Problem(400, f"state {state!r} is none of {', '.join(_STATES)}")
     if before is not None and not _ID.fullmatch(before):
         raise Problem(400, f"before {before!r} is no id of a job")
-    if limit is not None and not _is_limit(limit):
+    if limit is not None and not (
+        limit.isascii() and limit.isdigit() and len(limit) < 10 and 0 < int(limit) <= MOST_LISTED
+    ):
         raise Problem(400, f"limit {limit!r} is no number from 1 to {MOST_LISTED}")
     return _Filters(state, values.get("queue"), values.get("endpoint"), before, int(limit or 50))
-
-
-def _is_limit(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST_LISTED
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
@@ -228,8 +226,9 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: the value if it is JSON, as the content type says, else a text; None if it has no
-    result. text: its bytes in hexadecimal digits; `-`: it has none.
+    """Return the result of a routine: the parsed value if the content type is JSON, else a text; None if it has no
+    result. JSON that is invalid or nested too deeply is a text. text: its bytes in hexadecimal digits; `-`: it has
+    none.
     """
     if text == b"-":
         return None

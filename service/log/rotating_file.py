@@ -110,16 +110,18 @@ class RotatingFile:
 
     def _open_numbered(self, day: str, number: int) -> bool:
         """Open a file of the day. Return False if another process writes it, or it is full and files roll. Raises
-        `OSError`.
+        `OSError`, also if its file system has no locks.
         """
         suffix = f"_{number:03}" if number else ""
         name = self._path.with_name(f"{self._path.stem}{day}{suffix}{self._path.suffix}")
         descriptor = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(descriptor)
-            return False
+            if isinstance(error, BlockingIOError):
+                return False
+            raise
         self._size = os.fstat(descriptor).st_size
         if self._full(0) and self._roll:
             os.close(descriptor)

@@ -3,6 +3,7 @@ others."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -171,8 +172,12 @@ class ConsoleSink:
 
 def say_on_stderr(message: str) -> None:
     """Write a message with the time of day to standard error: a failure of the log itself, if there is no console
-    sink.
+    sink. If standard error is closed too, the message is dropped.
     """
-    # One write, because several processes may report at the same time.
-    sys.stderr.write(f"{time.strftime('%H:%M:%S')} rowcall: {message}\n")
-    sys.stderr.flush()
+    stream: TextIO | None = sys.stderr  # None: the process was started without
+    # ValueError: the file object is closed.
+    with contextlib.suppress(OSError, ValueError):
+        if stream is not None:
+            # One write, because several processes may report at the same time.
+            stream.write(f"{time.strftime('%H:%M:%S')} rowcall: {message}\n")
+            stream.flush()

@@ -6,6 +6,7 @@ It is separate from the service: it needs no configuration and no database. It m
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -49,7 +50,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, *, with_body: bool) -> None:
         site = self.server.site
-        page = site.file(unquote(urlsplit(self.path).path))
+        page = None
+        with suppress(ValueError):  # brackets without an IPv6 address
+            page = site.file(unquote(urlsplit(self.path).path))
         file = page or site.not_found
         self.send_response(HTTPStatus.OK if page else HTTPStatus.NOT_FOUND)
         self.send_header("Content-Type", file.content_type)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import Any, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.forwarded_headers import is_address
@@ -204,8 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
         if "content-length" in self.headers or "transfer-encoding" in self.headers:
             self.close_connection = True
         try:
-            mount = cast(_Server, self.server).mounts.get(urlsplit(self.path).path.split("/")[1:2][0])
-            response = self._page() if mount is None else self._mounted(mount)
+            target = self._target()
+            mount = cast(_Server, self.server).mounts.get(target.path.split("/")[1])
+            response = self._page(target) if mount is None else self._mounted(mount, target)
         except Problem as problem:
             self._refuse(problem)
         except Exception:
@@ -214,21 +215,28 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(response.status, [*response.headers], response.body)
 
-    def _mounted(self, mount: Mount) -> MountResponse:
-        """Return the response of a mount. Raises `Problem` 403 for a host or origin that is not allowed, and the errors
-        of the mount.
+    def _target(self) -> SplitResult:
+        """Return the parts of the target. Raises `Problem` 400 if it has no path (RFC 9112, 3.2)."""
+        with suppress(ValueError):  # brackets without an IPv6 address
+            target = urlsplit(self.path)
+            if target.path.startswith("/"):
+                return target
+        raise Problem(400, "the target of the request has no path that begins with a slash")
+
+    def _mounted(self, mount: Mount, target: SplitResult) -> MountResponse:
+        """Return the response of a mount. target: of the request. Raises `Problem` 403 for a host or origin that is not
+        allowed, and the errors of the mount.
         """
         self._check_host(cast(_Server, self.server).options)
         if self.command not in _SAFE:
             self._check_origin()
-        parts = urlsplit(self.path)
         headers: dict[str, str] = {}
         for name, value in self.headers.items():
             headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
         method = "GET" if self.command == "HEAD" else self.command
         address = self.client_address[0] if isinstance(self.client_address, tuple) else ""
-        query = dict(parse_qsl(parts.query))
-        return mount(MountRequest(method, parts.path, query, headers, address, self._read_body, self._is_connected))
+        query = dict(parse_qsl(target.query))
+        return mount(MountRequest(method, target.path, query, headers, address, self._read_body, self._is_connected))
 
     def _read_body(self) -> bytes:
         """Return the body of a request to a mount; empty without Content-Length. Raises `Problem`: 411 for
@@ -253,25 +261,24 @@ class _Handler(BaseHTTPRequestHandler):
         except (OSError, ValueError):  # ValueError: the handler has closed the socket.
             return False
 
-    def _page(self) -> MountResponse:
-        """Return the response of the page. Raises `Problem`: 401 or 403 for a caller without access, 404 and 405 for a
-        path or method that no page has, and the errors of the page.
+    def _page(self, target: SplitResult) -> MountResponse:
+        """Return the response of the page. target: of the request. Raises `Problem`: 401 or 403 for a caller without
+        access, 404 and 405 for a path or method that no page has, and the errors of the page.
         """
         server = cast(_Server, self.server)
         self._check(server.options)
         if self.command not in _SAFE:
             self._check_origin()
-        parts = urlsplit(self.path)
         method = "GET" if self.command == "HEAD" else self.command
-        page = server.pages.get((method, parts.path))
+        page = server.pages.get((method, target.path))
         if page is None:
-            allowed = {method for method, path in server.pages if path == parts.path}
+            allowed = {method for method, path in server.pages if path == target.path}
             if allowed:
                 allow = ", ".join(sorted(allowed | {"HEAD"} if "GET" in allowed else allowed))
-                raise Problem(405, f"{parts.path[:200]} answers {allow}", headers=(("allow", allow),))
+                raise Problem(405, f"{target.path[:200]} answers {allow}", headers=(("allow", allow),))
             known_paths = ", ".join(sorted(path for _, path in server.pages))
-            raise Problem(404, f"the admin listener has {known_paths}, and nothing at {parts.path[:200]}")
-        response = page(AdminRequest(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
+            raise Problem(404, f"the admin listener has {known_paths}, and nothing at {target.path[:200]}")
+        response = page(AdminRequest(self.headers.get("accept", ""), dict(parse_qsl(target.query))))
         return MountResponse(200, (("content-type", response.content_type),), response.body)
 
     def _check(self, options: AdminOptions) -> None:

@@ -122,7 +122,10 @@ def parse_connection_string(text: str) -> ConnectionInfo | EmbeddedServerPath:
 def _embedded(path: str) -> EmbeddedServerPath:
     if not path.strip():
         raise StartupError("`embedded:` needs the folder of the database, for example embedded:./data")
-    return EmbeddedServerPath(Path(path.strip()).expanduser())
+    try:
+        return EmbeddedServerPath(Path(path.strip()).expanduser())
+    except RuntimeError:
+        raise StartupError("`embedded:` names the home folder of a user that is not known") from None
 
 
 _NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")

@@ -161,7 +161,12 @@ class _HiddenFolder:
         while True:
             self._path = folder / f"{RESERVED}{uuid.uuid4().hex}"
             self._path.mkdir(mode=0o700)
-            lock = _lock(self._path)
+            try:
+                lock = _lock(self._path)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    self._path.rmdir()
+                raise
             if lock is not None and self._path.is_dir():
                 break
         self._lock: int | None = lock
@@ -281,16 +286,20 @@ def _hidden_folders(folder: Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Lock the folder. Return its descriptor, or None if another process holds the lock or the folder is gone."""
+    """Lock the folder. Return its descriptor, or None if another process holds the lock or the folder is gone. Raises
+    `OSError` if it cannot be opened, or if its file system has no locks.
+    """
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return None
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
         os.close(opened)
-        return None
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
     return opened
 
 

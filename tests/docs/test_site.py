@@ -177,6 +177,10 @@ def test_other_paths_are_404(served: httpx.Client, path: str) -> None:
     assert response.headers["content-type"] == "text/html; charset=utf-8"
 
 
+def test_a_malformed_target_is_404(served: httpx.Client) -> None:
+    assert served.get("/", extensions={"target": b"http://[/"}).status_code == 404
+
+
 def test_an_installation_without_the_manual_says_how_to_get_it(tmp_path: Path) -> None:
     done = subprocess.run(_command(tmp_path / "site.zip"), capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")

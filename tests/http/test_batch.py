@@ -61,6 +61,12 @@ single
 null_handling not_found';
 create function echo(_value jsonb) returns jsonb language sql stable as $$ select _value $$;
 comment on function echo(jsonb) is 'HTTP POST /echo';
+create function deep(_levels int) returns jsonb language sql stable as
+$$ select (repeat('[', _levels) || repeat(']', _levels))::jsonb $$;
+comment on function deep(int) is 'HTTP GET /deep';
+create function not_json() returns text language sql stable as $$ select '{"a": ' $$;
+comment on function not_json() is 'HTTP GET /not-json
+Content-Type: application/json';
 create function who() returns text language sql stable as
 $$ select concat_ws('|', current_user, current_setting('request.user_id', true)) $$;
 comment on function who() is 'HTTP GET /who
@@ -455,6 +461,14 @@ def test_bodies_of_json_are_json_and_others_are_texts(
 def test_a_failed_batch_has_the_members_of_a_json_object(service: Service, body: str, members: bytes) -> None:
     response = post(service, request("/as-json", {"text": body, "status": "409"}))
     assert (response.status_code, response.content) == (409, members)
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_json_that_cannot_be_a_part_of_the_response_is_a_text(service: Service, transaction: bool) -> None:
+    requests = (get("/deep?levels=150"), get("/deep?levels=300"), get("/deep?levels=2000"), get("/not-json"))
+    shallow, *others = bodies(post(service, *requests, transaction=transaction))
+    assert isinstance(shallow, list)
+    assert others == ["[" * 300 + "]" * 300, "[" * 2000 + "]" * 2000, '{"a": ']
 
 
 def test_texts_that_begin_with_a_dollar(service: Service) -> None:

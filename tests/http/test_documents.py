@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,13 @@ create function add_note(_bed_id int, _note text, _tags text[] default null) ret
 comment on function add_note is 'HTTP POST /beds/{_bed_id}/notes
 openapi tag Green, Garden';
 create function find_beds(_near text, _sizes int[], _wide boolean) returns int language sql stable as 'select 1';
+create function weigh(_total numeric, _parts numeric[], _rest numeric default 0, _note jsonb default null) returns int
+    language sql as 'select 1';
+comment on function weigh is 'HTTP POST
+param _rest default 123456789012345678901234567890
+openapi example total = 0.1000000000000000000001
+openapi example parts = [18446744073709551616, 1.50]
+openapi example note = {"half": "\\ud800"}';
 comment on function find_beds is 'HTTP GET
 param _near default pond
 openapi example near = the old oak & more
@@ -38,6 +46,12 @@ openapi example bedId = 12
 openapi example plan = {"rows": [1, "two"]}
 openapi example on = 2026-03-01
 openapi example count = 2.50';
+create function seal(_mark bytea) returns int language sql stable as 'select length(_mark)';
+comment on function seal is 'HTTP GET
+openapi hide';
+create function stamp(_mark bytea, _marks bytea[]) returns int language sql as 'select length(_mark)';
+comment on function stamp is 'HTTP POST
+openapi hide';
 create function clear() returns void language sql as '';
 comment on function clear is 'HTTP DELETE /notes';
 create function secret() returns int language sql stable as 'select 1';
@@ -173,7 +187,7 @@ def test_the_document_is_written_and_served(service: Service, folder: Path) -> N
     assert document["info"] == {"title": "garden", "version": "1.0.0"}
     assert document["servers"] == [{"url": service.url}]
     assert sorted(document["paths"]) == [
-        *("/api/bed-notes", "/api/find-beds", "/beds/{bedId}/notes", "/beds/{bedId}/plants", "/notes")
+        *("/api/bed-notes", "/api/find-beds", "/api/weigh", "/beds/{bedId}/notes", "/beds/{bedId}/plants", "/notes")
     ]
 
 
@@ -226,7 +240,21 @@ def test_examples_and_defaults_come_from_comments(service: Service) -> None:
     }
     text = service.get("/garden_public.http").text
     assert "GET {{host}}/api/find-beds?near=the%20old%20oak%20%26%20more&sizes=3&sizes=4&wide=maybe\n" in text
-    assert '{\n    "plan": {"rows": [1, "two"]},\n    "on": "2026-03-01",\n    "count": 2.5\n}' in text
+    assert '{\n    "plan": {"rows": [1, "two"]},\n    "on": "2026-03-01",\n    "count": 2.50\n}' in text
+
+
+def test_numbers_of_comments_keep_their_digits(service: Service) -> None:
+    document = service.get("/openapi.json").text
+    assert '"default":123456789012345678901234567890' in document
+    assert '"example":0.1000000000000000000001' in document
+    assert '"example":[18446744073709551616,1.50]' in document
+    example = r'{"half": "\ud800"}'
+    body = service.get("/openapi.json").json()["paths"]["/api/weigh"]["post"]["requestBody"]["content"]
+    assert body["application/json"]["schema"]["properties"]["note"]["example"] == example
+    service.wait_for_log(f"openapi example: {example} is no value of note as JSON has it; it is shown as a text")
+    text = service.get("/garden_public.http").text
+    assert '    "total": 0.1000000000000000000001,\n    "parts": [18446744073709551616, 1.50],\n' in text
+    assert json.dumps(example) in text
 
 
 def test_examples_that_match_nothing_are_logged(service: Service) -> None:
@@ -243,6 +271,16 @@ def test_example_requests_are_served(service: Service) -> None:
     assert 'POST {{host}}/beds/{_bed_id}/notes\ncontent-type: application/json\n\n{\n    "note": "XYZ",\n' in text
     assert "secret" in text
     assert "inner-one" not in text
+
+
+def test_an_example_of_bytea_has_the_same_bytes_in_a_query_and_in_a_body(service: Service) -> None:
+    text = service.get("/garden_public.http").text
+    (query,) = re.findall(r"GET {{host}}(/api/seal\?.*)\n", text)
+    assert service.get(query).text == "4"
+    assert json.loads(text.partition("/api/stamp\ncontent-type: application/json\n\n")[2].partition("\n\n###")[0]) == {
+        "mark": "\\xDEADBEEF",
+        "marks": ["\\xDEADBEEF"] * 3,
+    }
 
 
 def test_example_requests_of_files_are_grouped_by_folder(service: Service, folder: Path) -> None:

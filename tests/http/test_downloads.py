@@ -16,6 +16,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.object_store import KEY_ID, SECRET, ObjectStore
 from tests.harness.service import Service
+from tests.harness.upstream import Upstream, answer
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -478,6 +479,24 @@ def test_objects_of_a_store(database: Database, serve_once: Serve, folder: Path,
     assert service.get("/object?key=empty").content == b""
     assert service.request("HEAD", "/object?key=large.bin").headers["content-length"] == str(len(LARGE))
     problem(service.get("/object?key=missing"), 404)
+
+
+def test_a_store_that_ignores_ranges(database: Database, serve_once: Serve, folder: Path, store: ObjectStore) -> None:
+    upstream = Upstream()
+    sent = answer(b"0123456789", headers=[("ETag", '"1"')])
+    upstream.on("/main/whole", lambda seen, _: sent[: sent.index(b"\r\n\r\n") + 4] if seen.method == "HEAD" else sent)
+    other = sent.replace(b" 200 ", b" 206 ").replace(b"\r\nETag", b"\r\nContent-Range: bytes 0-9/10\r\nETag")
+    upstream.on("/main/other", lambda seen, _: sent[: sent.index(b"\r\n\r\n") + 4] if seen.method == "HEAD" else other)
+    upstream.on("/main/unknown", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    of_upstream = {**of_store(store), HANDLERS + "S3Endpoint": upstream.url}
+    service = serve_once(database, "", settings(folder, **of_upstream))
+    assert service.get("/object?key=whole").content == b"0123456789"
+    begin = service.get("/object?key=whole", headers={"range": "bytes=0-2"})
+    assert (begin.status_code, begin.content) == (206, b"012")
+    for key in ("whole", "other"):
+        problem(service.get(f"/object?key={key}", headers={"range": "bytes=2-4"}), 502)
+    problem(service.get("/object?key=unknown"), 502)
+    upstream.close()
 
 
 def test_objects_by_addresses_of_the_store(

@@ -80,6 +80,34 @@ def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
         again.wait(lambda: sorted(again.messages) == ["fourth", "third"], "what was missed, and nothing else")
 
 
+FOREIGN = [
+    "{",
+    "7",
+    "[[]]",
+    '[["o","x",[["m"]]]]',
+    '[["o",true,[["m"]]]]',
+    '[["o",1,[["m",2]]]]',
+    '[["o",1,[["m","","all",7]]]]',
+    '[["\\n",1,[["m"]]]]',
+]
+
+
+def test_messages_that_others_write_are_left_out(hosts: Hosts, database: Database, redis: RedisServer) -> None:
+    with ExitStack() as opened:
+        streams = [opened.enter_context(EventStream(host, STREAM)) for host in hosts]
+        with redis.client() as client:
+            for text in FOREIGN:
+                client.xadd("events Redis", {"batches": text})
+            client.xadd("events Redis", {"other": "x"})
+        for text in FOREIGN:
+            database.fetch("select pg_notify('events Postgres', %s)", f"x 1/1 {text}")
+        for host in hosts:
+            publish(host, "event")
+        for stream in streams:
+            stream.wait_for("event", "event")
+    assert not [host for host in hosts if "not received" in host.log or "failed" in host.log or "is gone" in host.log]
+
+
 @pytest.mark.slow
 def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
     with EventStream(hosts[1], STREAM) as stream:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -352,6 +353,70 @@ idempotent';
     own_database.terminate(sleeping)
     again = service.request_once("POST", "/steps", headers=headers)
     assert "its outcome is not known" in problem(again, 409)["detail"]
+    assert own_database.fetch("select name from step") == [("first",)]
+
+
+NARROW = {
+    "ConnectionSettings:Pool:Sharing": "false",
+    "ConnectionSettings:Pool:ExclusiveConnections": "1",
+    "ConnectionSettings:Pool:QueueLimit": "1",
+}
+
+
+def test_the_key_of_a_procedure_that_has_not_begun_is_free(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    sql = """
+create table step (name text);
+create procedure steps() language plpgsql as $$ begin insert into step values ('first'); commit; end $$;
+comment on procedure steps() is 'HTTP POST /steps
+idempotent';
+create function hold() returns int language sql as 'select 1 from pg_advisory_xact_lock(9)';
+comment on function hold() is 'HTTP POST /hold';
+"""
+    service = serve_once(own_database, sql, NARROW)
+    headers = key()
+    with ThreadPoolExecutor(3) as pool, own_database.locked(9):
+        with psycopg.connect(own_database.conninfo) as session:
+            session.execute("lock table rowcall.idempotency")
+            first = pool.submit(service.request_once, "POST", "/steps", headers=headers)
+            wait_until(lambda: own_database.backends("wait_event = 'relation'"), "the key is about to be recorded")
+            holding = [pool.submit(service.request_once, "POST", "/hold") for _ in range(2)]
+            wait_until(lambda: any(future.done() for future in holding), "one is refused, and the other one waits")
+        assert "the queue of waiting requests is full" in problem(first.result(60), 503)["detail"]
+        wait_until(lambda: not own_database.value("select count(*) from rowcall.idempotency"), "the key is forgotten")
+    assert service.request_once("POST", "/steps", headers=headers).status_code == 204
+    assert own_database.fetch("select name from step") == [("first",)]
+
+
+def test_a_procedure_that_commits_is_answered_if_the_pool_is_full_afterwards(
+    own_database: Database, serve_once: Serve
+) -> None:
+    own_database.execute(install_sql())
+    sql = """
+create table step (name text);
+create procedure steps() language plpgsql as $$
+begin
+  insert into step values ('first');
+  commit;
+  perform pg_advisory_xact_lock(8);
+end $$;
+comment on procedure steps() is 'HTTP POST /steps
+idempotent';
+create function hold() returns int language sql as 'select 1 from pg_advisory_xact_lock(9)';
+comment on function hold() is 'HTTP POST /hold';
+"""
+    service = serve_once(own_database, sql, NARROW)
+    headers = key()
+    with ThreadPoolExecutor(3) as pool, own_database.locked(9):
+        with own_database.locked(8):
+            first = pool.submit(service.request_once, "POST", "/steps", headers=headers)
+            wait_until(own_database.waiting, "the procedure runs")
+            holding = [pool.submit(service.request_once, "POST", "/hold") for _ in range(2)]
+            wait_until(lambda: any(future.done() for future in holding), "one is refused, and the other one waits")
+        assert first.result(60).status_code == 204
+        wait_until(lambda: own_database.value("select finished from rowcall.idempotency"), "the result is stored")
+    second = service.request_once("POST", "/steps", headers=headers)
+    assert (second.status_code, second.headers["idempotency-replayed"]) == (204, "true")
     assert own_database.fetch("select name from step") == [("first",)]
 
 

@@ -38,6 +38,10 @@ create function lines() returns text language sql as $$ select '{"a":1}' || chr(
 comment on function lines() is 'HTTP POST /lines
 Content-Type: application/json
 job';
+create function deep() returns jsonb language sql as
+$$ select (repeat('[', 300) || repeat(']', 300))::jsonb $$;
+comment on function deep() is 'HTTP POST /deep
+job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
 job';
@@ -177,6 +181,7 @@ def test_a_job_runs_and_its_result_is_kept(service: Service, database: Database)
     assert ended(service, enqueue(service, "/totals/21"))["result"] == "42"
     assert ended(service, enqueue(service, "/nothing"))["result"] in (None, "")
     assert ended(service, enqueue(service, "/lines"))["result"] == '{"a":1}\n{"a":2}'
+    assert ended(service, enqueue(service, "/deep"))["result"] == "[" * 300 + "]" * 300
 
 
 def test_arguments_are_validated_before_the_job_is_accepted(service: Service, database: Database) -> None:

@@ -24,6 +24,9 @@ nested
 mcp Numbers.';
 create function twice(_id bigint) returns bigint language sql as 'select _id * 2';
 comment on function twice is 'HTTP POST';
+create type parcel as (pair pair, prices numeric[]);
+create function weigh(_parcels parcel[]) returns text language sql as 'select (_parcels[1].pair).wide::text';
+comment on function weigh is 'HTTP POST';
 create function each_one() returns setof bigint language sql stable as 'select 9007199254740993';
 comment on function each_one is 'HTTP GET';
 """
@@ -32,6 +35,7 @@ ROW = (
     f'{{"id":"{WIDE}","price":"1.10","small":2,"half":0.5,"ids":["{WIDE}",null],"one":{{"small":1,"wide":"{WIDE}"}},'
     f'"many":[{{"small":1,"wide":"{WIDE}"}}],"own":"{WIDE}"}}'
 )
+TEXT = {"type": "string"}
 P = "Service:ClientCodeGen:"
 
 
@@ -70,6 +74,7 @@ def test_large_numbers_are_texts_at_every_depth(service: Service) -> None:
 def test_a_text_can_be_sent_back(service: Service) -> None:
     assert service.post("/api/twice", json={"id": WIDE}).text == "18014398509481986"
     assert service.post("/api/twice", json={"id": 21}).text == "42"
+    assert service.post("/api/weigh", json={"parcels": [{"pair": {"wide": WIDE}}]}).text == WIDE
     assert service.get(f"/api/numbers?id={WIDE}&sums=7.50").json()[0]["price"] == "7.50"
 
 
@@ -97,6 +102,11 @@ def test_documents_are_true(service: Service) -> None:
         "many": "array", "own": "string",
     }  # fmt: skip
     assert row["properties"]["one"]["properties"]["wide"] == {"type": "string", "nullable": True}
+    body = document["paths"]["/api/weigh"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body["properties"]["parcels"]["items"]["properties"] == {
+        "pair": {"type": "object", "properties": {"small": {"type": "integer", "format": "int32"}, "wide": TEXT}},
+        "prices": {"type": "array", "items": TEXT},
+    }
 
 
 def test_tools_are_true(service: Service) -> None:

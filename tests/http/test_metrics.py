@@ -23,6 +23,7 @@ from tests.harness.expect import problem
 from tests.harness.load import Load
 from tests.harness.metrics import Numbers, admin_of, numbers_of
 from tests.harness.prometheus import PROGRAM, PROMTOOL, prometheus, query
+from tests.harness.raw_http import read_response
 from tests.harness.service import Service
 from tests.harness.upstream import Upstream, answer
 from tests.harness.waiting import wait_until
@@ -290,6 +291,16 @@ def test_endpoints_that_there_is_no_room_for_are_counted_together(filled: Databa
         result = numbers_of(admin)
         assert result.of("rowcall_requests_total", route="/many") == 1
         assert result.of("rowcall_requests_total", route="(others)") == 2
+
+
+@pytest.mark.parametrize("target", ["*", "metrics", "http://[/metrics", "http://127.0.0.1", "//"])
+def test_a_target_without_a_path(service: Service, target: str) -> None:
+    with socket.create_connection(("127.0.0.1", admin_of(service).base_url.port or 0), 30) as connection:
+        connection.sendall(f"OPTIONS {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        response = read_response(connection)
+    assert response is not None
+    assert response.status == (404 if target == "//" else 400)
+    assert "on the admin listener failed" not in service.log
 
 
 @pytest.mark.slow

@@ -281,6 +281,8 @@ def test_a_watched_file_is_read_again_when_it_is_saved(
         ('db-schemas = "api', "x.conf:1: the value of db-schemas has no closing quote"),
         ('db-anon-role = "$(NOT_SET_HERE)"', "x.conf:1: the environment variable NOT_SET_HERE is not set"),
         ('db-schemas = "pg_catalog"', "PostgRest: db-schemas does not allow schema: 'pg_catalog'"),
+        ('db-schemas = ","', "PostgRest: db-schemas: ',' has no name"),
+        ('server-cors-allowed-origins = " , "', "PostgRest: server-cors-allowed-origins: ' , ' has no name"),
         ('jwt-secret = "@/nowhere"', "PostgRest: jwt-secret: the file /nowhere can't be read"),
         ('jwt-secret = "@binary"', "PostgRest: jwt-secret: the file binary is not UTF-8 (byte 2)"),
         ('db-tx-end = "sometimes"', "PostgRest:TransactionEnd"),

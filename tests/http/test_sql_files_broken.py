@@ -54,6 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder,
         {
             "good.sql": "-- HTTP GET\nselect 1 as n, 2 as m",
+            "semicolon.sql": "-- HTTP GET\n-- param $1 id ;\nselect $1::int as n, 2 as m",
             "inner/linked.txt": "-- HTTP GET\nselect 'inside' as word",
             "quiet.sql": b"\xff\xfe\x00 not annotated",
         },
@@ -88,6 +89,10 @@ def test_it_is_left_out(service: Service, name: str) -> None:
 
 def test_the_others_are_served(service: Service) -> None:
     assert service.get("/api/good").text == '[{"n":1,"m":2}]'
+
+
+def test_a_semicolon_in_place_of_a_type_is_no_type(service: Service) -> None:
+    assert service.get("/api/semicolon?id=1").json() == [{"n": 1, "m": 2}]
 
 
 def test_links_are_followed_as_long_as_they_stay(service: Service, folder: Path) -> None:

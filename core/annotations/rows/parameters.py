@@ -17,7 +17,7 @@ def unescape(value: str) -> str:
     r"""Decode the escapes of regular expressions: `\t`, `\n`, `\\`, `\u0020`.
 
     Raises:
-        BadValueError: a backslash that starts no escape.
+        BadValueError: a backslash that starts no escape, or the code of a surrogate, such as `\ud800`.
     """
     return _ESCAPE.sub(_decoded, value) if "\\" in value else value
 

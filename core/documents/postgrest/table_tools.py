@@ -296,8 +296,8 @@ def table_result(status: int, content_range: str | None, body: bytes, tool: Tabl
         return content(body.decode(errors="replace"), failed=True)
     try:
         items = exact_json.parse(body) if body else None
-    except ValueError:
-        return content(f"the response of {tool.name} does not match its output schema", failed=True)
+    except ValueError as error:
+        return content(f"the response of {tool.name} cannot be read: {error}", failed=True)
     structured: dict[str, Any] = {} if items is None else {"items": items}
     if tool.action != "list":
         total = (content_range or "").rpartition("/")[2]

@@ -24,7 +24,7 @@ COLUMNS = ("total", "rows", "body", "headers", "status", "inserted", "keys")
 
 total: number of rows regardless of the range, NULL if not counted. rows: number of rows in the body. headers, status:
 settings `response.headers` and `response.status`, NULL if unset. inserted: number of rows that an upsert inserted.
-keys: a JSON object with the primary key of the only written row, for `Location`.
+keys: a JSON array of pairs of name and value, the primary key of the only written row, for `Location`; NULL otherwise.
 """
 
 

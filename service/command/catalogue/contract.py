@@ -27,6 +27,7 @@ from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.options.capabilities.client_code import client_code_options, dart_options, python_options
+from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
 
 EXIT_CODES = {Severity.COMPATIBLE: 0, Severity.DOUBTFUL: 3, Severity.BREAKING: 4}
@@ -57,7 +58,15 @@ def _current_contract(arguments: Arguments, settings: Settings) -> Contract:
         )
         exact = settings.read(ServiceOptions).exact_types
         functions = _functions(endpoints, settings)
-        return contract_of(endpoints, types_of, camel=camel, level=level, exact=exact, functions=functions)
+        return contract_of(
+            endpoints,
+            types_of,
+            camel=camel,
+            level=level,
+            tables=table_formats(settings),
+            exact=exact,
+            functions=functions,
+        )
 
 
 def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:

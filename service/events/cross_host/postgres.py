@@ -16,7 +16,7 @@ from psycopg import sql
 
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
-from rowcall.service.events.batches import Batch, unpack
+from rowcall.service.events.batches import Batch, unpack_received
 from rowcall.service.events.cross_host.outbox import Outbox
 
 log = logging.getLogger("rowcall.events")
@@ -122,7 +122,11 @@ class PostgresTransport:
             del self._partial[next(iter(self._partial))]
         if number == total:
             self._partial.pop(name, None)
-            for batch in unpack("".join(parts).encode()):
+            try:
+                batches = unpack_received("".join(parts).encode())
+            except ValueError:
+                return  # from another user of the channel
+            for batch in batches:
                 receive(batch)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rowcall.core.cache.redis_address import RedisAddress
 from rowcall.service.background import pause
-from rowcall.service.events.batches import Batch, unpack
+from rowcall.service.events.batches import Batch, unpack_received
 from rowcall.service.events.cross_host.outbox import Outbox
 from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED, Client, open_client
 
@@ -162,8 +162,8 @@ def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> N
     logged and left out.
     """
     try:
-        batches = unpack(entry[_FIELD])
-    except (LookupError, ValueError, TypeError, AttributeError):
+        batches = unpack_received(entry[_FIELD])
+    except (LookupError, ValueError):
         log.warning("an entry in the stream of events was not written by this service; it is left out")
         return
     for batch in batches:

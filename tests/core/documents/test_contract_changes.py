@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -49,6 +50,8 @@ def colours(*names: str) -> dict[str, Any]:
 
 
 OLD = contract(endpoint())
+LATER = endpoint(routine="public.f(text)", request={"id": GIVEN | {"schema": TEXT}})
+"""An overload with the same parameter names."""
 
 
 @pytest.mark.parametrize(
@@ -114,6 +117,37 @@ OLD = contract(endpoint())
             ["breaking: GET /f: the overload with () is removed"],
         ),
         (
+            OLD,
+            contract(endpoint(kind="job", response={"type": "application/json", "schema": row(id=TEXT)})),
+            ["breaking: GET /f: the kind of the response is job, no longer result"],
+        ),
+        (
+            contract(endpoint(kind="proxy", response=None)),
+            contract(endpoint(kind="file", response=None)),
+            ["breaking: GET /f: the kind of the response is file, no longer proxy"],
+        ),
+        (
+            contract(endpoint(kind="tokens")),
+            contract(endpoint(kind="tokens", response=rows(id=INT))),
+            ["breaking: GET /f: each of the response has no name any more"],
+        ),
+        (
+            contract(endpoint(response=rows(id=INT) | {"formats": ["text/html", "x/y"]})),
+            contract(endpoint(response=rows(id=INT) | {"formats": ["text/html", "a/b"]})),
+            [
+                "breaking: GET /f: the response can no longer be x/y",
+                "compatible: GET /f: the response can also be a/b",
+            ],
+        ),
+        (contract(endpoint(), LATER), contract(endpoint(), LATER), []),
+        (
+            contract(endpoint(), LATER),
+            contract(endpoint(routine="public.f(bigint)", request={"id": GIVEN | {"schema": BIGINT}}), LATER),
+            ["compatible: GET /f: parameter id is integer (int64), was integer (int32)"],
+        ),
+        (contract(endpoint(), LATER), contract(LATER), ["breaking: GET /f: the overload with (id) is removed"]),
+        (contract(LATER), contract(endpoint(), LATER), ["compatible: GET /f: an overload with (id) is added"]),
+        (
             contract(endpoint(stream="/f/info")),
             OLD,
             ["breaking: GET /f: the stream of events at /f/info is removed"],
@@ -135,3 +169,37 @@ def test_a_contract_is_its_text() -> None:
 def test_invalid_contracts_are_refused(text: str, why: str) -> None:
     with pytest.raises(ContractError, match=why):
         contract_from(text)
+
+
+def deep(levels: int) -> dict[str, Any]:
+    return {"items": deep(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    "variants",
+    [
+        5,
+        [5],
+        [{}],
+        [{name: value for name, value in endpoint().items() if name != "response"}],
+        [endpoint(routine=None)],
+        [endpoint(access=None)],
+        [endpoint(access=["a", 1])],
+        [endpoint(request=[])],
+        [endpoint(request={"id": 5})],
+        [endpoint(request={"id": {"in": "query", "schema": INT}})],
+        [endpoint(request={"id": GIVEN | {"schema": 5}})],
+        [endpoint(request={"id": GIVEN | {"schema": {"type": [1]}}})],
+        [endpoint(request={"id": GIVEN | {"schema": {"type": "string", "enum": [["a"]]}}})],
+        [endpoint(response="x")],
+        [endpoint(response={"schema": {}})],
+        [endpoint(response={"type": "x", "schema": None, "formats": 5})],
+        [endpoint(response=rows(id=5))],
+        [endpoint(response={"type": "x", "schema": {"properties": []}})],
+        [endpoint(response={"type": "x", "schema": deep(500)})],
+        [endpoint(functions=["f"])],
+    ],
+)
+def test_contracts_that_a_comparison_cannot_read_are_refused(variants: Any) -> None:
+    with pytest.raises(ContractError, match="is no contract: GET /f has other members"):
+        contract_from(json.dumps({"rowcall_contract": 1, "endpoints": {"GET /f": variants}}))

@@ -25,6 +25,8 @@ from rowcall.core.downloads.disposition import content_disposition, is_passive, 
         ("a\r\nSet-Cookie: x", 'attachment; filename="aSet-Cookie: x"'),
         ("..", "attachment"),
         ("a／b", "attachment; filename=\"a_b\"; filename*=UTF-8''a%EF%BC%8Fb"),
+        ("a" * 254 + " b", f'attachment; filename="{"a" * 254}"'),
+        ("a.\ud800", 'attachment; filename="a"'),
         ("日本", "attachment; filename=\"__\"; filename*=UTF-8''%E6%97%A5%E6%9C%AC"),
     ],
 )

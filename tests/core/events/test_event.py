@@ -71,6 +71,7 @@ def test_a_hint_that_names_no_audience(hint: str) -> None:
         ('{"depot":null}', False),
         ("{}", False),
         ('["depot","north"]', False),
+        ('{"depot":' + 600 * "[" + 600 * "]" + "}", False),
         ("north", False),
         ("", False),
     ],

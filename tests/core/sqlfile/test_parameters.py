@@ -106,15 +106,31 @@ def test_with_its_colon_a_lone_type_word_is_a_type(line: str, expected: str | No
     assert (None if hint is None else hint.type_name) == expected
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("param $1 id ;", ()),
+        ("param $1 type is ;", ()),
+        ("param $1 type is ;; default 1", ()),
+        ("param $1 id timestamp with time zone ;", ("timestamp with time zone", "timestamp")),
+    ],
+)
+def test_a_semicolon_is_no_part_of_a_type(line: str, expected: tuple[str, ...]) -> None:
+    hint = read_file(f"-- {line}\nselect $1").notes.hints.get(0)
+    assert (() if hint is None else hint.readings) == expected
+
+
 def test_a_renamed_parameter_is_found_by_its_new_name() -> None:
     notes = read_file("-- param $1 id\n-- param id type is int\nselect $1").notes
     assert notes.hints[0].type_name == "int"
 
 
 def test_virtual_parameters_are_listed_and_their_lines_claimed() -> None:
-    notes = read_file("-- @define_param format\n-- define_param Count int\nselect 1").notes
-    assert [(item.name, item.type_name) for item in notes.virtual] == [("format", "text"), ("Count", "int")]
-    assert notes.claimed == {"@define_param format", "define_param Count int"}
+    lines = ("@define_param format", "define_param Count int", "define_param a ;", "define_param b;")
+    notes = read_file("\n".join([*(f"-- {line}" for line in lines), "select 1"])).notes
+    virtual = [(item.name, item.type_name) for item in notes.virtual]
+    assert virtual == [("format", "text"), ("Count", "int"), ("a", "text"), ("b", "text")]
+    assert notes.claimed == set(lines)
 
 
 def test_notes_reach_their_statement() -> None:

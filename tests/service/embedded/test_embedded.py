@@ -66,6 +66,27 @@ def test_a_second_user_of_the_folder_is_refused(folder: Path) -> None:
         pass
 
 
+def test_a_folder_that_cannot_be_made_is_refused(folder: Path) -> None:
+    folder.touch()
+    with pytest.raises(StartupError, match=r"database/inside cannot be started: .*Not a directory"):
+        EmbeddedServer(folder / "inside").__enter__()
+
+
+def test_an_account_that_cannot_be_made_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> None:
+        raise KeyError(name)
+
+    folder.mkdir()
+    program = folder / "useradd"
+    program.write_text("#!/bin/sh\necho 'cannot lock /etc/passwd' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("pwd.getpwnam", unknown)
+    with pytest.raises(StartupError, match=r"run rowcall as another user, .* cannot lock /etc/passwd"):
+        EmbeddedServer(folder / "inside")
+
+
 @pytest.mark.slow
 def test_a_server_that_was_left_behind_is_taken_over(folder: Path) -> None:
     left = EmbeddedServer(folder, throw_away=True)

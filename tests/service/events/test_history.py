@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.events.event import Event
 from rowcall.core.events.position import read_position
-from rowcall.service.events.batches import Batch, pack, unpack
+from rowcall.service.events.batches import Batch, pack, unpack, unpack_received
 from rowcall.service.events.replay_buffer import ReplayBuffer
 from rowcall.service.events.send_queue import PIECE, SendQueue
 
@@ -82,6 +82,7 @@ def test_batches_travel() -> None:
         ("", (), "news"),
     ]
     assert (result.origin, result.first) == ("a", 5)
+    assert unpack_received(pack((batch,))) == [result]
 
 
 @given(st.lists(st.binary(min_size=1, max_size=3 * PIECE), max_size=5))

@@ -17,11 +17,14 @@ import pytest
 from rowcall.core.outgoing.address import read_address
 from rowcall.core.outgoing.guard import Guard, RefusedError
 from rowcall.core.outgoing.options import ClientOptions
+from rowcall.service.http_client.circuit_breakers import CircuitBreakers
 from rowcall.service.http_client.client import Client
-from rowcall.service.http_client.errors import NotReachedError, OutboundError, TooLargeError
+from rowcall.service.http_client.errors import NotReachedError, OutboundError, QueueFullError, TooLargeError
 from rowcall.service.http_client.messages import OutgoingRequest
+from rowcall.service.shared_state.environment import LEAST, Environment
 from tests.harness.upstream import Seen, Upstream, answer
 from tests.harness.upstream_http2 import Http2Upstream, _Peer
+from tests.harness.waiting import wait_until
 
 Value = TypeVar("Value")
 
@@ -348,6 +351,52 @@ def test_too_many_waiting_requests_fail_at_once(upstream: Upstream) -> None:
         first.cancel()
 
     run(work, ClientOptions(connections=1, queue=0))
+
+
+def test_a_full_queue_is_no_failure_of_the_server(upstream: Upstream, tmp_path: Path) -> None:
+    def hold(_seen: Seen, _connection: socket.socket) -> bytes:
+        upstream.released.wait(10)
+        return answer("")
+
+    upstream.on("/slow", hold)
+    environment = Environment(tmp_path / "circuits", LEAST)
+    circuit_breakers = CircuitBreakers(environment, 1, 3600)
+
+    async def work() -> None:
+        client = Client(ClientOptions(connections=1, queue=0), circuit_breakers)
+        first = asyncio.ensure_future(ask(client, f"{upstream.url}/slow"))
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFullError):
+            await ask(client, f"{upstream.url}/slow")
+        circuit_breakers.check(read_address(upstream.url).origin)
+        first.cancel()
+        client.close()
+
+    asyncio.run(work())
+    environment.close()
+
+
+def test_an_unused_connection_that_speaks_http2_is_closed(
+    second: Http2Upstream, certificate: tuple[Path, Path]
+) -> None:
+    second.reactions["/"] = lambda peer, stream, headers, body: peer.answer(stream, b"")
+
+    async def work(client: Client) -> None:
+        await ask(client, f"{second.url}/")
+        assert client.open_connections == 1
+        await asyncio.to_thread(wait_until, lambda: client.open_connections == 0, "it is closed")
+
+    run(work, ClientOptions(idle=0.1, ca_file=str(certificate[0])))
+
+
+def test_hosts_without_connections_are_forgotten() -> None:
+    async def work(client: Client) -> None:
+        for number in range(1, 20):
+            with pytest.raises(NotReachedError):
+                await ask(client, f"http://127.0.0.{number}:1/")
+        await asyncio.to_thread(wait_until, lambda: not client._pool._hosts, "they are forgotten")
+
+    run(work, ClientOptions(idle=0.1))
 
 
 def test_a_cancelled_request_gives_its_place_back(upstream: Upstream) -> None:

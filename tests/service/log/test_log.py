@@ -8,10 +8,14 @@ import json
 import logging
 import os
 import re
+import sys
 from pathlib import Path
 
+import pytest
+
 from rowcall.core.config import assemble, load_files
-from rowcall.service.log import VERBOSE, configure_logging, current_log
+from rowcall.service.log import VERBOSE, Entry, configure_logging, current_log
+from rowcall.service.log.sinks import ConsoleSink, SinkThread, say_on_stderr
 from tests.harness.waiting import wait_until
 
 
@@ -137,3 +141,19 @@ def test_the_sinks_are_reported_at_debug(tmp_path: Path) -> None:
     file = [("Log:ToFile", "true"), ("Log:FilePath", str(tmp_path / "x.txt")), ("Log:FileMinimumLevel", "Error")]
     lines = logged(*file, ("Log:MinimalLevels:rowcall.client", "Debug"))
     assert lines[0][14:] == "DBG] Log sinks: Console from Verbose, File from Error [rowcall.client]"
+
+
+def test_the_console_sink_survives_closed_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `rowcall 2>&1 | head -1`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", encoding="utf-8", closefd=False) as closed:
+        monkeypatch.setattr(sys, "stderr", closed)
+        thread = SinkThread(ConsoleSink(closed, lambda entry: entry.message), logging.INFO, say_on_stderr)
+        for _ in range(2):
+            thread.submit([Entry(0, logging.INFO, "rowcall", "said")])
+            assert thread.flush()
+        thread.close()
+        with open(os.devnull, "wb") as null:
+            os.dup2(null.fileno(), writing)  # so that what is buffered can be written
+    os.close(writing)

@@ -10,6 +10,7 @@ import pytest
 
 from rowcall.service.log.entry import Entry
 from rowcall.service.log.rotating_file import RotatingFile
+from tests.harness.file_locks import refuse_locks
 
 DAY = 86400
 TODAY = time.time()
@@ -89,6 +90,13 @@ def test_two_writers_do_not_share_a_file(tmp_path: Path) -> None:
     first.write(entries("first"))
     second.write(entries("second"))
     assert texts(tmp_path) == {f"log{stamp()}.txt": "first\n", f"log{stamp()}_001.txt": "second\n"}
+
+
+def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_locks(monkeypatch)
+    with pytest.raises(OSError, match="No locks available"):
+        opened(tmp_path)
+    assert texts(tmp_path) == {f"log{stamp()}.txt": ""}
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:

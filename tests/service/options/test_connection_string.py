@@ -101,6 +101,7 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("Host=db;Command Timeout=hunter2", "Command Timeout needs a whole number"),
         ("Host=db;Target Session Attributes=prefer-unknown", "Target Session Attributes must be one of any"),
         ("embedded:", "`embedded:` needs the folder"),
+        ("embedded:~unknown-account/data", "`embedded:` names the home folder of a user that is not known"),
         ("Host=db;Port=hunter2", "port needs a number from 1 to 65535"),
         ("Host=db:1,dc:65536", "port needs a number from 1 to 65535"),
         ("postgresql://u:hunter2", "port needs a number from 1 to 65535"),
