@@ -36,7 +36,7 @@ def _exposed(texts: tuple[str, ...]) -> tuple[str, ...]:
 @section("Cors", "Calls from pages of other origins.")
 class Cors:
     """The policy of the service for pages of other origins. If a list is None, all values are allowed. Construction
-    raises ConfigError for an invalid origin, and for credentials with all origins."""
+    raises ConfigError for an invalid origin and, if the policy is enabled, for credentials with all origins."""
 
     enabled: bool = flag("Enabled", False, "Allow calls from other origins, and answer their preflights.")
     allowed: tuple[str, ...] = texts("AllowedOrigins", (), "Origins that may call; `*` is any.", convert=_words)

@@ -43,11 +43,11 @@ def content_type(name: str) -> str:
 
 
 def relative_path(path: str) -> str | None:
-    """Return the path of a file relative to the root, or None if the request path is refused. path: of the request,
-    decoded.
+    """Return the path of a file relative to the root, empty for `/`, or None if the request path is refused. path: of
+    the request, decoded.
 
-    Refused are `..`, hidden names, and names with characters that have a meaning for a file system. A slash at the end
-    is preserved.
+    Refused are paths without a slash at the beginning, empty names (`//`), `..`, hidden names, and names with
+    characters that have a meaning for a file system. A slash at the end is preserved.
     """
     if not path.startswith("/") or _UNSAFE.search(path):
         return None
@@ -100,7 +100,8 @@ def byte_range(header: str | None, if_range: str | None, tag: str, date: str, si
     the file in bytes.
 
     Raises:
-        UnsatisfiableError: the range begins behind the end of the file, or is a suffix of 0 bytes.
+        UnsatisfiableError: the file has no byte at the beginning of the range (an empty file has none at all), or
+            the range is a suffix of 0 bytes.
     """
     if header is None or (if_range is not None and if_range not in (tag, date)):
         return None

@@ -128,8 +128,8 @@ def parse_address(text: str) -> Address | None:
 def is_address(authority: str) -> bool:
     """Return whether the host of `authority`, with or without a port, is `localhost` or an address.
 
-    Pages of other sites cannot reach this service by such a host. They have a domain name, whose owner can point it at
-    any address (DNS rebinding).
+    A request to such a host is not sent by DNS rebinding: the owner of a domain can point its name at any address, but
+    the requests of its pages then name the domain.
     """
     return authority.partition(":")[0].lower() == "localhost" or parse_address(authority) is not None
 
@@ -162,11 +162,12 @@ def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer:
 
 
 def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: str, scheme: str) -> Fields:
-    """Return the headers of a request as routines see them, after the forwarded headers were applied.
+    """Return the headers of a request as routines see them, after the forwarded headers were applied: names in lower
+    case, and the forwarded host, if it is used, as `host`.
 
     Entries that are used are removed from `X-Forwarded-*`. The values that they replace are in `X-Original-*`
-    (server-9), which are removed if the client has sent them. fields: the headers as sent. peer, scheme: of the
-    connection.
+    (server-9); headers of this name that the client has sent are removed. fields: the headers as sent. peer, scheme: of
+    the connection.
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]

@@ -54,12 +54,15 @@ class Candidate:
 
 
 def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int) -> int:
-    """Return the index of the candidate to call. If no candidate fits, it is 0, the primary one.
+    """Return the index of the candidate to call. Of several that a rule selects, it is the first one; if no rule
+    selects one, it is 0.
 
-    A candidate is selected if it has exactly as many parameters as the request has values and can be called with its
-    keys. If there is none, one that can be called with these keys is selected, then one with as many parameters.
+    The rules, in this order: a candidate that has exactly as many parameters as the request has values and can be
+    called with its keys; one that can be called with these keys; one with as many parameters that knows all of the
+    keys; one with as many parameters.
 
-    keys: of the query or the body. path_count: number of parameters in the template of the route, with optional ones.
+    candidates: the primary one first. keys: of the query or the body. path_count: number of parameters in the template
+    of the route, with optional ones.
     """
     written = frozenset(keys)
     values = [(candidate, candidate.spread(written)) for candidate in candidates]

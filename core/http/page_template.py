@@ -25,7 +25,8 @@ _PATTERN = re.compile(b"|".join(_DANGEROUS))
 
 
 def json_text(value: object) -> bytes:
-    """Return a value as JSON text for a script or for an attribute with single quotes."""
+    """Return a value as JSON text for a script or for an attribute with single quotes. Raises TypeError for a value
+    that orjson cannot write."""
     return _PATTERN.sub(lambda match: _DANGEROUS[match[0]], orjson.dumps(value))
 
 

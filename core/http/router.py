@@ -109,8 +109,8 @@ class Router:
         """Return a router without the routes `gone` and with the routes `come`. It shares unchanged nodes with this
         router.
 
-        gone: routes of this router. No other route of it may match a path of one of them. come: routes that are added
-        behind the others.
+        gone: routes of this router, whose templates end neither in an optional segment nor in a slash. No other route
+        of it may match a path of one of them. come: routes that are added behind the others.
         """
         new = Router()
         new._exact = {method: result.copy() for method, result in self._exact.items()}

@@ -47,7 +47,8 @@ class Routing:
     """The routes of a schema snapshot; `changed` derives those of the next one."""
 
     def __init__(self, endpoints: Iterable[Endpoint], *, internal: bool = False) -> None:
-        """Build the routes. internal: with internal endpoints."""
+        """Build the routes. Endpoints that `build_router` leaves out have none. internal: with internal endpoints.
+        Raises `RouteError` as `build_router` does."""
         places = _places(endpoints, internal=internal)
         self._internal = internal
         self._by_key = {item.key: item for item in places}

@@ -72,7 +72,9 @@ class Definer:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Row level security and privileges of a served table or view. owned: by the role of the service."""
+    """Row level security and privileges of a table or view that is served, or that has row level security and is
+    readable. A view with security_invoker counts as having row level security that applies. owned: by the role of the
+    service."""
 
     oid: int
     name: str
@@ -202,7 +204,8 @@ def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
 
 def login_findings(endpoints: Sequence[Endpoint], login: LoginOptions) -> Iterator[Finding]:
     """Yield findings about logins that take a password but return no hash, so that the service cannot verify it. login:
-    names of the column with the hash and of the parameter with the password, compared without case."""
+    name of the column with the hash, and the text that the name of a parameter with a password contains; both are
+    compared without case."""
     for endpoint in endpoints:
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
         takes_password = any(login.password.lower() in parameter.db_name.lower() for parameter in endpoint.parameters)

@@ -9,7 +9,7 @@ from rowcall.core.sections.values import at_least, or_empty
 
 @section("Service:AuditTrail", "Records of calls (who called what), stored in batches by a command.")
 class AuditTrailOptions:
-    """Options of the audit trail."""
+    """Options of the audit trail. Construction raises ConfigError if the command is empty."""
 
     enabled: bool = flag("Enabled", False, "Record calls.")
     command: str = text(

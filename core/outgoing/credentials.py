@@ -25,8 +25,9 @@ class OwnCredentials(Record):
     cookies: tuple[str, ...] = ()
 
     def removed_from(self, headers: Headers) -> Headers:
-        """Return the headers in their order without these credentials. Other cookies and other schemes of Authorization
-        stay; a header Cookie without other cookies is left out."""
+        """Return the headers in their order without these credentials and without the cookies of sign-in with external
+        providers (`rowcall.…`). Other cookies and other schemes of Authorization stay; a header Cookie without other
+        cookies is left out."""
         other_headers: Headers = []
         for pair in headers:
             name = pair[0].lower()

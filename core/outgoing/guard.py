@@ -183,7 +183,8 @@ def embedded(address: IpAddress) -> IpAddress:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether the address is on the public internet."""
+    """Return whether the address is on the public internet. address: as `embedded` returns it; an IPv4 address within
+    an IPv6 address is not examined here."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _DENIED_IPV4)
     return address in _GLOBAL_IPV6 and not any(address in network for network in _DENIED_IPV6)

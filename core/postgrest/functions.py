@@ -24,8 +24,8 @@ _JSON_TYPES = ("json", "jsonb")
 def choose_function(
     schema: Schema, name: tuple[str, str], arguments: Collection[str], payload: Payload | None
 ) -> Function:
-    """Return the one function that the arguments fit. name: schema and name. arguments: their names. payload: of a
-    POST, else None.
+    """Return the one function that the arguments fit, else the one that takes the whole body (`takes_body`). For a raw
+    body, only the latter counts. name: schema and name. arguments: their names. payload: of a POST, else None.
 
     Raises `ApiError` (`PGRST202`: no function fits; `PGRST203`: several fit).
     """

@@ -246,7 +246,7 @@ def _described(item: Relationship) -> dict[str, str]:
 
 
 def similar(name: str, names: Iterable[str], least: float = SIMILAR) -> str | None:
-    """Return the most similar of some names, in any case; None: none is similar enough. least: from 0 to 1.
+    """Return the most similar of some names, without regard to case; None: none is similar enough. least: from 0 to 1.
 
     Similarity is 1 minus the Levenshtein distance divided by the length of the longer name, as in PostgREST.
     """

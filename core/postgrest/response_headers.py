@@ -24,8 +24,8 @@ RENAMED_WARNING = (
 def set_by_sql(headers: Headers, text: str | None) -> Headers:
     """Return the headers with those that SQL has set by `response.headers`, which replace headers of the same name.
 
-    text: a JSON array of objects with one member each; None: not set. Raises `ApiError` (`PGRST111`) for any other
-    text.
+    headers: with names in lower case, as in the result. text: a JSON array of objects with one member each; None: not
+    set. Raises `ApiError` (`PGRST111`) for any other text.
     """
     if text is None:
         return headers

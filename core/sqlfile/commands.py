@@ -93,8 +93,8 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
 
 
 def leaves_open(effects: Sequence[Effect]) -> bool:
-    """Return whether a file writes and ends within a transaction that it has begun, so that its changes are lost.
-    effects: of its statements, in order."""
+    """Return whether a file writes and ends within a transaction that it has begun: changes within that transaction are
+    lost. Writes before it count too. effects: of its statements, in order."""
     about = [what for what in effects if what in (Effect.BEGIN, Effect.END, Effect.CHAIN)]
     return bool(about) and about[-1] is not Effect.END and Effect.WRITE in effects
 

@@ -50,7 +50,8 @@ def statement(
     columns: by `EndpointParameter.position`. present: bit mask of the parameters that the request has, with bit i for
     parameter i; the n-th of them is `$n`.
 
-    Raises `UncallableError` if no column to write was supplied, or no column that selects rows.
+    Raises `UncallableError` for an insert or update without a column to write, an update without a column of the key,
+    and a delete without a column unless the endpoint is annotated `allow_unfiltered`.
     """
     version = _Version.of(table, endpoint, present)
     values = list(_values(columns, endpoint, present))

@@ -30,8 +30,9 @@ class Header:
 
 
 def read_header(steps: Iterable[Step]) -> Header:
-    """Return the header, which ends at the first step that is no `Note`. steps: of the file, with the steps of included
-    files in their places."""
+    """Return the header, which ends at the first step that is no `Note`. Of several connections or isolations, the last
+    one counts; the word of `@isolation` is not checked. steps: of the file, with the steps of included files in their
+    places."""
     values: dict[str, list[str]] = {"setup": [], "teardown": [], "connection": [], "tag": [], "isolation": []}
     warnings: list[ScriptWarning] = []
     for step in steps:

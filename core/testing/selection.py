@@ -8,8 +8,8 @@ from rowcall.core.text.globs import has_wildcard, matches
 
 
 def fits_name(path: str, pattern: str) -> bool:
-    """Return whether a path matches. path: relative to the working directory. pattern: a part of the path in any
-    case, or a pattern with wildcards; empty: every path matches."""
+    """Return whether a path matches, without regard to case. path: relative to the working directory. pattern: a part
+    of the path, or a pattern with wildcards for the whole path; empty: every path matches."""
     if not pattern:
         return True
     if has_wildcard(pattern):

@@ -82,7 +82,8 @@ def elements(text: str) -> list[str | None]:
 def parse(text: str, delimiter: str = ",") -> list[Nested]:
     """Return the texts of the elements, nested by dimension, of a literal that the server printed; None for NULL.
 
-    delimiter: character between elements. Raises ValueError if the brackets or quotes of the text are not balanced.
+    delimiter: character between elements. Raises ValueError if the text is not one array literal with balanced braces
+    and quotes. The places of delimiters are not checked.
     """
     body = text.partition("=")[2] if text.startswith("[") else text
     if body == "{}":

@@ -28,8 +28,8 @@ LONGEST = 64
 def parse_interval(text: str) -> float | None:
     """Return the seconds of `text`; None: it is not a duration (comments-29).
 
-    A duration is one non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`, in any
-    case, and of at most `LONGEST` characters. A number without a unit is in seconds.
+    A duration is one non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`. It has at
+    most `LONGEST` characters; case does not matter. A number without a unit is in seconds.
     """
     text = text.strip().lower()
     if len(text) > LONGEST:

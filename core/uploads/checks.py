@@ -87,7 +87,7 @@ class Checks:
 
 
 def matches(pattern: str, content_type: str) -> bool:
-    """Return whether a content type matches a pattern: `*` is any text and `?` any character, in any case.
+    """Return whether a content type matches a pattern, without regard to case: `*` is any text and `?` any character.
 
     A missing content type (empty) matches no pattern.
     """

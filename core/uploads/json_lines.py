@@ -18,16 +18,15 @@ class LineError(ValueError):
 
 
 class LineSplitter:
-    """Splits a file into its lines, chunk by chunk. Blank lines, and a byte order mark at the beginning, are left
-    out."""
+    """Splits a file into its lines, chunk by chunk. A byte order mark at the beginning is left out."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._begun = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that a chunk completes, trimmed. Raises `LineError` if more than `LONGEST` bytes have
-        arrived without a line end."""
+        """Return the lines that a chunk completes, trimmed; a blank line is empty. Raises `LineError` if more than
+        `LONGEST` bytes have arrived without a line end."""
         self._rest += piece
         if not self._begun:
             if len(self._rest) < len(_MARK) and _MARK.startswith(bytes(self._rest)):
@@ -42,16 +41,16 @@ class LineSplitter:
             return []
         lines = bytes(self._rest[:end]).split(b"\n")
         del self._rest[: end + 1]
-        return _not_blank(lines)
+        return [_trimmed(line) for line in lines]
 
     def finish(self) -> list[bytes]:
-        """Return the last line if no line end follows it; empty if there is none."""
+        """Return the last line if no line end follows it; an empty list if there is none."""
         rest, self._rest = bytes(self._rest), bytearray()
-        return _not_blank([rest])
+        return [_trimmed(rest)] if rest else []
 
 
-def _not_blank(lines: Sequence[bytes]) -> list[bytes]:
-    return [text for line in lines if (text := line.strip(b" \t\r"))]
+def _trimmed(line: bytes) -> bytes:
+    return line.strip(b" \t\r")
 
 
 def _refuse_constant(name: str) -> None:

@@ -21,7 +21,8 @@ def _or_all(topics: tuple[str, ...]) -> tuple[str, ...]:
 
 @section("Webhooks:Subscribers:<subscriber>")
 class Subscriber:
-    """A subscriber of published messages in the configuration. secrets: each of them signs."""
+    """A subscriber of published messages in the configuration. secrets: each of them signs; there is at least one.
+    Construction raises ConfigError for an invalid URL or secret."""
 
     name: str
 

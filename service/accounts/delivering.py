@@ -83,7 +83,7 @@ class MailDelivery:
         self._loop.stop()
 
     async def tidy(self) -> None:
-        """Remove old mail from the database, and update the gauges if they are counted."""
+        """Remove old mail from the database, and update the gauges if they are counted. Raises `psycopg.Error`."""
         await self._queue.query("select rowcall.remove_mail(%s::float8, %s)", self._options.retention, MOST_REMOVED)
         if self._counts:
             rows = await self._queue.query("select state, mails from rowcall.count_mail()")

@@ -20,7 +20,11 @@ log = logging.getLogger("rowcall")
 
 
 def check_passwords(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses passwords which break a rule, or None if there are no rules or new passwords."""
+    """Return the step that checks new passwords, or None if there are no rules or new passwords. The step raises
+    `Problem`: 400 for a password that breaks a rule, 503 if a list cannot be read.
+
+    The first call in a process opens the lists. Raises OSError or UnicodeDecodeError, as `PasswordLists` does.
+    """
     rules = services.options.passwords
     passwords = new_passwords(endpoint)
     return _Check(endpoint, services, rules, passwords).check if rules.exist and passwords else None

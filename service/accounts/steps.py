@@ -82,6 +82,9 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
 
     If the rows get tokens or become mail, the step sends the response: 202 for mail, whether there was a row or not;
     else the rows with their tokens.
+
+    The step raises `Problem`: 400 if the token of the request is missing or not valid; if the response has the tokens,
+    404 for a `single` endpoint without a row, and 429 if a subject has too many tokens; and the errors of the call.
     """
     options = endpoint.options
     own = partial(own_call, f"{endpoint.name} accounts", services=services, sensitive=True)

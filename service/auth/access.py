@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sets `context.user`. None: no part of this endpoint uses the identity of the caller, or no
-    sign-in scheme is configured. With HTTP Basic, the step also refuses wrong credentials.
-    """
+    sign-in scheme is configured. With HTTP Basic, the step also refuses wrong credentials. With introspected sessions,
+    it raises `Problem` if a command that checks them fails."""
     if endpoint.access.basic is not None:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)

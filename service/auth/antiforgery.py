@@ -38,8 +38,9 @@ FIELDS = frozenset({URLENCODED, MULTIPART})
 def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the antiforgery step of an endpoint, or None if it needs none.
 
-    The step raises `Problem` 400 for a missing or invalid token. It follows `authorize`, because it may read the body.
-    Internal subrequests come from no browser and are not checked.
+    The step raises `Problem` 400 for a missing or invalid token. It follows `authorize`, because it may read the body
+    of a form; then it also raises the errors of `read_body`, such as 413. Internal subrequests come from no browser and
+    are not checked.
     """
     guard = services.auth.antiforgery
     if guard is None or endpoint.method in SAFE or not services.limited:
@@ -149,6 +150,7 @@ class _AntiforgeryCheck:
 
 async def caller(context: RequestContext, identity: Identity) -> User | None:
     """Return the user of the session with which a page of this service is requested, or None. No session is renewed.
+    With introspected sessions, raises `Problem` if a command that checks them fails.
 
     Credentials for which browsers prompt (HTTP Basic) are ignored.
     """

@@ -51,8 +51,8 @@ def basic_header(user: str, password: str) -> str:
 def basic_step(endpoint: Endpoint, services: Services) -> Step:
     """Return the step that sets `context.user`. It raises `Problem`: 401 with a challenge for missing or wrong
     credentials, or without TLS where that is required; 429 after too many failed sign-ins; 500 if the row of the
-    challenge command cannot be used.
-    """
+    challenge command cannot be used; 503 if too many passwords are being checked; the errors of `Command.run` if the
+    challenge command fails; and `NoKeyError` if sign-ins are counted."""
     return _Basic(endpoint, services).authenticate
 
 

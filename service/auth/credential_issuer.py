@@ -48,8 +48,8 @@ class CredentialIssuer:
         headers: further headers of the response. body: content type and content of the response to a sign-in by cookie;
         None: it is empty. anew: the user has proved their identity in this request, so the time of the sign-in is set.
 
-        Raises: Problem: 404 if the row names an unknown scheme, 500 if no scheme is configured or the session is too
-        large.
+        Raises `Problem`: 404 if the row names an unknown scheme, 500 if no scheme is configured or the session is too
+        large; `NoKeyError` (503) for a cookie or an opaque token.
         """
         scheme = self._chosen(context, row)
         if self._records_sign_in_time and anew:
@@ -95,7 +95,8 @@ class CredentialIssuer:
         headers: Headers,
         mark: Mark | None = None,
     ) -> None:
-        """Send an access token and a refresh token as JSON. Raises `Problem` 500 if the access token is too large.
+        """Send an access token and a refresh token as JSON. Raises `Problem` 500 if the access token is too large, and
+        `NoKeyError` (503) for a scheme with opaque tokens.
 
         headers: further headers of the response. mark: of the refresh token; None for the first one of a sign-in.
         """

@@ -18,7 +18,8 @@ log = logging.getLogger("rowcall")
 
 
 def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that counts a request as an attempt to sign in. It raises `Problem` 429 after too many failures.
+    """Return the step that counts a request as an attempt to sign in. It raises `Problem` 429 after too many failures,
+    and `NoKeyError`.
 
     None if `Auth:Lockout` is off, or if the endpoint neither signs in nor consumes tokens. Impersonation is not
     counted, because its callers have signed in before.

@@ -78,8 +78,12 @@ class _Login:
         return SecondFactorDemand(options, services)
 
     async def finish(self, context: RequestContext) -> None:
-        """Sign in the user of the first row and respond. If its status is not 200, it is only sent. Raises `Problem`:
-        401 if there is no user or the password is wrong (or 404 for the latter), 500 if the row cannot be used.
+        """Sign in the user of the first row and respond. If its status is not 200, it is only sent.
+
+        Raises `Problem`: 401 if there is no user or the password is wrong (or 404 for the latter), or if the second
+        factor is missing; the status of the row if that is 400 or above and the row has no body; 500 if the row cannot
+        be used; 503 if too many passwords are being checked; and the errors of `Command.run` and
+        `CredentialIssuer.sign_in`.
         """
         rows = rows_of(context)
         cells = rows[0] if rows else []
@@ -250,8 +254,8 @@ class _Login:
 
 def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
     """Return the steps behind the call of the routine, which respond and end the sessions of the schemes that its rows
-    name; without names, the session of the request. call: renders `CellRows` if the routine returns something.
-    """
+    name; without names, the session of the request. They raise `Problem` 500 for a scheme that does not exist. call:
+    renders `CellRows` if the routine returns something."""
     call.rows = False
     issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
 

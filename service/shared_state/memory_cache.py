@@ -23,6 +23,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
+    PROBLEM,
     RETRY_LOOKUP,
     LookupResult,
     NotShareable,
@@ -295,7 +296,7 @@ class MemoryCache:
         length = int.from_bytes(message[:2], "big")
         name, kind, rest = message[2 : 2 + length], message[2 + length : 3 + length], message[3 + length :]
         outcome: Outcome = RETRY_LOOKUP
-        if kind == b"p":
+        if kind == PROBLEM:
             outcome = problem_of(rest)
         elif kind == b"a":
             outcome = NOT_SHARED
@@ -373,5 +374,5 @@ def _message(name: bytes, outcome: Outcome) -> bytes:
     """Return the message about the outcome of a lease for other processes. name: under which the key is stored."""
     head = len(name).to_bytes(2, "big") + name
     if isinstance(outcome, Problem):
-        return head + b"p" + problem_text(outcome)
+        return head + PROBLEM + problem_text(outcome)
     return head + (b"a" if isinstance(outcome, NotShareable) else b"r")

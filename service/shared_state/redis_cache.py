@@ -37,6 +37,7 @@ from rowcall.service.shared_state.redis_connection import MALFORMED
 from rowcall.service.shared_state.redis_link import GoneError, RedisLink
 from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
+    PROBLEM,
     RETRY_LOOKUP,
     LookupResult,
     NotShareable,
@@ -412,7 +413,7 @@ class RedisCache:
         """Do what `end` does. If the lease has ended already, requests of this worker look up again instead."""
         word = name + (b"a" if isinstance(outcome, NotShareable) else b"r")
         if isinstance(outcome, Problem):
-            word = name + b"p" + problem_text(outcome)
+            word = name + PROBLEM + problem_text(outcome)
         with contextlib.suppress(GoneError):
             if not await self.link.run(_END, _keys(name), [number, CHANNEL, word]):
                 outcome = RETRY_LOOKUP
@@ -505,7 +506,7 @@ class RedisCache:
         if kind == b"g":
             self._break_leases(rest)
             return
-        if kind == b"p":
+        if kind == PROBLEM:
             outcome = problem_of(rest)
         elif kind == b"a":
             outcome = NOT_SHARED

@@ -33,6 +33,11 @@ NOT_SHARED = NotShareable()
 Outcome = Entry | Problem | RetryLookup | NotShareable
 """Result of a computation, as it is reported to waiting requests."""
 
+PROBLEM = b"e"
+"""Kind of a message to other processes that contains a `problem_text`. Earlier versions sent a shorter text as `p`;
+processes let waiting requests look up again for kinds that they do not know.
+"""
+
 
 class CacheLease(Protocol):
     """The right, and the duty, to compute the response for a key. Exactly one of `keep`, `pass_on` and `give_up` is
@@ -132,7 +137,9 @@ def ending(context: RequestContext, error: Exception | None) -> None:
     elif isinstance(error, Problem):
         lease.give_up(error)
     else:
-        lease.give_up(Problem(500, "an unexpected error; the log of the service has the reason"))
+        problem = Problem(500, "an unexpected error; the log of the service has the reason")
+        problem.logged = True  # as that of the request itself
+        lease.give_up(problem)
 
 
 class SingleFlightWaiters:
@@ -214,10 +221,11 @@ class SingleFlightWaiters:
 
 
 def copied(problem: Problem) -> Problem:
-    """Return a copy of a problem."""
-    return Problem(
-        problem.status, problem.detail, title=problem.title, type_url=problem.type_url, headers=problem.headers
-    )
+    """Return a copy of a problem, with all of its members, but without its traceback."""
+    kind = type(problem)
+    copy = kind.__new__(kind, *problem.args)
+    vars(copy).update(vars(problem))
+    return copy
 
 
 def invalidation_failed() -> Problem:
@@ -228,12 +236,14 @@ def invalidation_failed() -> Problem:
 
 def problem_text(problem: Problem) -> bytes:
     """Serialize a problem for another process."""
-    return orjson.dumps([problem.status, problem.detail, problem.title, problem.type_url, problem.headers])
+    members = (problem.detail, problem.title, problem.type_url, problem.headers, problem.others, problem.code)
+    return orjson.dumps([problem.status, *members, problem.logged], default=dict)
 
 
 def problem_of(text: bytes) -> Problem:
-    """Return the problem that `problem_text` has serialized."""
-    status, detail, title, type_url, headers = orjson.loads(text)
-    return Problem(
-        status, detail, title=title, type_url=type_url, headers=tuple((name, value) for name, value in headers)
-    )
+    """Return the problem that `problem_text` has serialized, also that of a later version, with further members."""
+    status, detail, title, type_url, headers, others, code, logged, *_ = orjson.loads(text)
+    headers = tuple((name, value) for name, value in headers)
+    problem = Problem(status, detail, title=title, type_url=type_url, headers=headers, others=others, code=code)
+    problem.logged = logged
+    return problem

@@ -1,9 +1,10 @@
 """Reserved paths of the service and paths of streams. An endpoint at such a path is unreachable and gives a diagnostic,
-as do two streams at one path."""
+as do two streams at one path, and a reserved path at the path of a stream."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from rowcall.core.auth.schemes import CookieScheme
@@ -12,7 +13,7 @@ from rowcall.core.config import Settings
 from rowcall.core.config.sections.auth import NamedCookie, NamedScheme
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.events.stream_path import stream_path
+from rowcall.core.events.stream_path import stream_path, with_parameters
 from rowcall.core.operations.static_files import StaticFileOptions
 
 log = logging.getLogger("rowcall")
@@ -71,13 +72,16 @@ class ReservedPaths:
 
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
+        self._paths = {key: str(settings.at(key)) for key in self._keys.values()}
         self._cookies = dict(_cookie_paths(settings))
         self._signing = {key: path for key in _SIGNING if (path := settings.at(key))}
         self._level = settings.read(ServiceOptions).event_level
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each endpoint that is unreachable because a reserved path or a stream has its path,
-        and for each stream at the path of another one with other events or other recipients. endpoints: public ones."""
+        for each stream at the path of another one with other events or other recipients, and for each stream at a
+        reserved path. endpoints: public ones.
+        """
         streams: dict[str, Endpoint] = {}
         for endpoint in endpoints:
             if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:
@@ -90,14 +94,19 @@ class ReservedPaths:
                     yield Diagnostic(endpoint.routine.identity, None, message)
         if not self._keys and not streams:
             return
+        patterns = with_parameters(streams)
+        for key, path in self._paths.items():
+            if (stream := _stream_at(path, streams, patterns)) is not None:
+                message = f"{key} is not reached: the stream of {stream.name} is at {path}"
+                yield Diagnostic(stream.routine.identity, None, f"{message}; give one of them another path")
         for endpoint in endpoints:
-            if (stream := streams.get(endpoint.path)) is not None:
+            if (stream := _stream_at(endpoint.path, streams, patterns)) is not None:
                 message = f"{endpoint.name} is not reached: the stream of {stream.name} is there"
                 yield Diagnostic(endpoint.routine.identity, None, f"{message}; give one of them another path")
             path = _bare(endpoint.path)
-            key = self._keys.get((_ANY, path)) or self._keys.get((endpoint.method, path))
-            if key is not None:
-                message = f"{endpoint.name} is not reached: {key} answers there; give one of them another path"
+            reserved = self._keys.get((_ANY, path)) or self._keys.get((endpoint.method, path))
+            if reserved is not None:
+                message = f"{endpoint.name} is not reached: {reserved} answers there; give one of them another path"
                 yield Diagnostic(endpoint.routine.identity, None, message)
 
     def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
@@ -139,6 +148,17 @@ def _covers(cookie: str, path: str) -> bool:
     return len(ours) <= len(theirs) and all(
         segment == other or other.startswith("{") for segment, other in zip(ours, theirs, strict=False)
     )
+
+
+def _stream_at(
+    path: str, streams: Mapping[str, Endpoint], patterns: tuple[re.Pattern[str], Sequence[str]] | None
+) -> Endpoint | None:
+    """Return the endpoint of the stream that answers all requests to a path; None: there is none. streams: by path.
+    patterns: as `with_parameters` returns them.
+    """
+    if path not in streams and patterns is not None and (result := patterns[0].fullmatch(path)) is not None:
+        path = patterns[1][(result.lastindex or 1) - 1]
+    return streams.get(path)
 
 
 def _stream_terms(endpoint: Endpoint) -> object:

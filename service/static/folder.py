@@ -1,4 +1,4 @@
-"""The file of a request path, cached until the file changes.
+"""The file of a request path, cached for a second, unless the file changes.
 
 Symbolic links are refused anywhere in the path: only files inside the folder are served.
 """
@@ -7,18 +7,41 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, content_type, entity_tag, last_modified, relative_path
 
 KEPT_BYTES = 1_048_576
 """Most bytes of a file that is cached as a whole. The HTTP server reads larger files while it sends them."""
+KEPT_FOR = 1.0
+"""Seconds after which a cached file is read again, so that compressed files are noticed that are added beside it."""
 KEPT_FILES = 1024
 """Most cached files."""
 KEPT_IN_ALL = 33_554_432
 """Most bytes of all cached files."""
 _CODINGS = (("br", ".br"), ("gzip", ".gz"))
+
+State = tuple[int, int, int, int]
+"""Device, inode, modification time in nanoseconds, and size of a regular file. If they are equal, it is unchanged."""
+
+
+class Sibling(NamedTuple):
+    """A compressed file beside a served file."""
+
+    coding: str
+    """Content coding."""
+    path: str
+    """Path on disk."""
+    state: State
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the file is still there as it was found."""
+        return _state(self.path) == self.state
 
 
 @dataclass(slots=True, eq=False)
@@ -32,15 +55,15 @@ class StaticFile:
     """Path on disk."""
     url: str
     """Request path, with the name of a default document."""
-    state: tuple[int, int, int, int]
-    """Device, inode, modification time in nanoseconds, size: while these are equal, it is the same file."""
+    state: State
     content_type: str
     tag: str
     date: str
     body: bytes | None
     """None: too large for the cache."""
-    siblings: tuple[tuple[str, str], ...] = ()
-    """Content codings of the compressed files beside it, and their paths."""
+    siblings: tuple[Sibling, ...] = ()
+    until: float = 0.0
+    """Time of the monotonic clock at which it is read again."""
     known: list[tuple[str, str]] | None = None
     """Headers of a complete response, cached after the first one, if they are the same for all callers."""
 
@@ -75,7 +98,7 @@ class Folder:
         slash, the path to redirect to; None: there is no file, or the folder has no default document."""
         cached = self._files.get(path)
         if cached is not None:
-            if _state(cached.path) == cached.state:
+            if _state(cached.path) == cached.state and time.monotonic() < cached.until:
                 return cached
             self._forget(path)
         inner = relative_path(path)
@@ -109,7 +132,7 @@ class Folder:
         plain = os.path.normpath(target)
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
-    def _read(self, path: str, url: str, target: str, state: tuple[int, int, int, int] | None) -> StaticFile | None:
+    def _read(self, path: str, url: str, target: str, state: State | None) -> StaticFile | None:
         """Return the file, and cache it; None if it is no regular file in this folder.
 
         path: of the request. url: the same, with the name of a default document. target: path on disk. state: of the
@@ -127,17 +150,20 @@ class Folder:
             date=last_modified(state[2] / 1e9),
             body=body,
             siblings=tuple(self._siblings(target, state)),
+            until=time.monotonic() + KEPT_FOR,
         )
         self._keep(path, file)
         return file
 
-    def _siblings(self, target: str, state: tuple[int, int, int, int]) -> list[tuple[str, str]]:
-        """Return content coding and path of the compressed files beside the file that are not older. target: path of
-        the file on disk. state: of the file (see `_state`).
+    def _siblings(self, target: str, state: State) -> Iterator[Sibling]:
+        """Yield the compressed files beside the file that are not older. target: path of the file on disk. state: of
+        the file.
         """
-        beside = ((coding, target + suffix) for coding, suffix in _CODINGS)
-        states = ((coding, path, _state(path)) for coding, path in beside if self._is_inside(path))
-        return [(coding, path) for coding, path, other in states if other is not None and other[2] >= state[2]]
+        for coding, suffix in _CODINGS:
+            path = target + suffix
+            beside = _state(path) if self._is_inside(path) else None
+            if beside is not None and beside[2] >= state[2]:
+                yield Sibling(coding, path, beside)
 
     def _keep(self, path: str, file: StaticFile) -> None:
         """Cache a file under the path of its request, and remove the oldest ones above the limits."""
@@ -159,25 +185,21 @@ def _status(path: str) -> os.stat_result | None:
         return None
 
 
-def _state(path: str) -> tuple[int, int, int, int] | None:
-    """Return the state of the regular file at a path: device, inode, time of modification in nanoseconds, size; else
-    None.
-    """
+def _state(path: str) -> State | None:
+    """Return the state of the regular file at a path; None if there is none."""
     status = _status(path)
     return None if status is None else _regular(status)
 
 
-def _regular(status: os.stat_result) -> tuple[int, int, int, int] | None:
-    """Return the state of a file (see `_state`); None unless it is a regular file."""
+def _regular(status: os.stat_result) -> State | None:
+    """Return the state of a file; None unless it is a regular file."""
     if not stat.S_ISREG(status.st_mode):
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _content(path: str, state: tuple[int, int, int, int]) -> bytes | None:
-    """Return the content of a small file; None if it is larger than `KEPT_BYTES` or cannot be read. state: of the file
-    (see `_state`).
-    """
+def _content(path: str, state: State) -> bytes | None:
+    """Return the content of a file; None if it is larger than `KEPT_BYTES` or cannot be read. state: of the file."""
     if state[3] > KEPT_BYTES:
         return None
     try:

@@ -11,7 +11,7 @@ from rowcall.core.operations.static_files import PageOptions, StaticFileOptions
 from rowcall.core.text.globs import matches
 from rowcall.service.identity.antiforgery import Antiforgery
 from rowcall.service.request_context.protocols import Headers
-from rowcall.service.static.folder import StaticFile
+from rowcall.service.static.folder import State, StaticFile
 
 _FORMS_IN = (".html", ".htm")
 """Suffixes of pages that get antiforgery tokens."""
@@ -26,7 +26,7 @@ class Pages:
         self._guard = guard
         self._id, self._name, self._roles = options.names
         self._fills: dict[str, bool] = {}
-        self._templates: dict[str, tuple[tuple[int, int, int, int], PageTemplate]] = {}
+        self._templates: dict[str, tuple[State, PageTemplate]] = {}
         # Values for anonymous callers, in ascending precedence.
         self._defaults: dict[bytes, bytes] = {
             **{name.encode(): json_text(text or "") for name, text in pages.variables.items()},

@@ -121,8 +121,9 @@ class StaticFiles:
         sibling = None
         if requested is None:
             accepted = request.get("accept-encoding")
-            sibling = next((sibling for sibling in file.siblings if accepts(accepted, sibling[0])), None)
-        tag = file.tag if sibling is None else f'{file.tag[:-1]}-{sibling[0]}"'
+            accepted_siblings = (sibling for sibling in file.siblings if accepts(accepted, sibling.coding))
+            sibling = next((sibling for sibling in accepted_siblings if sibling.is_unchanged), None)
+        tag = file.tag if sibling is None else f'{file.tag[:-1]}-{sibling.coding}"'
         if file.body is None:
             leave_uncompressed(protocol)
         cached = self._cached_apart if private else self._cached
@@ -134,8 +135,7 @@ class StaticFiles:
             return
         headers.append(("content-type", file.content_type))
         if sibling is not None:
-            coding, path = sibling
-            protocol.response_file(200, [*headers, ("content-encoding", coding)], path)
+            protocol.response_file(200, [*headers, ("content-encoding", sibling.coding)], sibling.path)
             return
         try:
             part = byte_range(requested, request.get("if-range"), file.tag, file.date, file.size)

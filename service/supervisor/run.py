@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from rowcall.core.config import Settings
 from rowcall.service.database.connector import for_libpq
 from rowcall.service.log import current_log
 from rowcall.service.options.connections import Connections
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.shared_state.state_folder import StateFolder
 from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.open_files import raise_limit
@@ -49,7 +52,7 @@ def run(
     raise_limit()
     options = worker_options(settings, connections)
 
-    async def serve() -> int:
+    async def serve(options: WorkerOptions) -> int:
         exposed = exposure(settings, options, connections.plan)
         reader = SnapshotReader(settings, options, connections.plan, exposed, reread)
         supervisor = Supervisor(settings, options, reader, on_listening, template, as_postgrest=reread is not None)
@@ -60,10 +63,17 @@ def run(
             if waiting is not None:
                 waiting.cancel()
 
+    async def serve_with_store() -> int:
+        store = StateFolder()
+        try:
+            return await serve(replace(options, store=str(store.path)))
+        finally:
+            store.remove()
+
     current_log().connect_database(for_libpq(options.target.parameters))
     log.debug("starting")
     try:
-        return asyncio.run(serve())
+        return asyncio.run(serve_with_store())
     finally:
         # Before an embedded database is stopped: the log may be written to it.
         current_log().close()

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 
@@ -31,7 +31,6 @@ from rowcall.service.options.server.shutdown import shutdown_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.shared_state.host_state import HostState
-from rowcall.service.shared_state.state_folder import StateFolder
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.inherited import from_systemd
 from rowcall.service.sockets.listeners import Listeners
@@ -78,17 +77,16 @@ class Supervisor:
         *,
         as_postgrest: bool = False,
     ) -> None:
-        """Open the listening sockets, and create the folder of the shared state. Raises `StartupError` and
-        `ConfigError`.
+        """Open the listening sockets. Raises `StartupError` and `ConfigError`.
 
-        on_listening, template: as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema and
-        configuration again.
+        options: with the folder of the shared state, which has to remain until `run` has ended. on_listening, template:
+        as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema and configuration again.
         """
         self._settings = settings
         self._as_postgrest = as_postgrest
-        self._store = StateFolder()
-        self._host = HostState(self._store.path)
-        self._options = replace(options, store=str(self._store.path))
+        store = Path(options.store)
+        self._host = HostState(store)
+        self._options = options
         self._reader = reader
         self._on_listening = on_listening
         self._connector = Connector(options.target)
@@ -127,7 +125,7 @@ class Supervisor:
             Shown(
                 settings,
                 self._options,
-                self._store.path,
+                store,
                 self._workers,
                 Questions(self._workers),
                 self._connector,
@@ -318,7 +316,6 @@ class Supervisor:
         await self._workers.end(self._shutdown.within, self._graceful_shutdown.hurry)
         await self._events.finish()
         self._host.close()
-        self._store.remove()
         log.info("stopped")
 
     # --- workers ---------------------------------------------------------------------------------------------------

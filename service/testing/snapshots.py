@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import orjson
@@ -13,6 +14,9 @@ import orjson
 from rowcall.core.testing.matching import diff
 from rowcall.core.testing.request import HttpBlock
 from rowcall.service.testing.calls import Reply
+
+_HEADING = re.compile("^=== ", re.MULTILINE)
+"""Begins the line with the name of a snapshot."""
 
 
 class Snapshots:
@@ -52,7 +56,7 @@ class Snapshots:
         if self._known is None:
             text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
             self._known = {}
-            for part in text.split("=== ")[1:]:
+            for part in _HEADING.split(text)[1:]:
                 name, _, answer = part.partition("\n")
                 self._known[name] = answer.rstrip("\n")
         return self._known
@@ -63,10 +67,13 @@ class Snapshots:
 
 
 def _shown(reply: Reply) -> str:
-    """Return a response as text, with indented JSON, so that a difference shows its place."""
+    """Return a response as text, with indented JSON, so that a difference shows its place, and without line ends behind
+    it.
+    """
     body = reply.body or ""
     with contextlib.suppress(orjson.JSONDecodeError):
         body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode() if body else ""
     # A line of the body must not look like the heading of the next snapshot.
     body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in body.splitlines())
-    return "\n".join((f"{reply.status} {reply.header('content-type') or ''}".rstrip(), *([body] if body else ())))
+    text = "\n".join((f"{reply.status} {reply.header('content-type') or ''}".rstrip(), *([body] if body else ())))
+    return text.rstrip("\n")

@@ -23,6 +23,8 @@ from rowcall.service.startup_error import StartupError
 _ADMINISTRATION = ("postgres", "template1")
 """Databases from which others can be created."""
 
+LONGEST_BEGIN = 30
+"""Bytes of the name of a database with which the names of its copies begin."""
 MAX_ATTEMPTS = 10
 """Attempts to drop a copy, one each second: time for a crashed server to recover."""
 
@@ -71,7 +73,9 @@ class Templates:
         """Copy a database and return the name of the copy. target: a connection to its server. source: name of the
         database. Raises `psycopg.Error`.
         """
-        name = f"{source.partition('_test_c')[0][:30]}_test_c{os.getpid()}_{next(self._numbers)}"
+        # PostgreSQL would cut a longer name at 63 bytes, and with it the number.
+        begin = source.partition("_test_c")[0].encode()[:LONGEST_BEGIN].decode(errors="ignore")
+        name = f"{begin}_test_c{os.getpid()}_{next(self._numbers)}"
         statement = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
         async with self._copying, await _administer(target, source) as connection:
             await connection.execute(statement)

@@ -2,8 +2,8 @@
 
 For each folder, a request has a hidden and locked folder of its own in it, and writes there. A complete file gets its
 name in the target folder as a second hard link; a file that had the name before is retained in the hidden folder. When
-the request has succeeded, the hidden folder is removed. When it fails, the new names are removed, and replaced files
-are restored.
+the request has succeeded, the hidden folder is renamed, which makes all its files permanent at once, and later removed.
+When it fails, the new names are removed, and replaced files are restored.
 
 The lock ends with the process. At the start, and before the first file of a worker for a folder, hidden folders that no
 process locks are found, and their requests are undone (`remove_orphaned_files`).
@@ -17,7 +17,7 @@ import fcntl
 import logging
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -27,10 +27,16 @@ from rowcall.service.log.entry import one_line
 
 log = logging.getLogger("rowcall")
 
+MOST_LOOKED_AFTER = 4096
+"""Folders that a process remembers as free of orphaned files. Beyond it, all of them are forgotten and searched again:
+values of requests may name any number of folders.
+"""
 _BEFORE = ".before"
 """Suffix of a retained file, which the name had before."""
 _NEW = ".new"
 """Suffix of the link that replaces the name."""
+_SETTLED = ".settled"
+"""Suffix of a hidden folder whose files are permanent."""
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 """Errors of file systems without hard links."""
 
@@ -68,6 +74,8 @@ class Folders:
                 raise MissingFolderError(folder)
             if folder not in self._looked_after:
                 remove_orphaned_files(folder)
+                if len(self._looked_after) >= MOST_LOOKED_AFTER:
+                    self._looked_after.clear()
                 self._looked_after.add(folder)
             hidden = self._open[folder] = self._hidden(Path(folder), create=create)
         return hidden.begin()
@@ -155,8 +163,8 @@ class _HiddenFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._placed: list[tuple[Path, Path | None]] = []
-        """Target names of the files, each with the retained previous file."""
+        self._placed: list[tuple[Path, str | None]] = []
+        """Target paths of the files, each with the name of the retained previous file in this folder."""
         self._count = 0
         while True:
             self._path = folder / f"{RESERVED}{uuid.uuid4().hex}"
@@ -190,7 +198,7 @@ class _HiddenFolder:
             # With a third name, because replacing is atomic, and the first name is still needed to undo it.
             os.link(path, path.with_suffix(_NEW), follow_symlinks=False)
             os.replace(path.with_suffix(_NEW), final)
-            self._placed.append((final, before))
+            self._placed.append((final, before.name))
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
@@ -201,16 +209,17 @@ class _HiddenFolder:
             self._placed.append((final, None))
 
     def settle(self) -> None:
-        """Remove the files of this folder, except the replaced ones, which stay until the request has ended. Raises
-        `OSError`.
+        """Make the files permanent in one step. They can still be removed, and the replaced ones restored, until the
+        request has ended. Raises `OSError`.
         """
-        for path in self._path.iterdir():
-            if path.suffix != _BEFORE:
-                path.unlink()
-        if self._lock is not None:
-            # After a power failure these names could be back, although the commit that follows is durable.
-            with contextlib.suppress(OSError):  # raised by file systems that cannot
-                os.fsync(self._lock)
+        self._path = self._path.rename(self._path.with_suffix(_SETTLED))
+        # After a power failure the folder could have its former name, although the commit that follows is durable.
+        with contextlib.suppress(OSError):  # raised by file systems that cannot, and without the right to list
+            opened = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(opened)
+            finally:
+                os.close(opened)
 
     def finish(self) -> None:
         self._remove()
@@ -223,7 +232,7 @@ class _HiddenFolder:
                 if before is None:
                     final.unlink(missing_ok=True)
                 else:
-                    os.replace(before, final)
+                    os.replace(self._path / before, final)
         self._remove()
 
     def _remove(self) -> None:
@@ -236,7 +245,9 @@ class _HiddenFolder:
 
 
 def remove_orphaned_files(folder: str) -> bool:
-    """Undo the requests of processes that were killed. Return False if other processes still lock some."""
+    """Undo the requests of processes that were killed before they settled. Return False if other processes still lock
+    some.
+    """
     count = held = 0
     for path in _hidden_folders(Path(folder)):
         with contextlib.suppress(OSError):
@@ -245,8 +256,11 @@ def remove_orphaned_files(folder: str) -> bool:
                 held += path.exists()
                 continue
             try:
-                _undo_killed(Path(folder), path)
-                count += 1
+                if path.suffix == _SETTLED:
+                    _remove_folder(path)
+                else:
+                    _undo_killed(Path(folder), path)
+                    count += 1
             finally:
                 os.close(lock)
     if count:
@@ -264,12 +278,27 @@ def _undo_killed(folder: Path, hidden: Path) -> None:
             placed = [(Path(entry.path), entry.inode()) for entry in entries]
         for path, inode in placed:
             if inode in unfinished and not path.is_dir():
-                before = unfinished[inode].with_suffix(_BEFORE)
-                if before.exists():
-                    os.replace(before, path)
-                else:
+                before = _before_request(inode, unfinished)
+                if before is None:
                     path.unlink()
+                else:
+                    os.replace(before, path)
     _remove_folder(hidden)
+
+
+def _before_request(inode: int, unfinished: Mapping[int, Path]) -> Path | None:
+    """Return the retained file that had the name of a placed file before the request; None if there was none. inode: of
+    the placed file. unfinished: the files of the request, by inode.
+
+    If a request stores several files of one name, each one replaces the file of the same request before it.
+    """
+    before = None
+    while inode in unfinished:
+        before = unfinished[inode].with_suffix(_BEFORE)
+        if not before.exists():
+            return None
+        inode = before.stat().st_ino
+    return before
 
 
 def _hidden_folders(folder: Path) -> Iterator[Path]:

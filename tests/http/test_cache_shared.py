@@ -50,7 +50,7 @@ create function slow(_a text) returns bigint language sql as $$ select ran() fro
 comment on function slow(text) is 'HTTP GET
 cached';
 create function slow_failing(_a text) returns bigint language plpgsql as
-    $$ begin perform pg_advisory_xact_lock(11); raise exception 'run %', ran(); end $$;
+    $$ begin perform pg_advisory_xact_lock(11); raise exception 'run %', ran() using hint = 'try later'; end $$;
 comment on function slow_failing(text) is 'HTTP GET
 cached';
 create function slow_rows(_a text) returns setof bigint language sql as
@@ -155,9 +155,11 @@ def test_a_failure_reaches_all_waiters_and_is_not_cached(instances: list[Service
         threads, answers = burst(instances, path, 12)
         wait_until(prepared.waiting, "one instance computes")
         wait_until(lambda: all(service.running for service in instances), "all are there")
-    titles = Counter(problem(answer.result(), 400)["title"] for answer in answers)
+    problems = [problem(answer.result(), 400) for answer in answers]
     threads.shutdown()
+    titles = Counter(document["title"] for document in problems)
     assert sum(titles.values()) == 12
+    assert {document["hint"] for document in problems} == {"try later"}
     assert problem(ask(instances[0], path), 400)["title"] not in titles
 
 

@@ -99,6 +99,11 @@ def test_a_line_that_is_no_json_ends_the_request(service: Service, database: Dat
     assert stored(database) == []
 
 
+def test_blank_lines_count_in_the_number_of_a_line(service: Service) -> None:
+    response = send(service, "/whole", {"sku": "a", "count": 1}, "", "  ", "x")
+    assert problem(response, 400)["detail"].startswith("a.jsonl line 4 is no row: ")
+
+
 def test_all_errors_are_listed_in_order(service: Service, database: Database) -> None:
     lines = [{"sku": "a", "count": "many"}, "{", {"sku": "b", "count": 1}, "[7]", {"sku": "c", "count": -1}]
     members = problem(send(service, "/mapped", *lines, mode="collect"), 400)

@@ -12,6 +12,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.raw_http import RawResponse
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -241,6 +242,24 @@ def test_a_compressed_sibling_has_a_tag_of_its_own_that_is_compared(service: Ser
     unchanged = service.get("/packed.css", headers={**headers, "If-None-Match": tag})
     assert (unchanged.status_code, unchanged.headers["etag"]) == (304, tag)
     assert service.get("/packed.css", headers={"Accept-Encoding": "", "If-None-Match": tag}).status_code == 200
+
+
+def test_a_compressed_sibling_is_sent_while_it_is_there(service: Service, root: Path) -> None:
+    (root / "built.js").write_bytes(b"plain")
+    packed = root / "built.js.br"
+
+    def received() -> tuple[bytes, str | None]:
+        request = service.client.build_request("GET", f"{service.url}/built.js", headers={"Accept-Encoding": "br"})
+        response = service.client.send(request, stream=True)
+        return b"".join(response.iter_raw()), response.headers.get("content-encoding")
+
+    assert received() == (b"plain", None)
+    packed.write_bytes(b"packed")
+    wait_until(lambda: received() == (b"packed", "br"), "a file that was added is noticed")
+    packed.unlink()
+    assert received() == (b"plain", None)
+    packed.symlink_to(root / "packed.css.br")
+    assert received() == (b"plain", None)
 
 
 def test_head_ignores_ranges(service: Service) -> None:

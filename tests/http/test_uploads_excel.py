@@ -65,6 +65,14 @@ upload for excel
 param _meta is upload metadata
 fallback_handler = csv
 row_command = select keep_line($1, $2, $3, $4)';
+create function up_or_object(_meta json) returns json language sql as 'select _meta';
+comment on function up_or_object(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+all_sheets = true
+on_error = collect
+fallback_handler = large_object
+row_command = insert into line (number) values (($2)[2]::int)';
 create function up_named(_meta json) returns json language sql as 'select _meta';
 comment on function up_named(json) is 'HTTP POST
 upload for excel
@@ -238,6 +246,16 @@ def test_a_sheet_that_is_broken_in_the_middle_leaves_no_row(service: Service, da
     (entry,) = upload(service, "up-all", broken)
     assert (entry["success"], entry["status"]) == (False, "InvalidFormat")
     assert database.value("select count(*) from line") == 0
+
+
+def test_errors_of_rows_do_not_count_if_another_handler_takes_the_workbook(
+    service: Service, database: Database
+) -> None:
+    broken = _with_part("xl/worksheets/sheet2.xml", b"<worksheet><sheetData><row></worksheet>")
+    (entry,) = upload(service, "up-or-object", broken)
+    assert (entry["type"], entry["success"]) == ("large_object", True)
+    response = service.post("/api/up-or-object", files={"file": ("q.xlsx", workbook(), XLSX)})
+    assert "nothing was imported" in problem(response, 400)["detail"]
 
 
 def _with_part(name: str, content: bytes) -> bytes:

@@ -207,5 +207,6 @@ def ineffective_keys(texts: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def unknown_keys(texts: Iterable[str]) -> list[str]:
-    """Return the keys that PostgREST does not have, in alphabetical order. texts: the keys."""
+    """Return the keys that PostgREST does not have, in alphabetical order. texts: the keys, by their present names
+    (`present_names`); former names count as unknown."""
     return sorted(key for key in texts if key not in _KNOWN and not key.startswith(APP_SETTINGS))

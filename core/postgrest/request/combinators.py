@@ -163,7 +163,7 @@ def optional(parser: Parser) -> Parser:
 
 def many(parser: Parser) -> Parser:
     """Return the parser that repeats another one until it fails. It fails itself if the last repetition has consumed
-    something."""
+    something. parser: has to consume something whenever it succeeds; otherwise the repetition does not end."""
 
     def parse(text: str, place: int) -> Outcome:
         consumed = False

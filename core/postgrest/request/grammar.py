@@ -190,8 +190,7 @@ def field(cursor: Cursor) -> Field:
 
 
 def select(text: str) -> tuple[SelectItem, ...]:
-    """Parse the value of `select`. An empty text means all columns. Raises `ApiError`, as all functions here that take
-    a text."""
+    """Parse the value of `select`. An empty text means all columns. Raises `ApiError` (`PGRST100`)."""
     return _parsed("select parameter", text, _items) or (SelectColumn(Field("*")),)
 
 
@@ -299,7 +298,7 @@ def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> S
 
 
 def key_path(text: str) -> tuple[tuple[str, ...], Field]:
-    """Parse the key of a filter: names of embeds, then a field. Returns both."""
+    """Parse the key of a filter: names of embeds, then a field. Returns both. Raises `ApiError` (`PGRST100`)."""
     return _parsed("tree path", text, _key_path)
 
 
@@ -317,7 +316,7 @@ def _path(cursor: Cursor) -> list[str]:
 
 
 def operation(text: str) -> Operation:
-    """Parse the value of a filter, such as `not.eq.5`."""
+    """Parse the value of a filter, such as `not.eq.5`. Raises `ApiError` (`PGRST100`)."""
     return _parsed("filter", text, lambda cursor: _operation(cursor, _rest))
 
 
@@ -413,7 +412,8 @@ def is_logic_key(text: str) -> bool:
 
 
 def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
-    """Return path, negation and operator of the key of a logic tree, such as `not.or` or `vessel.not.and`.
+    """Return path, negation and operator of the key of a logic tree, such as `not.or` or `vessel.not.and`. Raises
+    `ApiError` (`PGRST100`).
 
     The last name that can be read is the operator, and text behind it is ignored. It can be any name: `logic` refuses
     all but `and` and `or`.
@@ -424,8 +424,8 @@ def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
 
 
 def logic(operator: str, negated: bool, text: str) -> Group:
-    """Parse the value of a logic parameter: a group in parentheses. operator: the last part of the key; anything but
-    `and` and `or` is refused. negated: `not.` precedes it."""
+    """Parse the value of a logic parameter: a group in parentheses. operator: the last part of the key. negated: `not.`
+    precedes it. Raises `ApiError` (`PGRST100`), also for an operator other than `and` and `or`."""
     if operator in LOGIC:
         with suppress(RefusedError):
             return Group(operator, _members(Cursor(text)), negated)
@@ -479,7 +479,7 @@ def _tree_value(cursor: Cursor) -> str:
 
 
 def order(text: str) -> tuple[OrderTerm, ...]:
-    """Parse the value of `order`."""
+    """Parse the value of `order`. Raises `ApiError` (`PGRST100`)."""
     return _parsed("order", text, _order_terms)
 
 
@@ -514,7 +514,7 @@ def _order_term(cursor: Cursor) -> OrderTerm:
 
 def names(what: str, text: str) -> tuple[str, ...]:
     """Parse the value of `columns` or `on_conflict`; repeated names count once. what: name of the parameter in
-    messages."""
+    messages, a key of `syntax_errors.PARSERS`. Raises `ApiError` (`PGRST100`)."""
     return _parsed(what, text, _names)
 
 

@@ -49,8 +49,8 @@ def content_range(offset: int, rows: int, total: int | None) -> str:
 
 
 def status(offset: int, rows: int, total: int | None) -> int:
-    """Return the status of a read: 206 (not all rows), 416 (the range begins behind the last row), or 200, also if
-    the rows were not counted (total is None)."""
+    """Return the status of a read: 416 if more rows are skipped than there are (offset > total), 206 if the response
+    has not all rows, else 200, also if the rows were not counted (total is None)."""
     if total is None:
         return 200
     if offset > total:

@@ -60,7 +60,8 @@ class BackChannel:
     async def end_sessions(self, context: RequestContext) -> None:
         """Respond 200 when the sessions have ended, else 400 with the error of OAuth 2 (Back-Channel Logout, 2.8).
 
-        Raises `Problem` 500 or 503 if the operator's command fails, 503 if it is unknown whether the token was used.
+        Raises `Problem`: 500 or 503 if the operator's command fails, 503 if it is unknown whether the token was used or
+        if too many requests to providers are in progress, and the errors of `read_body`.
         """
         try:
             token = await self._token(context)

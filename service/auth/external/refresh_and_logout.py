@@ -57,7 +57,8 @@ class RefreshAndLogout:
 
         Raises:
             Problem: 401 if the session has no token of the provider, or the provider refuses it, which removes the
-                stored one; 403 for a page of another site; and the errors of `SignInResult.reach`.
+                stored one; 403 for a page of another site; 503 if too many requests to providers are in progress; and
+                the errors of `SignInResult.reach`.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
@@ -86,7 +87,11 @@ class RefreshAndLogout:
 
     async def leave(self, context: RequestContext) -> None:
         """End the session here, revoke the tokens at the provider, and redirect the browser to its end-session
-        endpoint; clients that accept JSON get the URL instead. Raises `Problem` 403 for a page of another site.
+        endpoint; clients that accept JSON get the URL instead. If the provider fails, the browser is led to
+        `ReturnToPath` of this service.
+
+        Raises `Problem`: 403 for a page of another site; 503 if too many requests to providers are in progress, in
+        which case the session does not end.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)

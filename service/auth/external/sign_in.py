@@ -123,9 +123,8 @@ class _SignIn:
     # --- the page --------------------------------------------------------------------------------------------------
 
     async def show(self, context: RequestContext) -> None:
-        """Respond with the page. Unless the request is an OAuth callback, a sign-in begins; if that fails,
-        respond 500.
-        """
+        """Respond with the page. Unless the request is an OAuth callback, a sign-in begins; if the provider fails,
+        respond 500. Raises `Problem` 503 if too many requests to providers are in progress, and `NoKeyError`."""
         query = parse_qs(context.scope.query_string, keep_blank_values=True)
         cookies: list[str] = []
         url = state = None
@@ -167,8 +166,8 @@ class _SignIn:
         provider fails or refuses, and if the body is no JSON object or has no code.
 
         Raises `Problem`: 400 for a login state that is not valid or was used before, 403 for a page of another site,
-        413 for a body that is too large, 503 if it cannot be determined whether the login state was used before, and
-        the errors of `SignInResult.reach`.
+        503 if it cannot be determined whether the login state was used before or if too many requests to providers are
+        in progress, and the errors of `read_body` (413 for a body that is too large) and of `SignInResult.reach`.
         """
         scope = context.scope
         ended: list[str] = []

@@ -71,8 +71,8 @@ class SignInResult:
 
         user: the user who is signed in already, or None. cookies: further Set-Cookie headers. analytics: data of the
         client as JSON, or None. Raises `ProviderError` if the command failed; `Problem`: 401 if it finds no user or
-        refuses the sign-in, 500 if its row cannot be used, 503 without a database, and the errors of
-        `CredentialIssuer.sign_in`.
+        refuses the sign-in, the status of the row if that is 400 or above and the row has no body, 500 if the row
+        cannot be used, 503 without a database, and the errors of `CredentialIssuer.sign_in`.
         """
         row, cells = await self._row(context, profile, user, analytics)
         if row.status != 200:

@@ -42,7 +42,7 @@ class StoredTokens:
         self._cookie = CookieScheme(cookie=f"rowcall.tokens.{name}", path=provider.sent_path)
 
     def keep(self, scope: Any, token: StoredToken) -> list[str]:
-        """Return the Set-Cookie headers that store the tokens."""
+        """Return the Set-Cookie headers that store the tokens. Raises `NoKeyError`."""
         value = self._protector.seal(orjson.dumps([*token]))
         return set_session(self._cookie, value, secure=self._sessions.is_secure(scope))
 

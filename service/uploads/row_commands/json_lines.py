@@ -38,33 +38,39 @@ class _Reader(RowReader):
         self._file = file
         self._names = names
         self._lines = LineSplitter()
+        self._number = 0
+        """Number of lines so far, with blank ones."""
 
     async def add(self, rows: Rows | ImportRows, piece: bytes, about: bytes) -> None:
         try:
             lines = self._lines.feed(piece)
         except LineError as error:
-            raise self._refusal(rows, error) from None
+            self._number += 1
+            raise self._refusal(error) from None
         await self._add(rows, lines, about)
 
     async def finish(self, rows: Rows | ImportRows, about: bytes) -> None:
         await self._add(rows, self._lines.finish(), about)
 
     async def _add(self, rows: Rows | ImportRows, lines: list[bytes], about: bytes) -> None:
-        """Add lines. about: metadata of the file, as JSON. Raises `Problem` 400 for a line that is no row, unless rows
-        with errors are reported.
+        """Add lines, except blank ones. about: metadata of the file, as JSON. Raises `Problem` 400 for a line that is
+        no row, unless rows with errors are reported.
         """
         good: list[bytes | None] = []
         for line in lines:
+            self._number += 1
+            if not line:
+                continue
             try:
                 good.append(members(line, self._names) if self._names else checked(line))
             except LineError as error:
                 await rows.add(good, about)
                 good = []
                 if not isinstance(rows, ImportRows) or not rows.reports_errors:
-                    raise self._refusal(rows, error) from None
+                    raise self._refusal(error) from None
                 await rows.reject(line, f"it is no row: {error}")
         await rows.add(good, about)
 
-    def _refusal(self, rows: Rows | ImportRows, error: LineError) -> Problem:
-        """Return the 400 for the line behind those that were added."""
-        return Problem(400, f"{self._file} line {rows.seen + 1} is no row: {error}")
+    def _refusal(self, error: LineError) -> Problem:
+        """Return the 400 for the line that was read last."""
+        return Problem(400, f"{self._file} line {self._number} is no row: {error}")

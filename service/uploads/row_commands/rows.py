@@ -69,11 +69,6 @@ class Rows:
         self.result: Any = None
 
     @property
-    def seen(self) -> int:
-        """Rows that were added."""
-        return self._count + len(self._waiting) + len(self._cells)
-
-    @property
     def run(self) -> int:
         """Rows that have been sent."""
         return self._count

@@ -86,10 +86,12 @@ class Spreadsheet:
         """
         stored = self._turn.cleanup.enter_context(await set_aside(file))
         await self._turn.transaction.command(f"savepoint {SAVEPOINT}")
+        row_errors = self._turn.row_errors.copy()
         async with _reader(stored, self._options) as process:
             entries = await self._read(process, stored)
         if entries is None:
             await self._turn.transaction.command(f"rollback to savepoint {SAVEPOINT}")
+            self._turn.row_errors = row_errors
             raise FormatError(stored.file())
         await self._turn.transaction.command(f"release savepoint {SAVEPOINT}")
         return entries

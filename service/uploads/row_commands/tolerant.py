@@ -131,11 +131,6 @@ class ImportRows:
         return self.mode is not OnError.ABORT
 
     @property
-    def seen(self) -> int:
-        """Rows of the file so far, the header included."""
-        return self._seen
-
-    @property
     def run(self) -> int:
         """Number of rows that have run, including those that PostgreSQL refused. The header does not count."""
         return self.rows - len(self._waiting)

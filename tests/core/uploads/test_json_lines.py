@@ -33,7 +33,7 @@ def test_lines_do_not_depend_on_the_pieces(rows: list[object], end: str, data: s
     content = end.join(json.dumps(row) for row in rows).encode()
     content = data.draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + content + data.draw(st.sampled_from([b"", b"\n"]))
     places = data.draw(st.lists(st.integers(0, len(content)), max_size=5))
-    assert [json.loads(line) for line in split(content, *places)] == rows
+    assert [json.loads(line) for line in split(content, *places) if line] == rows
 
 
 @given(st.dictionaries(st.text(max_size=5), _VALUES, min_size=1), st.sampled_from([None, 1]))

@@ -54,6 +54,19 @@ folder.remove()
 """
 
 
+TAKEN = """
+import os, socket, subprocess, sys
+
+subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", "/dev/shm"], check=True)
+with socket.create_server(("127.0.0.1", 0)) as other:
+    url = f"http://127.0.0.1:{other.getsockname()[1]}"
+    connection = "--ConnectionStrings:Default=postgresql://127.0.0.1:1/none"
+    command = [sys.executable, "-m", "rowcall.service.cli", f"--Urls={url}", connection]
+    print(subprocess.run(command, cwd=sys.argv[1], check=False).returncode)
+print(os.listdir("/dev/shm"))
+"""
+
+
 KEEPING = """
 import logging, subprocess, sys
 from pathlib import Path
@@ -120,3 +133,10 @@ def test_the_store_is_on_disk_where_shared_memory_is_too_small_for_it(tmp_path: 
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == base
     assert ("/dev/shm has 4.0 MB free" in done.stderr) == (size == "4m")
+
+
+@pytest.mark.slow
+def test_a_start_that_fails_leaves_no_store(tmp_path: Path) -> None:
+    done = run(tmp_path, "64m", TAKEN)
+    assert "Address already in use" in done.stdout + done.stderr
+    assert done.stdout.splitlines()[-2:] == ["1", "[]"]

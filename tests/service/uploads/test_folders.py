@@ -2,13 +2,89 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
 
 from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.service.uploads import folders
 from rowcall.service.uploads.folders import Folders, remove_orphaned_files
 from tests.harness.file_locks import refuse_locks
+
+
+def test_any_number_of_folders_takes_limited_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "MOST_LOOKED_AFTER", 5)
+    monkeypatch.setattr(Folders, "_looked_after", set[str]())
+    for number in range(12):
+        request = Folders(ProtectedFolders(()))
+        request.begin(str(tmp_path / str(number)), create=True).place("x")
+        request.finish()
+        assert len(Folders._looked_after) <= 5
+    assert str(tmp_path / "11") in Folders._looked_after
+
+
+class KilledError(Exception):
+    """Ends a function as the end of the process would."""
+
+
+def request_with_two_files(folder: Path) -> Folders:
+    """Replace `a`, and store `b`."""
+    (folder / "a").write_text("before")
+    request = Folders(ProtectedFolders(()))
+    for name in ("a", "b"):
+        file = request.begin(str(folder), create=False)
+        file.target.write(b"new")
+        file.place(name)
+    return request
+
+
+def contents_after_kill(folder: Path, request: Folders) -> dict[str, str]:
+    for hidden in request._open.values():
+        assert hidden._lock is not None
+        os.close(hidden._lock)
+    assert remove_orphaned_files(str(folder))
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_a_request_that_is_killed_while_it_settles_has_all_files_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    request = request_with_two_files(tmp_path)
+    left = list(range(steps))
+
+    def interrupted(function: str) -> None:
+        original = getattr(os, function)
+
+        def run(*arguments: object, **options: object) -> object:
+            if not left:
+                raise KilledError
+            left.pop()
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(os, function, run)
+
+    with contextlib.suppress(KilledError):
+        for function in ("unlink", "rename", "fsync"):
+            interrupted(function)
+        request.settle()
+    monkeypatch.undo()
+    assert contents_after_kill(tmp_path, request) in ({"a": "before"}, {"a": "new", "b": "new"})
+
+
+def test_a_request_that_is_killed_after_it_has_settled_has_its_files(tmp_path: Path) -> None:
+    request = request_with_two_files(tmp_path)
+    request.settle()
+    assert contents_after_kill(tmp_path, request) == {"a": "new", "b": "new"}
+
+
+def test_a_request_that_fails_after_it_has_settled_leaves_no_files(tmp_path: Path) -> None:
+    request = request_with_two_files(tmp_path)
+    request.settle()
+    request.undo()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "before"}
 
 
 def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
