@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rowcall.core.text.lines import lines_of
+
 
 def parse_env_file(text: str) -> dict[str, str]:
     """Return the variables of `text`, without escapes or interpolation.
@@ -10,7 +12,7 @@ def parse_env_file(text: str) -> dict[str, str]:
     counts. Quotes around a value are removed.
     """
     variables = {}
-    for line in text.removeprefix("\ufeff").splitlines():
+    for line in lines_of(text.removeprefix("\ufeff")):
         name, equals, value = line.strip().partition("=")
         name = name.strip()
         if not equals or not name or name.startswith("#"):

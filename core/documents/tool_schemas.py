@@ -14,6 +14,7 @@ import orjson
 
 from rowcall.core.documents.tools import ToolEntry, ToolOptions
 from rowcall.core.sections.declaration import flag, section, text
+from rowcall.core.text.lines import lines_of
 
 _JSON = "application/json"
 _MARKDOWN = "text/markdown; charset=utf-8"
@@ -138,7 +139,7 @@ def llms_txt(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> str:
 
 def _introduction(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> Iterator[str]:
     if options.instructions:
-        yield from (f"> {line}" for line in options.instructions.strip().splitlines())
+        yield from (f"> {line}" for line in lines_of(options.instructions.strip()))
     else:
         yield f"> HTTP API over a PostgreSQL database with {len(tools)} endpoint{'' if len(tools) == 1 else 's'}."
 

@@ -116,7 +116,7 @@ def _placeholders(expression: str) -> tuple[list[re.Match[str]], list[re.Match[s
     matches = list(_PLACEHOLDER.finditer(expression))
     if not matches:
         return matches, []
-    # Imported only for expressions, which few services have, because each worker runs this.
+    # Imported here for the same reason as in `_as_text`.
     from rowcall.core.text.sql_lexer import Kind, tokens
 
     strings, comments = {Kind.STRING, Kind.DOLLAR_STRING, Kind.QUOTED_NAME}, {Kind.LINE_COMMENT, Kind.BLOCK_COMMENT}
@@ -136,8 +136,10 @@ def _written(expression: str, placeholders: Iterable[re.Match[str]], values: Ite
 
 def _as_text(sql: str) -> str:
     """Return a statement for the first column of the first row, as text. A bare expression is selected."""
-    statement = sql.rstrip("; \t")
+    # Imported only for expressions, which few services have, because each worker runs this.
+    from rowcall.core.text.sql_lexer import statement_span
+
+    statement = sql[statement_span(sql)].rstrip()
     if not _STATEMENT.match(statement):
         statement = f"select {statement}"
-    # Behind a line end, because the statement may end with a line comment.
-    return f"with resolved(value) as ({statement}\n) select value::text from resolved limit 1"
+    return f"with resolved(value) as ({statement}) select value::text from resolved limit 1"

@@ -351,7 +351,7 @@ def _table_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iter
             continue
         if not table.is_view and not table.has_policies:
             yield _without_policies(table, operations)
-        elif table.is_view:
+        elif table.is_view and not table.has_policies:
             yield Finding(
                 Severity.LOW,
                 "view",

@@ -24,6 +24,8 @@ from rowcall.core.outgoing.forwarding import OF_CONNECTION
 from rowcall.core.text.interval import parse_interval
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY")
+_OTHER_METHODS = ("HEAD", "OPTIONS", "TRACE", "CONNECT")
+"""Methods of HTTP that no type can have."""
 IDEMPOTENT = ("GET", "PUT", "DELETE", "QUERY")
 """Methods whose requests have the same effect if they are sent twice (RFC 9110, 9.2.2)."""
 FALLBACK_SECONDS = 30.0
@@ -32,6 +34,8 @@ FALLBACK_SECONDS = 30.0
 _DIRECTIVE = re.compile(
     r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
 )
+_IN_URL = re.compile(r"[/{]")
+"""A character of every path, absolute URL and placeholder, by which a URL differs from a word of prose."""
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _UNSENT = re.compile(r"content-(?!type).*|allow|expires|last-modified", re.IGNORECASE)
 _BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
@@ -87,18 +91,19 @@ class _Draft:
 
 
 def read_definition(comment: str) -> Reading:
-    """Return the request that a comment describes. Raises no errors: mistakes are `problems` of the result."""
+    """Return the request that a comment describes. Raises no errors: mistakes are `problems` of the result. A comment
+    that does not begin with a request line is prose, and no mistake."""
     lines = _BEHIND_LINE.split(comment)
     draft = _Draft()
     start = _request_line(lines, draft)
     if start is None:
-        return Reading(None, ("it has no request line such as GET https://example.net/",))
+        return Reading(None)
     method, _, target = lines[start].strip().partition(" ")
     url = target.strip().partition(" ")[0]
-    if method.upper() not in METHODS:
+    if method.upper() not in (*METHODS, *_OTHER_METHODS) or not _IN_URL.search(url):
+        return Reading(None)
+    if method.upper() in _OTHER_METHODS:
         return Reading(None, (f"'{method}' is none of {', '.join(METHODS)}",))
-    if not url:
-        return Reading(None, (f"{method} has no URL",))
     if not url.startswith("/") and names_its_host(url):
         try:
             read_address(url)
@@ -109,8 +114,8 @@ def read_definition(comment: str) -> Reading:
 
 
 def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the comments of composite types, each of which is read as a request: a comment that is none
-    is a mistake too. types: other kinds of types, and those without a comment, are ignored."""
+    """Yield the mistakes in the comments of composite types that describe requests. types: other kinds of types, and
+    those without a comment, are ignored."""
     for info in types:
         if info.kind is TypeKind.COMPOSITE and info.comment:
             reading = read_definition(info.comment)
@@ -118,8 +123,8 @@ def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
 
 
 def _request_line(lines: list[str], draft: _Draft) -> int | None:
-    """Return the index of the request line, which may follow directives, remarks and empty lines; None: there is
-    none. Directives before it are applied to the draft."""
+    """Return the index of the line that may be the request line, which may follow directives, remarks and empty lines;
+    None: there is none. Directives before it are applied to the draft."""
     for index, line in enumerate(lines):
         text = line.strip()
         if not text or _is_directive(text, draft) or text.startswith("#"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from rowcall.core.endpoint.capabilities import NoticeLevel
 
@@ -128,7 +129,7 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         jwt_cache_max_entries=read.number("jwt-cache-max-entries", 1000) or 0,
         openapi_mode=read.choice("openapi-mode", OPENAPI_MODES),
         openapi_security_active=read.flag("openapi-security-active", default=False),
-        openapi_server_proxy_uri=read.text("openapi-server-proxy-uri"),
+        openapi_server_proxy_uri=read.url("openapi-server-proxy-uri"),
         minimal_errors=read.choice("client-error-verbosity", ("verbose", "minimal")) == "minimal",
         legacy_target_names=read.flag("url-use-legacy-target-names", default=True),
         cors_allowed_origins=origins or None,
@@ -195,6 +196,19 @@ class _Reader:
         if text in ("false", "no", "off", "0"):
             return False
         raise InvalidOptionError(f"{key}: {text!r} is not a boolean")
+
+    def url(self, key: str) -> str | None:
+        """Return an http or https URL; None if it is absent or empty. Raises `InvalidOptionError`."""
+        text = self.text(key)
+        try:
+            parts = urlsplit(text or "")
+            # Reading the port raises ValueError for one that is no number.
+            valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port)
+        except ValueError:
+            valid = False
+        if text is not None and not valid:
+            raise InvalidOptionError(f"{key}: {text!r} is no URL such as https://example.com:8443/base")
+        return text
 
     def choice(self, key: str, choices: tuple[str, ...]) -> str:
         """Return one of `choices`; the first one is the default. Raises `InvalidOptionError` for another text."""

@@ -1,5 +1,6 @@
 """Comparison of actual and expected responses: JSON by values, with placeholders; other texts exactly, except for their
-line ends, which test files cannot express.
+line ends, which test files cannot express. Numbers are compared exactly, so that 1.0 is 1, and 9007199254740993 is not
+9007199254740992.0.
 
 A placeholder matches values: `"{{integer}}"` the number 7, `"x-{{any}}"` the text `x-1`. An array that ends with
 `"{{more}}"`, and an object with a member of that name, may have further items or members.
@@ -8,22 +9,24 @@ A placeholder matches values: `"{{integer}}"` the number 7, `"x-{{any}}"` the te
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import orjson
 
 from rowcall.core.testing.placeholders import PLACEHOLDER, fits_text
 from rowcall.core.testing.request import Answer
+from rowcall.core.text import exact_json
+from rowcall.core.text.lines import lines_of
 
 MORE = "{{more}}"
 _VALUES: dict[str, Callable[[Any], bool]] = {
     "any": lambda value: True,
     "string": lambda value: isinstance(value, str),
-    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "integer": lambda value: _is_number(value) and Decimal(value).as_tuple().exponent == 0,
+    "number": lambda value: _is_number(value),
     "boolean": lambda value: isinstance(value, bool),
 }
 
@@ -43,7 +46,7 @@ def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]
         lines += body_differences(expected.body, body)
     elif lines:
         # The beginning of the body usually contains the reason.
-        lines += [f"body: {text}" for text in body.splitlines()[:5]]
+        lines += [f"body: {text}" for text in lines_of(body)[:5]]
     return lines
 
 
@@ -52,17 +55,38 @@ def body_differences(expected: str, actual: str) -> list[str]:
     placeholders, without blanks around `actual`, and with equal line ends (those of CSV are CR LF). An empty list if
     they match."""
     try:
-        expected_value, actual_value = orjson.loads(expected), orjson.loads(actual)
-    except orjson.JSONDecodeError:
-        expected_lines, lines = expected.splitlines(), actual.strip().splitlines()
+        expected_value, actual_value = _parsed(expected), _parsed(actual)
+    except ValueError:
+        expected_lines, lines = lines_of(expected), lines_of(actual.strip())
         return [] if fits_text("\n".join(expected_lines), "\n".join(lines)) else diff(expected_lines, lines)
     filled = fill(expected_value, actual_value)
     return [] if _same(filled, actual_value) else diff(_shown(filled), _shown(actual_value))
 
 
+def are_same(first: str, second: str) -> bool:
+    """Return whether two texts are the same value in JSON; False also if one of them is no JSON."""
+    try:
+        return _same(_parsed(first), _parsed(second))
+    except ValueError:
+        return False
+
+
+def _parsed(text: str) -> Any:
+    """Return the JSON value of a text, with numbers as int or Decimal. Raises ValueError if it is no JSON, or has an
+    exponent beyond those of Decimal."""
+    try:
+        return exact_json.parse(text.encode(), Decimal)
+    except InvalidOperation:
+        raise ValueError("a number has too many digits in its exponent") from None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+
+
 def fill(expected: Any, actual: Any) -> Any:
-    """Return a copy of `expected` with matching placeholders replaced by the actual values, so that a diff shows only
-    differences. Both are parsed JSON."""
+    """Return a copy of `expected` with matching placeholders and equal numbers replaced by the actual values, so that a
+    diff shows only differences. Both are parsed JSON."""
     if isinstance(expected, str):
         return actual if _fits(expected, actual) else expected
     if isinstance(expected, dict) and isinstance(actual, dict):
@@ -75,7 +99,7 @@ def fill(expected: Any, actual: Any) -> Any:
         items = expected[:-1] if open_ended else expected
         filled_items = [fill(value, actual[at] if at < len(actual) else None) for at, value in enumerate(items)]
         return filled_items + actual[len(items) :] if open_ended else filled_items
-    return expected
+    return actual if _is_number(expected) and _same(expected, actual) else expected
 
 
 def _fits(expected: str, actual: Any) -> bool:
@@ -97,7 +121,9 @@ def _same(expected: Any, actual: Any) -> bool:
 
 
 def _shown(value: Any) -> list[str]:
-    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
+    text = orjson.dumps(value, lambda number: orjson.Fragment(str(number)), options)
+    return text.decode().split("\n")
 
 
 def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:

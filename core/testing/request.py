@@ -18,6 +18,7 @@ import re
 from dataclasses import dataclass, field
 
 from rowcall.core.testing.placeholders import fits_text
+from rowcall.core.text.lines import lines_of
 
 _REQUEST = re.compile(r"(?:HTTP[ \t]+)?(?P<method>\w+)[ \t]+(?P<target>/\S*)(?:[ \t]+HTTP/\S+)?", re.IGNORECASE)
 _STATUS = re.compile(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?", re.IGNORECASE)
@@ -119,7 +120,7 @@ def read_request(inner: str) -> HttpBlock:
     table: str | None = None
     snapshot = False
     ignored: list[str] = []
-    lines = inner.splitlines()
+    lines = lines_of(inner)
     number = 0
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -161,7 +162,7 @@ def read_request(inner: str) -> HttpBlock:
 def read_stub(inner: str) -> Stub:
     """Return the stub of a block. Without a response in the block, it responds 200 without a body. inner: text of the
     comment. Raises BlockError if the line `STUB` or the response is invalid."""
-    lines = inner.splitlines()
+    lines = lines_of(inner)
     for number, line in enumerate(lines):
         if match := _STUB.fullmatch(line.strip()):
             before, answer = _with_expected(lines[number + 1 :])
@@ -174,7 +175,7 @@ def read_stub(inner: str) -> Stub:
 def read_expected(inner: str) -> Expected:
     """Return the expectation of a block. inner: text of the comment. Raises BlockError if its line `EXPECT` is
     invalid."""
-    lines = [line.strip() for line in inner.splitlines()]
+    lines = [line.strip() for line in lines_of(inner)]
     for number, line in enumerate(lines):
         match = _EXPECT.fullmatch(line)
         if match is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from rowcall.core.sqlfile.commands import copies_to_client
 from rowcall.core.sqlfile.splitting import split
 from rowcall.core.testing.request import BlockError, Expected, HttpBlock, Stub, read_expected, read_request, read_stub
+from rowcall.core.text.lines import lines_of
 from rowcall.core.text.sql_lexer import Kind, tokens
 
 _INCLUDE = re.compile(r"\\(i|ir)[ \t]+(?:'([^'\r\n]+)'|([^\s;']+))[ \t]*;?[ \t]*", re.IGNORECASE)
@@ -56,7 +57,7 @@ class SqlStep:
         """The first 80 characters of the first line; for a DO block its place."""
         if self.do_block:
             return f"assert block (line {self.line})"
-        return self.text.lstrip().splitlines()[0].rstrip()[:80]
+        return lines_of(self.text.lstrip())[0].rstrip()[:80]
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,5 +288,5 @@ def kind_of_block(inner: str) -> str | None:
 def _first_line(inner: str) -> str | None:
     """Return the first line of a block comment that is neither blank nor a remark (`#` or `//`), trimmed; None: there
     is none."""
-    lines = (line.strip() for line in inner.splitlines())
+    lines = (line.strip() for line in lines_of(inner))
     return next((text for text in lines if text and not text.startswith(("#", "//"))), None)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Never
 
 import orjson
@@ -23,11 +25,11 @@ _LONGEST = 18
 """Number of digits up to which an integer certainly fits into 64 bits."""
 
 
-def parse(text: bytes) -> Any:
+def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment) -> Any:
     """Parse JSON. Fractions, exponents, integers of more than 18 characters and `-0`, which Python or orjson would
-    change, become an `orjson.Fragment`. Of a repeated key, the last value counts.
+    change, become what `number` returns for their text. Of a repeated key, the last value counts.
 
-    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `LEVELS` levels.
+    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `LEVELS` levels, and what `number` raises.
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
@@ -35,7 +37,7 @@ def parse(text: bytes) -> Any:
         if reason is not None:
             raise ValueError(reason)
     try:
-        value = json.loads(text.decode(), parse_float=orjson.Fragment, parse_int=_whole, parse_constant=_refuse)
+        value = json.loads(text.decode(), parse_float=number, parse_int=partial(_whole, number), parse_constant=_refuse)
     except RecursionError:
         raise _too_deep() from None
     if text.count(b"[") + text.count(b"{") > LEVELS:
@@ -49,7 +51,7 @@ def _check_levels(value: Any) -> None:
     for _ in range(_WRITTEN_LEVELS - LEVELS):
         value = [value]
     try:
-        orjson.dumps(value)
+        orjson.dumps(value, lambda _number: None)
     except orjson.JSONEncodeError:
         raise _too_deep() from None
 
@@ -62,5 +64,5 @@ def _refuse(constant: str) -> Never:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _whole(text: str) -> int | orjson.Fragment:
-    return int(text) if len(text) <= _LONGEST and text != "-0" else orjson.Fragment(text)
+def _whole(number: Callable[[str], Any], text: str) -> Any:
+    return int(text) if len(text) <= _LONGEST and text != "-0" else number(text)

@@ -88,6 +88,16 @@ def tokens(text: str) -> Iterator[Token]:
         yield Token(_KINDS[name], start, position)
 
 
+_EMPTY = frozenset({Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT, Kind.SEMICOLON})
+
+
+def statement_span(text: str) -> slice:
+    """Return the place of a statement in a text: without the blanks, comments and semicolons around it. It is empty if
+    there is nothing else."""
+    written = [token for token in tokens(text) if token.kind not in _EMPTY]
+    return slice(written[0].start, written[-1].end) if written else slice(0, 0)
+
+
 def _comment_end(text: str, position: int) -> int | None:
     """Return the position behind the `*/` that closes a comment; None: it is not closed. Comments nest.
 

@@ -98,11 +98,12 @@ class CsvRows:
 
     def _rows(self, text: str, *, ended: bool) -> list[bytes | None]:
         *lines, self._held = _lines(self._held + text, ended=ended)
-        if len(self._held) > LONGEST_LINE:
-            raise MalformedLineError(self.lines + len(lines) + 1, f"it is longer than {LONGEST_LINE} bytes")
         if ended and self._held:
             lines.append(self._held)
-        return [self._row(line) for line in lines]
+        rows = [self._row(line) for line in lines]
+        if len(self._held) > LONGEST_LINE:
+            raise MalformedLineError(self.lines + 1, f"it is longer than {LONGEST_LINE} bytes")
+        return rows
 
     def _row(self, line: str) -> bytes | None:
         self.lines += 1

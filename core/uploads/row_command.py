@@ -82,7 +82,10 @@ class _CommandParser:
         self.parameters: list[int] = []
 
     def read(self, text: str) -> str:
-        return _TOKENS.sub(self._token, text.strip().rstrip("; \t\r\n"))
+        # Imported only for row commands, because each worker imports this module.
+        from rowcall.core.text.sql_lexer import statement_span
+
+        return _TOKENS.sub(self._token, text[: statement_span(text).stop].strip())
 
     def _token(self, match: re.Match[str]) -> str:
         if match["number"]:

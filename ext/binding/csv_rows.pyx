@@ -104,8 +104,6 @@ cdef class CsvRows:
         Returns an array literal (UTF-8) for each line that is complete now, None for a blank line. Raises `CsvError`
         for an invalid line, after which the parser must not be used.
         """
-        if not piece:
-            return []
         return self._rows(piece if self.decoder is None else self._utf8(piece, False), False)
 
     def finish(self):
@@ -162,30 +160,34 @@ cdef class CsvRows:
         so that the rest is a line too. Raises `CsvError`.
         """
         cdef bytes text, rest
+        cdef list rows = []
         cdef Py_ssize_t size = PyBytes_GET_SIZE(piece)
         cdef Py_ssize_t whole = size if ended else self._complete(<const unsigned char *>PyBytes_AS_STRING(piece), size)
+        if size == 0 and not ended:
+            # The decoder has held all bytes: an LF may still follow a CR that is held.
+            return rows
         if whole == 0 and not ended and not self.ends_in_cr:
             # Only the new piece is searched, so that the cost of a long line does not grow with its square.
             self._hold(piece)
-            return []
+            return rows
         rest = piece[whole:]
         text = b"".join(self.held) + piece[:whole]
         self.held = []
         self.held_size = 0
         self.ends_in_cr = False
-        if rest:
-            self._hold(rest)
-        if not text:
-            return []
         if self.decoder is None:
             # Without a decoder, the bytes of the file are used as they are, and only checked.
             try:
                 text.decode()
             except UnicodeDecodeError as error:
-                self.held = []
                 self._refuse(text[: error.start], self.decoded + error.start, error)
             self.decoded += PyBytes_GET_SIZE(text)
-        return self._lines(self._without_mark(text))
+        if text:
+            rows = self._lines(self._without_mark(text))
+        # Behind the lines in front, whose errors come first, and which count.
+        if rest:
+            self._hold(rest)
+        return rows
 
     cdef bytes _without_mark(self, bytes text):
         """Return the text; without its byte order mark if this is the first call, for the start of the file."""

@@ -43,6 +43,8 @@ cdef class RequestHead:
     cdef Py_ssize_t authority, authority_length
     cdef Py_ssize_t path, path_length
     cdef Py_ssize_t query, query_length
+    # The header lines with their line ends, without the empty line behind them.
+    cdef Py_ssize_t lines, lines_length
     # 0 for HTTP/1.0; 1 for HTTP/1.1 and higher minor versions.
     cdef int minor_version
     cdef Py_ssize_t field_count

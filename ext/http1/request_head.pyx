@@ -86,6 +86,7 @@ cdef class RequestHead:
         at = self._parse_line(at, end)
         if at <= 0:
             return at
+        self.lines = at
         self.keep_alive = self.minor_version >= 1
         while True:
             if at >= end:
@@ -95,6 +96,7 @@ cdef class RequestHead:
                     return 0
                 if text[at + 1] != LF:
                     return -INVALID_FIELD
+                self.lines_length = at - self.lines
                 at += 2
                 break
             at = self._parse_field(at, end)

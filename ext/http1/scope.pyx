@@ -218,6 +218,12 @@ cdef class Scope:
             <const char *>self.head.text + self.head.authority, self.head.authority_length, NULL)
 
     @property
+    def head_sizes(self):
+        """Bytes of the request line and of all header lines as they were sent, with line ends, and number of header
+        lines. The scopes of granian do not have this."""
+        return self.head.lines - self.head.method, self.head.lines_length, self.head.field_count
+
+    @property
     def headers(self):
         if self._headers is None:
             self._headers = Headers.__new__(Headers)

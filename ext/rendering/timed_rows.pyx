@@ -53,14 +53,14 @@ def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:
     number of bytes. A NULL writes nothing.
 
     pgresult_ptr: address of the PGresult, which stays that of the caller. column: its number, from 0. Raises IndexError
-    if there is no such column, and what `render_result` raises for other columns than expected.
+    if the renderer writes no such column, and what `render_result` raises for other columns than expected.
     """
     cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
     cdef JsonPlan plan = <JsonPlan?>renderer.plan_for(result)
     cdef Buffer out = Buffer()
     cdef int row
     cdef const char *text
-    if not 0 <= column < plan.count:
+    if not 0 <= column < plan.shown:
         raise IndexError(f"there is no column {column}")
     for row in range(pq.ntuples(result)):
         text = pq.getvalue(result, row, column)

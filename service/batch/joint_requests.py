@@ -23,8 +23,8 @@ def run_jointly(call: Call, context: RequestContext) -> Awaitable[None]:
 
 
 def refuse_in_joint_batch(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses an endpoint in a batch with one transaction. None: the endpoint may be part of it,
-    or `services` are not those of such a batch.
+    """Return the step that refuses an endpoint in a batch with one transaction: it raises `Problem` 400 with the
+    reason. None: the endpoint may be part of it, or `services` are not those of such a batch.
 
     Endpoints with effects that a rollback does not undo are refused.
     """

@@ -23,9 +23,10 @@ from rowcall.service.request_context.request_context import RequestContext
 async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str, Any], services: Services) -> int:
     """Invalidate the response to a request with these arguments, and return 1, or 0 if there was none.
 
-    endpoints: the overloads of one endpoint; the first one that takes the arguments is used. arguments: by their names
-    in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if the key depends on more than
-    the arguments or has digests of secret values, 503 if it is not confirmed that the entry is removed everywhere.
+    endpoints: the overloads of one endpoint; the first one that is cached and takes the arguments is used. arguments:
+    by their names in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if the key of an
+    overload up to that one depends on more than the arguments or has digests of secret values, 503 if it is not
+    confirmed that the entry is removed everywhere.
     """
     refusal = "the endpoint does not exist (any more)"
     for endpoint in endpoints:

@@ -161,9 +161,8 @@ def record_values(endpoint: Endpoint, services: Services) -> Step | None:
 
 def recorded_digests(context: RequestContext) -> list[bytes | None]:
     """Return the values that `record_values` has recorded, as digests, because they are secret and the key is stored.
-
-    Values that were injected after the recording are returned as digests too.
-    """
+    Values that were injected after the recording are returned as digests too. Raises RuntimeError if nothing was
+    recorded."""
     if context.sent_values is None:
         raise RuntimeError("the values were not recorded before they were changed")
     mask, sent = context.sent_values

@@ -281,7 +281,8 @@ def invalidating(
     log_it: Callable[[RequestContext, bool, bytes | None], None] | None,
 ) -> Step:
     """Return the only step of an endpoint that invalidates one cached response, and responds whether there was one. The
-    rules of the cache profile are ignored (caching-40). The step raises `Problem` 503 if Redis does not confirm it.
+    rules of the cache profile are ignored (caching-40). The step raises `Problem`: 503 if Redis does not confirm it,
+    and the errors of `read_body` if the body is part of the key.
 
     plan: None: responses of the endpoint are never cached. log_it: called with the request context, whether there was
     an entry, and its key (None: it has none); None: nothing is logged.

@@ -43,8 +43,9 @@ class StaleResponses:
         time_limit: float,
         take: Callable[[RequestContext, LookupResult], None],
     ) -> Step:
-        """Return the lookup step. A stale response is sent and refreshed in the background; it is also sent if the
-        computation of another request, for which this one waits, fails. `take` gets all other results.
+        """Return the lookup step. A stale response is sent and refreshed in the background. It is also sent if the
+        computation of another request, for which this one waits, fails with a status from `FAILED` on, and the options
+        allow that (stale-if-error). `take` gets all other results.
 
         key_for: returns the key of a request. time_limit: seconds that a request may wait for the computation of
         another one; 0: no limit.
@@ -83,9 +84,8 @@ class StaleResponses:
         return look_up
 
     def guarded(self, run: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Return the steps of `run`, wrapped so that the last response is sent if a step fails (stale-if-error). If the
-        options do not allow that, the steps are unchanged.
-        """
+        """Return the steps of `run`, wrapped so that the last response is sent if a step fails with a status from
+        `FAILED` on (stale-if-error). If the options do not allow that, the steps are unchanged."""
         return tuple(self._guarded(step) for step in run) if self._stale.error else run
 
     def _guarded(self, step: Step) -> Step:

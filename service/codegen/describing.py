@@ -91,7 +91,7 @@ class Describer:
         self, endpoints: Sequence[Endpoint], types_of: TypesOf, catalogue: PostgRestCatalogue | None
     ) -> tuple[tuple[str, str], ...]:
         """Return names and texts of everything that is generated, without definitions of routines if the database
-        cannot be read."""
+        cannot be read. Clients and tool definitions that cannot be generated are left out."""
         endpoints, types_of = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
         return await asyncio.to_thread(

@@ -126,8 +126,7 @@ def document_routes(
 ) -> Iterator[tuple[str, Step]]:
     """Yield path and step of each served document; the method is GET. requests: names and texts of `.http` files.
     openapi, tools: None if not served. catalogue: of PostgREST's interface, which the OpenAPI document describes too;
-    None: the interface is not served.
-    """
+    None: the interface is not served. Raises `ToolNameError` if the names of two tools are equal."""
     if openapi is not None and openapi.path is not None:
         options = openapi.options
         yield (

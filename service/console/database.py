@@ -82,7 +82,8 @@ class Database:
         return self._read({"sessions": _SESSIONS, "locks": _LOCKS, "replicas": _REPLICAS}, statements=True)
 
     def queues(self) -> dict[str, Any]:
-        """Return jobs, schedules and webhooks, without their arguments and payloads, as far as they are installed."""
+        """Return jobs, schedules and webhooks, without their arguments and payloads. A part that is not installed or
+        cannot be read has its reason in `unavailable`."""
         queries = {
             "jobs": _JOBS,
             "schedules": _SCHEDULES,
@@ -119,7 +120,8 @@ class Database:
             return None
 
     def about(self, subject: str, queries: Mapping[str, str]) -> dict[str, Any]:
-        """Return the rows of queries about a user, by name of the query. subject: the only parameter of each."""
+        """Return the rows of queries about a user, by name of the query. A query that cannot be read has its reason in
+        `unavailable`. subject: the only parameter of each."""
         return self._read(queries, statements=False, parameters=(subject,))
 
     def change(self, query: str, *parameters: object) -> Any:

@@ -127,7 +127,7 @@ class Connector:
     """Opens connections with one set of session options."""
 
     def __init__(self, target: ConnectionTarget, **session: str) -> None:
-        """session: settings of each connection, by name."""
+        """session: settings of each connection, by name; ignored behind a transaction pooler."""
         self._target = target
         self._maintenance_lock = asyncio.Lock()
         self._cancels = asyncio.Semaphore(CANCELS)

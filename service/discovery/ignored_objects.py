@@ -79,7 +79,7 @@ async def ignored_routines(
     oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
     """Return diagnostics of ignored routines by oid. Routines of untrusted owners have none here: `trust.left_out`
-    reports them.
+    reports them. Raises `psycopg.Error`.
 
     routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these routines;
     None: all.
@@ -100,9 +100,8 @@ async def ignored_routines(
 async def ignored_tables_of(
     cursor: AsyncCursor[TupleRow], owners: Owners, tables: tuple[TableFilter, bool] | None
 ) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of ignored tables and views. tables: the filter, and whether tables are served at all; None:
-    nothing is reported.
-    """
+    """Return diagnostics of ignored tables and views. Raises `psycopg.Error`. tables: the filter, and whether tables
+    are served at all; None: nothing is reported."""
     if tables is None:
         return ()
     names, served = tables

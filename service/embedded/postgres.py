@@ -73,8 +73,8 @@ def has_cluster(path: Path) -> bool:
 
 
 class EmbeddedServer:
-    """A context manager that starts and stops the server. Only one rowcall at a time may use a folder. Raises
-    `StartupError` if the server cannot be started.
+    """A context manager that starts and stops the server. Only one rowcall at a time may use a folder. The constructor
+    and entering raise `StartupError` if the server cannot be started; leaving raises it if the server does not stop.
 
     throw_away: the data of a new cluster may be lost in a crash, so it is not synchronized to the disk.
 

@@ -162,6 +162,7 @@ class HttpResponse(ReceivedBody):
 
         Raises:
             OutboundError: the rest does not arrive.
+            Errors of the body iterator of the request, if it fails while the response arrives.
         """
         while not self._chunks:
             if self._error is not None:
@@ -175,10 +176,8 @@ class HttpResponse(ReceivedBody):
     async def gather(self, limit: int) -> None:
         """Wait until the body is complete, or more than `limit` bytes of it have arrived.
 
-        The data stays in the response, to be read afterwards, even if the wait is cancelled.
-
-        Raises:
-            OutboundError: the rest does not arrive.
+        The data stays in the response, to be read afterwards, even if the wait is cancelled. Raises the errors of
+        `chunk`.
         """
         pieces: list[bytes] = []
         size = 0
@@ -193,8 +192,7 @@ class HttpResponse(ReceivedBody):
     async def read(self, limit: int | None) -> bytes:
         """Return the whole body. If that fails, the response is closed.
 
-        Raises `OutboundError` if the body does not arrive, `TooLargeError` if it is larger than `limit` bytes (None: no
-        limit).
+        Raises the errors of `chunk`, and `TooLargeError` if the body is larger than `limit` bytes (None: no limit).
         """
         if self.complete:
             data = self.take()

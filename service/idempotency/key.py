@@ -45,9 +45,8 @@ def key_of(context: RequestContext) -> str | None:
 
 
 def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that refuses a request with an invalid key, or without a required one, before its body is read;
-    None: the endpoint takes no keys.
-    """
+    """Return the step that raises `Problem` 400 for a request with an invalid key, or without a required one, before
+    its body is read; None: the endpoint takes no keys."""
     idempotency = endpoint.options.idempotency
     if idempotency is None or endpoint.options.webhook is not None:
         return None

@@ -74,6 +74,9 @@ def take_once(
     set_by_sql: bool,
 ) -> Step:
     """Return the step that runs requests with a key, once for each key, and enters `plain` for requests without one.
+    The step raises `Problem`: 409 while an equal request is running, or if a procedure that commits by itself may have
+    taken effect in part or its outcome is unknown; 422 if the key belongs to another request; and the errors of
+    `find_key` and of the routine.
 
     count: called with the state of each request with a key: `new`, `running`, `finished`, or `other` for the key of
     another request. set_by_sql: SQL sets the status of the response, so the number of rows is that of the first

@@ -90,9 +90,9 @@ class IntrospectedSessions(Sessions):
         )
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
-        """Set `context.user` from an API key if the request has one, else as `Sessions` does; then check whether the
-        session has ended. None: this needs no waiting.
-        """
+        """Set `context.user` from an API key if the request has one; else authenticate as `Sessions` does, and clear
+        `context.user` if the session has ended. None: this needs no waiting. The awaitable raises `Problem` if a
+        command of the configuration fails."""
         api_keys = self._keys_asked
         if api_keys is not None and (key := context.scope.headers.get(api_keys.header)) is not None:
             return self._by_key(context, key, api_keys)

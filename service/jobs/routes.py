@@ -181,9 +181,8 @@ class _Jobs:
                 close()
 
     async def cancel(self, context: RequestContext) -> None:
-        """Cancel a job: 200 if it is cancelled, 202 if it is running and will be. Raises `Problem`: 404 if the caller
-        has no such job, 409 if it has ended.
-        """
+        """Cancel a job: 200 if it is cancelled now or was before, 202 if it is running and will be. Raises `Problem`:
+        404 if the caller has no such job, 409 if it is done or has failed."""
         members = await self._read(context)
         async with self._database.transaction(self._cancel, context) as transaction:
             execution = await transaction.begin_with(self._cancel, [members["id"].encode()])

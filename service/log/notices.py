@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 
+from rowcall.core.text.lines import lines_of
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.request_log import request_properties
@@ -56,5 +57,5 @@ class NoticeLog:
         """Return what is logged of a notice, by the mode. context: as for `__call__`."""
         if self._mode is NoticeMode.MESSAGE_ONLY or not context:
             return one_line(message)
-        frames = context if self._mode is NoticeMode.FULL_STACK else context.splitlines()[-1]
+        frames = context if self._mode is NoticeMode.FULL_STACK else lines_of(context)[-1]
         return f"{frames}:\n{one_line(message)}"

@@ -4,18 +4,22 @@ out itself.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import re
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Iterator
 
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
 HIDDEN = "***"
-MOST_PARTS = 1000
-"""Most parts that are taken from an array or JSON value."""
+MOST_PARTS = 10_000
+"""Most parts of the arrays and JSON values of a request that are searched in a message. With more, the message is
+dropped."""
 
-_PARTS = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"{}\[\](),:]+')
+_PARTS = re.compile(r'"((?:[^"\\]|\\.)*)"|(?:[^\s"{}\[\](),:\\]|\\.)+', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class RedactedLabel(str):
@@ -26,24 +30,42 @@ class RedactedLabel(str):
 
 def hide_values(message: str, values: Iterable[bytes | None]) -> str:
     """Return a message of the server with `HIDDEN` in place of the values of the request, even very short ones, and of
-    their parts: the first `MOST_PARTS` elements of each array, JSON value or composite. A value inside a longer word is
-    not replaced."""
+    their parts: the elements of each array, JSON value or composite. A value inside a longer word is not replaced. If
+    the values have more than `MOST_PARTS` parts, the result is `HIDDEN` alone.
+    """
     texts = {value.decode(errors="replace") for value in values if value}
-    parts = {part for text in texts for part in _parts(text)}
+    parts = [*itertools.islice(itertools.chain.from_iterable(map(_parts, texts)), MOST_PARTS + 1)]
+    if len(parts) > MOST_PARTS:
+        return HIDDEN
     # One expression for all values, so that an inserted mask is not masked again.
-    items = sorted((text for text in texts | parts if text.strip()), key=len, reverse=True)
+    items = sorted((text for text in texts.union(parts) if text.strip() and text in message), key=len, reverse=True)
     if not items:
         return message
     pattern = "|".join(_alone(text) for text in items)
     return re.sub(pattern, HIDDEN, message)
 
 
-def _parts(text: str) -> Iterable[str]:
-    """Return the first `MOST_PARTS` parts of an array, a JSON text or a composite; nothing for other texts."""
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts of an array, a JSON text or a composite, as they are written and without escapes, and the parts
+    of these; nothing for other texts."""
     if text[:1] not in ("{", "[", "("):
-        return ()
-    values = (match[1] if match[1] is not None else match[0] for match in _PARTS.finditer(text))
-    return itertools.islice(values, MOST_PARTS)
+        return
+    for match in _PARTS.finditer(text):
+        part = match[0] if match[1] is None else match[1]
+        yield part
+        for value in _unescaped(part):
+            if value != part:
+                yield value
+            yield from _parts(value)
+
+
+def _unescaped(part: str) -> set[str]:
+    """Return a part without escapes, by those of PostgreSQL and by those of JSON. A part that has none is equal."""
+    values = {_ESCAPED.sub(r"\1", part)}
+    if "\\" in part:
+        with contextlib.suppress(ValueError):
+            values.add(json.loads(f'"{part}"', strict=False))
+    return values
 
 
 def _alone(text: str) -> str:

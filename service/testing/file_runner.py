@@ -18,6 +18,7 @@ from rowcall.core.testing.options import PreparationStep, TestOptions
 from rowcall.core.testing.outcome import Assertion, FileResult, Notice, Verdict
 from rowcall.core.testing.request import Expected, HttpBlock, Stub
 from rowcall.core.testing.script import HttpStep, InvalidBlock, JobsStep, SqlStep, Step, StubStep
+from rowcall.core.text.lines import lines_of
 from rowcall.service.database.connector import Connector
 from rowcall.service.log.entry import VERBOSE
 from rowcall.service.startup_error import StartupError
@@ -313,7 +314,7 @@ class FileRunner:
         block = step.block
         if lines:
             request = [f"{block.method} {block.target}", *(f"# @claim {name}={value}" for name, value in block.claims)]
-            message = "\n".join((*request, *block.body.splitlines()[:5], *lines))
+            message = "\n".join((*request, *lines_of(block.body)[:5], *lines))
             self._fail(Assertion(block.title, Verdict.FAIL, step.file, step.line, message))
         self._report.assertions.append(Assertion(block.title, Verdict.PASS, step.file, step.line))
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import orjson
 
-from rowcall.core.testing.matching import diff
+from rowcall.core.testing.matching import are_same, diff
 from rowcall.core.testing.request import HttpBlock
+from rowcall.core.text import exact_json
+from rowcall.core.text.lines import lines_of
 from rowcall.service.testing.calls import Reply
 
 _HEADING = re.compile("^=== ", re.MULTILINE)
@@ -49,7 +51,11 @@ class Snapshots:
             return []
         if name not in snapshots:
             return ["there is no snapshot yet; rowcall --test --update writes one"]
-        return diff(snapshots[name].splitlines(), answer.splitlines())
+        snapshot = snapshots[name]
+        (head, _, body), (actual_head, _, actual_body) = snapshot.partition("\n"), answer.partition("\n")
+        if head == actual_head and are_same(body, actual_body):
+            return []
+        return diff(lines_of(snapshot), lines_of(answer))
 
     def _read(self) -> dict[str, str]:
         """Return the snapshots by name, read from the file at the first call. Empty without a file."""
@@ -71,9 +77,10 @@ def _shown(reply: Reply) -> str:
     it.
     """
     body = reply.body or ""
-    with contextlib.suppress(orjson.JSONDecodeError):
-        body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode() if body else ""
+    with contextlib.suppress(ValueError):
+        body = orjson.dumps(exact_json.parse(body.encode()), option=orjson.OPT_INDENT_2).decode()
     # A line of the body must not look like the heading of the next snapshot.
-    body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in body.splitlines())
-    text = "\n".join((f"{reply.status} {reply.header('content-type') or ''}".rstrip(), *([body] if body else ())))
-    return text.rstrip("\n")
+    body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in lines_of(body))
+    head = f"{reply.status} {reply.header('content-type') or ''}".rstrip()
+    # Empty lines at the end separate the snapshots in their file.
+    return f"{head}\n{body}".rstrip("\n")

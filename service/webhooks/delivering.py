@@ -48,7 +48,7 @@ MOST_REMOVED = 1000
 MARGIN = 10.0
 """Seconds after the time limit of a delivery from which its worker counts as lost."""
 LARGEST_RESPONSE = 65_536
-"""Maximum size of the response of a subscriber in bytes."""
+"""Bytes of a response that are read. The connection of a subscriber that sends more is closed."""
 MOST_ERROR = 500
 """Maximum number of characters of a stored error."""
 
@@ -216,16 +216,20 @@ class Deliveries:
             async with asyncio.timeout(self._options.timeout):
                 response = await client.send(request, named=configured is not None)
                 status = response.status
-                if 200 <= status < 300:
-                    await response.read(LARGEST_RESPONSE)
-                    return _Outcome(True, status)
-                response.close()
+                try:
+                    if 200 <= status < 300:
+                        # Read for the sake of the connection, of a large body only the beginning.
+                        await response.gather(LARGEST_RESPONSE)
+                        return _Outcome(True, status)
+                finally:
+                    response.close()
         except (BadUrlError, SecretError, RefusedError) as error:
             return _Outcome(False, None, str(error)[:MOST_ERROR], given_up=True)
         except TimeoutError:
-            return _Outcome(False, None, f"no response within {self._options.timeout:g} s")
+            missing = "complete response" if status else "response"
+            return _Outcome(False, status or None, f"no {missing} within {self._options.timeout:g} s")
         except OutboundError as error:
-            return _Outcome(False, None, str(error)[:MOST_ERROR])
+            return _Outcome(False, status or None, str(error)[:MOST_ERROR])
         finally:
             if span is not None:
                 span.end(status)

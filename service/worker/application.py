@@ -301,7 +301,8 @@ class Application:
 
     async def close(self) -> None:
         """End background work and clients, write the remaining records of the audit trail, and close the connections to
-        the databases."""
+        the databases and the shared state of the host.
+        """
         if self._watching is not None:
             self._watching.cancel()
         await self._work.stop()
@@ -314,10 +315,11 @@ class Application:
         await self._caches.close()
         if self._options.audit_trail is not None:
             await trail_of(self._options.audit_trail, self._for_all).finish()
-        self._host.close()
         if self._replicas is not None:
             self._replicas.close()
         await self._databases.close()
+        # Requests that are cut off with their connections release their leases and permits in the shared state.
+        self._host.close()
 
     def handle_files(self, scope: Any, protocol: Any) -> None:
         """Handle a request if static files are served too: a file at its path takes precedence over endpoints."""

@@ -198,21 +198,30 @@ _HEADER_EXTRA = len(": \r\n")
 
 def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
     """Return the problem of a request head that is too large; None if it is within the limits."""
-    query = len(scope.query_string)
-    line = len(scope.method) + len(scope.path.encode()) + (query + 1 if query else 0) + _LINE_EXTRA
+    line, size, count = getattr(scope, "head_sizes", None) or decoded_sizes(scope)
     if http.limits.line_size is not None and line > http.limits.line_size:
         return Problem(414, f"the request line is longer than {http.limits.line_size} bytes")
-    if http.limits.headers_size is None and http.limits.header_count is None and not http.unguarded_head:
-        return None
-    headers = scope.headers.items()
-    if http.limits.header_count is not None and len(headers) > http.limits.header_count:
+    if http.limits.header_count is not None and count > http.limits.header_count:
         return Problem(431, f"there are more than {http.limits.header_count} headers")
-    size = sum(len(name) + len(value) + _HEADER_EXTRA for name, value in headers)
     if http.limits.headers_size is not None and size > http.limits.headers_size:
         return Problem(431, f"the headers are larger than {http.limits.headers_size} bytes")
     if http.unguarded_head and line + size > http.head_limit:
         return Problem(431, f"the request line and the headers are larger than {http.head_limit} bytes together")
     return None
+
+
+def decoded_sizes(scope: Any) -> tuple[int, int, int]:
+    """Return what `Scope.head_sizes` returns for a scope of granian, which has the path percent-decoded only and no
+    headers that are not ASCII: characters of the path count as long as their usual encoding.
+    """
+    target = _quoted(scope.path)
+    if scope.query_string:
+        target += f"?{scope.query_string}"
+    if scope.authority and scope.http_version.startswith("1"):
+        target = f"{scope.scheme}://{scope.authority}{target}"
+    headers = scope.headers.items()
+    size = sum(len(name) + len(value) + _HEADER_EXTRA for name, value in headers)
+    return len(scope.method) + len(target) + _LINE_EXTRA, size, len(headers)
 
 
 def _refuse(protocol: Any, scope: Any, options: WorkerOptions, problem: Problem) -> None:

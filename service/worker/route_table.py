@@ -224,7 +224,7 @@ def empty_table() -> RouteTable:
     table = RouteTable.__new__(RouteTable)
     table.snapshot = SchemaSnapshot(0, (), {})
     table.routing = table.internal_routing = None
-    table.jobs = None
+    table.jobs = table.postgrest = None
     table.router = Router()
     table.find = table.router.find
     table.streams = {}

@@ -59,7 +59,9 @@ def test_a_placeholder_stays_a_value() -> None:
 @pytest.mark.parametrize(
     ("text", "written"),
     [
-        ("select f($1) -- a row", "select f(rowcall_row.number) -- a row\nas value from"),
+        ("select f($1) -- a row", "select f(rowcall_row.number)\nas value from"),
+        ("select f($1); -- a row", "select f(rowcall_row.number)\nas value from"),
+        ("select f(';--', $1) ; /* one; */ ;", "select f(';--', rowcall_row.number)\nas value from"),
         ("insert into t -- a row\nvalues (1 -- one\n)", "insert into t -- a row\nselect 1 -- one\nfrom"),
     ],
 )

@@ -164,7 +164,8 @@ def test_names_of_columns(index: int, name: str) -> None:
     [
         ("call f($1,$2,$3,$4);", "call f($1,$2,$3,$4)", (0, 1, 2, 3), ()),
         ("select f($4, $1, $1)", "select f($1, $2, $2)", (3, 0), ()),
-        ("select '$1', \"$2\", $$ $3 $$ -- $4", "select '$1', \"$2\", $$ $3 $$ -- $4", (), ()),
+        ("select '$1', \"$2\", $$ $3 $$ -- $4", "select '$1', \"$2\", $$ $3 $$", (), ()),
+        ("select -- $4\n 1; -- $3", "select -- $4\n 1", (), ()),
         ("select f($2, {_a}, {_A}, {other})", "select f($1, $2, $2, {other})", (1, 4), (0,)),
         ("select 'x {_a}'", "select ('x ' || coalesce($1::text, ''))", (4,), (0,)),
         ("select '{1,2}'::int[]", "select '{1,2}'::int[]", (), ()),

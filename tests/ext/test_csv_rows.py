@@ -75,6 +75,23 @@ def test_characters_may_be_cut_anywhere(text: str, cuts: list[int], encoding: st
     assert read(CsvRows(b",", True, True, name), pieces) == read(CsvRows(b",", True, True), [text.encode()])
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16le", "utf-32", "utf-32be"])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_line_end_of_two_characters_may_be_cut_anywhere(encoding: str, size: int) -> None:
+    data = "a\r\n\r\nb\rc".encode(encoding)
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    fast, slow = CsvRows(b",", True, True, encoding), csv_text.CsvRows(CsvFormat(encoding=encoding))
+    assert read(fast, pieces) == read(slow, pieces) == [b'{"a"}', None, b'{"b"}', b'{"c"}']
+    assert fast.lines == slow.lines == 4
+
+
+@pytest.mark.parametrize(("before", "error"), [(b"a\n", "line 2: it is longer than"), (b'"\n', "line 1: a quote")])
+def test_a_line_that_is_too_long_comes_behind_the_lines_of_its_piece(before: bytes, error: str) -> None:
+    data = before + b"x" * (csv_text.LONGEST_LINE + 1)
+    for reader in (CsvRows(b",", True, True), csv_text.CsvRows(CsvFormat())):
+        assert str(read(reader, [data])).startswith(error)
+
+
 @pytest.mark.parametrize(
     ("data", "encoding", "error"),
     [

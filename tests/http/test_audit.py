@@ -129,6 +129,23 @@ def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp
     )
 
 
+@pytest.mark.slow
+def test_views_that_read_with_the_rights_of_their_owner(own_database: Database, clerk: str, tmp_path: Path) -> None:
+    if own_database.value("select current_setting('server_version_num')::int") < 150_000:
+        pytest.skip("security_invoker needs PostgreSQL 15")
+    own_database.execute(f"""
+        create table letter (id int);
+        create view by_owner as select * from letter;
+        create view by_caller with (security_invoker = true) as select * from letter;
+        comment on view by_owner is 'HTTP GET
+        authorize'; comment on view by_caller is 'HTTP GET
+        authorize';
+        grant select on letter, by_owner, by_caller to {clerk};
+    """)
+    report = json.loads(audit(tmp_path, own_database, clerk, "--json", "--Service:CrudSource:Enabled=true")[1])
+    assert [item["about"] for item in report["findings"] if item["code"] == "view"] == ["public.by_owner"]
+
+
 def test_secrets_in_generated_documents_are_found(own_database: Database, clerk: str, tmp_path: Path) -> None:
     """Prose, defaults of parameters and sources of routines are published: the audit compares them with the secrets."""
     secret = "nTx7yQ2vKp9wRb4sLd8fHg3jZc6mVa1eUo5iXr0tYqWk"

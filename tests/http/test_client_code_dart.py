@@ -194,7 +194,7 @@ def test_a_model_has_fields_a_constructor_and_two_ways_of_json(public: str) -> N
         whole(public, "FindParcelsRequest")
         == """class FindParcelsRequest {
   final String? depot;
-  final List<String>? tags;
+  final List<String?>? tags;
 
   const FindParcelsRequest({
     this.depot,
@@ -204,7 +204,7 @@ def test_a_model_has_fields_a_constructor_and_two_ways_of_json(public: str) -> N
   factory FindParcelsRequest.fromJson(Map<String, dynamic> json) {
     return FindParcelsRequest(
       depot: json['depot'] as String?,
-      tags: (json['tags'] as List<dynamic>?)?.map((item) => item as String).toList(),
+      tags: (json['tags'] as List<dynamic>?)?.map((item) => item as String?).toList(),
     );
   }
 
@@ -227,8 +227,8 @@ def test_a_model_has_fields_a_constructor_and_two_ways_of_json(public: str) -> N
         ),
         ("Depot", "double? lat|double? lon"),
         ("Stops", "String? label|Depot? at"),
-        ("ListRoutesResponse", "int? routeId|Depot? depot|List<Stops>? stops"),
-        ("GetDaysRequest", "DateTime? from|DateTime? day|List<DateTime>? days"),
+        ("ListRoutesResponse", "int? routeId|Depot? depot|List<Stops?>? stops"),
+        ("GetDaysRequest", "DateTime? from|DateTime? day|List<DateTime?>? days"),
         ("AddBoxRequest", "int? boxWidth|int? boxHeight|String? label"),
         (
             "ImportManifestResponse",
@@ -250,10 +250,11 @@ def test_fields_follow_parameters_and_columns(public: str, name: str, fields: st
         ("getSettings", "dynamic", "BODY.isEmpty ? null : jsonDecode(BODY)"),
         (
             "getNumbers",
-            "List<int>?",
-            "BODY.isEmpty ? null : (jsonDecode(BODY) as List<dynamic>?)?.map((item) => (item as num).toInt()).toList()",
+            "List<int?>?",
+            "BODY.isEmpty ? null : (jsonDecode(BODY) as List<dynamic>?)?"
+            ".map((item) => (item as num?)?.toInt()).toList()",
         ),
-        ("getNames", "List<String>", "(jsonDecode(BODY) as List<dynamic>).map((item) => item as String).toList()"),
+        ("getNames", "List<String?>", "(jsonDecode(BODY) as List<dynamic>).map((item) => item as String?).toList()"),
         ("signIn", "String", "BODY"),
         ("depotsDepotParcelsParcelId", "String", "BODY"),
         ("switch_", "int?", "BODY.isEmpty ? null : int.parse(BODY)"),
@@ -367,7 +368,7 @@ def test_everything_at_once_is_dart(generate: Generate) -> None:
     assert "if (xsrfToken != null) 'X-Xsrf': xsrfToken," in public
     models = files["public_api_models.dart"]
     assert "class Outcome<T> {" in models
-    assert "final List<String>? days;" in models
+    assert "final List<String?>? days;" in models
 
 
 def test_each_line_of_a_default_is_in_the_comment(snapshot: SchemaSnapshot) -> None:

@@ -162,11 +162,13 @@ def test_a_mistake_is_not_repeated_at_every_reading(own_database: Database, serv
 
 OUTGOING = """
 create type answer as (body text, status_code int);
-create type box as (width int);
+create type crate as (width int);
 create function ask(_a answer) returns int language sql stable as 'select 1';
 comment on function ask(answer) is 'HTTP GET /ask';
+create function fill(_c crate) returns int language sql stable as 'select 1';
+comment on function fill(crate) is 'HTTP GET /fill';
 comment on type answer is E'timeout soon\\nGET http://127.0.0.1:1/';
-comment on type box is 'A box.';
+comment on type crate is 'A crate.';
 """
 
 
@@ -177,6 +179,7 @@ def test_types_that_describe_requests_are_checked_where_they_count(
     service = serve_once(own_database, OUTGOING, {"Service:HttpClientOptions:Enabled": enabled})
     message = lines(service, "WRN", "'soon' is not an interval; 30 s are taken")
     assert len(message) == (1 if enabled == "true" else 0)
+    assert not lines(service, "WRN", "type crate")
     assert answer(service.get("/ask")) == (200, TEXT, "1")
 
 

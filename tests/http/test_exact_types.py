@@ -126,7 +126,7 @@ def test_clients_are_what_their_languages_take(service: Service, folder: Path) -
     assert compile_strictly(folder) == ""
     assert mistakes_in_dart(folder / "api.dart") == []
     dart = (folder / "api.dart").read_text(encoding="utf-8")
-    assert "  final int id;\n  final int? depotId;\n  final int size;\n  final List<String> moods;\n" in dart
+    assert "  final int id;\n  final int? depotId;\n  final int size;\n  final List<String?> moods;\n" in dart
     assert "    required this.id,\n    this.depotId,\n" in dart
     python = (folder / "api.py").read_text(encoding="utf-8")
     assert "    size: Literal[1, 2, 3]\n    moods: list[Literal['good', \"it's bad\"] | None]\n" in python

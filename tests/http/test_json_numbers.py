@@ -136,8 +136,8 @@ def test_clients_in_python_keep_every_digit(service: Service, folder: Path) -> N
 def test_clients_in_dart_have_strings(service: Service, folder: Path) -> None:
     text = (folder / "public_api.dart").read_text(encoding="utf-8")
     assert "  final String? id;\n  final String? price;\n  final int? small;\n  final double? half;\n" in text
-    assert "  final List<String>? ids;\n" in text
-    assert "class PublicNumbersRequest {\n  final String? id;\n  final List<String>? sums;\n" in text
+    assert "  final List<String?>? ids;\n" in text
+    assert "class PublicNumbersRequest {\n  final String? id;\n  final List<String?>? sums;\n" in text
 
 
 def test_a_contract_calls_it_another_type(database: Database, service: Service, tmp_path: Path) -> None:

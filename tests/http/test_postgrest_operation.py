@@ -284,13 +284,13 @@ def test_a_watched_file_is_read_again_when_it_is_saved(
         ('db-schemas = ","', "PostgRest: db-schemas: ',' has no name"),
         ('server-cors-allowed-origins = " , "', "PostgRest: server-cors-allowed-origins: ' , ' has no name"),
         ('jwt-secret = "@/nowhere"', "PostgRest: jwt-secret: the file /nowhere can't be read"),
-        ('jwt-secret = "@binary"', "PostgRest: jwt-secret: the file binary is not UTF-8 (byte 2)"),
+        ('jwt-secret = "@secret.bin"', "PostgRest: jwt-secret: the file secret.bin is not UTF-8"),
         ('db-tx-end = "sometimes"', "PostgRest:TransactionEnd"),
     ],
 )
 def test_errors_of_a_file_say_where_and_what(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.conf").write_text(text)
-    (tmp_path / "binary").write_bytes(b"a\xff")
+    (tmp_path / "secret.bin").write_bytes(bytes(range(256)))
     result = rowcall(tmp_path, "--postgrest", "x.conf")
     assert result.returncode == 1
     assert message in result.stderr + result.stdout

@@ -48,6 +48,12 @@ comment on function noted(int, text, text) is 'HTTP GET /noted
 _first = select t from app.tokens where u = {_uid} order by t -- the first one
 _last = ''z'' -- a constant';
 
+create function ended(_uid int, _first text, _last text) returns text language sql stable as
+$$ select _first || ' to ' || _last $$;
+comment on function ended(int, text, text) is 'HTTP GET /ended
+_first = /* of the user */ select t from app.tokens where u = {_uid} order by t; -- the first one; really
+_last = ''z;--'' ; /* a constant; */ ; -- no more';
+
 create function strictly(_given int, _found int) returns text language sql strict stable as $$ select 'called' $$;
 comment on function strictly(int, int) is 'HTTP GET /strict
 _found = select u from app.tokens where u = {_given}';
@@ -145,6 +151,7 @@ def service(every_database: Database, serve: Serve) -> Service:
         ("/reported?t=y&d=2025-01-01&l=7", "y 2025 2024-12-31 1 f"),
         ("/doubled?n=4", "8"),
         ("/noted?uid=7", "also seven to z"),
+        ("/ended?uid=7", "also seven to z;--"),
         ("/quoted?n=4", "4 {n} a 1"),
     ],
 )

@@ -203,6 +203,12 @@ comment on function up_noted(json) is 'HTTP POST
 upload for csv
 param _meta is upload metadata
 row_command = select nextval(''noted'') -- once for each row';
+create sequence ended;
+create function up_ended(_meta json) returns json language sql as 'select _meta';
+comment on function up_ended(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select nextval(''ended''); -- once for each row';
 create function up_lasts(_meta json) returns json language sql as 'select _meta';
 comment on function up_lasts(json) is 'HTTP POST
 upload for csv
@@ -543,8 +549,9 @@ def test_the_last_result_of_many_is_returned(service: Service, path: str, last: 
     assert entry["lastResult"] == last
 
 
-def test_a_command_that_ends_with_a_comment_runs_for_each_row(service: Service) -> None:
-    (entry,) = upload(service, "up-noted", ("s.csv", PAIRS, "text/csv"))
+@pytest.mark.parametrize("path", ["up-noted", "up-ended"])
+def test_a_command_that_ends_with_a_comment_runs_for_each_row(service: Service, path: str) -> None:
+    (entry,) = upload(service, path, ("s.csv", PAIRS, "text/csv"))
     assert entry["lastResult"] == 2000
 
 

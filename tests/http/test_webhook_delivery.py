@@ -190,6 +190,31 @@ def test_failed_deliveries_are_repeated_until_they_are_dead_and_can_be_replayed(
     assert upstream.to("/shop")[-1].header("webhook-id") == requests[0].header("webhook-id")
 
 
+def test_large_response_confirms_a_message(
+    start: Callable[..., Service], own_database: Database, upstream: Upstream
+) -> None:
+    upstream.on("/shop", answer("x" * 1_000_000, 201))
+    start()
+    own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}') from generate_series(1, 3)")
+    wait_until(lambda: states(own_database) == {"done": 3}, "the deliveries are done", 20)
+    assert own_database.fetch("select distinct attempts, status from rowcall.webhook_delivery") == [(1, 201)]
+
+
+def test_incomplete_response_is_a_failure_with_its_status(
+    start: Callable[..., Service], own_database: Database, upstream: Upstream
+) -> None:
+    def stop_within_body(_request: Seen, connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{")
+        connection.recv(1)
+
+    upstream.on("/shop", stop_within_body)
+    start(GiveUpAfter="0", Timeout="200 ms")
+    own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}')")
+    wait_until(lambda: states(own_database) == {"dead": 1}, "the delivery is dead", 20)
+    expected = [(200, "no complete response within 0.2 s")]
+    assert own_database.fetch("select status, error from rowcall.webhook_delivery") == expected
+
+
 def test_subscribers_of_the_database(start: Callable[..., Service], own_database: Database, upstream: Upstream) -> None:
     upstream.on("/gone", answer({}, 410))
     secret = SECRETS.split()[0]

@@ -130,7 +130,8 @@ class Models:
         if isinstance(shape, Row):
             return self.answer(shape)
         if isinstance(shape, ListOf):
-            return f"List<{self.type_of(shape.element)}>"
+            element = shape.element
+            return f"List<{self.nullable(element) if _may_be_null(element) else self.type_of(element)}>"
         if shape.scalar is Scalar.JSON:
             return self.options.json_type
         if shape.scalar in _DATES:
@@ -149,7 +150,7 @@ class Models:
         value. null: it may be null."""
         mark = "?" if null else ""
         if isinstance(shape, ListOf):
-            inner = self.from_json(shape.element, "item", null=False)
+            inner = self.from_json(shape.element, "item", null=_may_be_null(shape.element))
             if inner == "item":
                 return f"{value} as List<dynamic>{mark}"
             return f"({value} as List<dynamic>{mark}){mark}.map((item) => {inner}).toList()"
@@ -173,7 +174,7 @@ class Models:
         if isinstance(shape, Row):
             return f"{value}{mark}.toJson()"
         if isinstance(shape, ListOf):
-            inner = self.to_json(shape.element, "item", null=False)
+            inner = self.to_json(shape.element, "item", null=_may_be_null(shape.element))
             return value if inner == "item" else f"{value}{mark}.map((item) => {inner}).toList()"
         if not self.is_date(shape):
             return value
@@ -228,6 +229,12 @@ class Models:
     def _member(self, name: str, member: RowField) -> str:
         condition = f"if ({name} != null) " if member.optional else ""
         return f"      {condition}{literal(member.key)}: {self.to_json(member.shape, name, null=member.nullable)},"
+
+
+def _may_be_null(element: Shape) -> bool:
+    """Return whether an item of a list may be null: an element of an array, or a row of one unnamed column, but no row
+    with names."""
+    return not isinstance(element, Row) or element.composite
 
 
 def _called(start: str, lines: list[str], end: str, indent: str = "  ") -> Iterator[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from secrets import token_hex
 
 from rowcall.core.config.placeholders import resolve_what_is_set, sole_placeholder
 
 MASK = "******"
 
-_SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
+SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
+"""Words in the keywords of connection strings whose values are secret."""
 _MISSPELT = r"p[ _]*a[ _]*s(?![ _s]*f)|p[ _]*w"
 """Misspelled password keywords (`Pasword`, `Pass`, `pw`): they have no effect, but `--config` would show their values.
 `Passfile` is excluded, since it names a file."""
-_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in _SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
+_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
 """Names of secret values; spaces and underscores within a keyword are ignored, as the parser ignores them."""
 _START = rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)"
 _DOUBLED = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
@@ -27,7 +29,6 @@ _WORD_PAIR = re.compile(rf"{_START}(?P<value>{_ESCAPED}|.*?(?=&|\s+[a-z_]+\s*=|$
 URI."""
 _IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
-
 
 _SECRET_NAME = re.compile(
     r"password|passwort|passphrase|passwd|pwd|secret|token|api[-_ ]?key|authorization|cookie|credential", re.IGNORECASE
@@ -68,22 +69,56 @@ after `-p` are a port."""
 _IN_ADDRESS = re.compile(r"(?P<name>://[^:/?#@\s'\"]*)(?P<equals>:)(?P<value>[^@\s'\"]*)(?=@)")
 
 
+class _Marks:
+    """Marks in a text, for parts of it that are put aside while the rest is changed. They are random, so that neither
+    the text nor a variable contains one by itself."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, str] = {}
+
+    def __contains__(self, text: str) -> bool:
+        """Return whether the text is a mark."""
+        return text in self._parts
+
+    def put_aside(self, part: str) -> str:
+        """Return a new mark for a part."""
+        mark = f"\x00{token_hex(16)}\x00"
+        self._parts[mark] = part
+        return mark
+
+    def restored(self, text: str) -> str:
+        """Return the text with the parts in place of their marks."""
+        return _MARK.sub(lambda match: self._parts.get(match[0], match[0]), text)
+
+
+_MARK = re.compile("\x00[0-9a-f]{32}\x00")
+
+
 def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
     """Return a shell command or SQL text with resolved placeholders and masked secrets. variables: for placeholders.
 
     Masked are the word after each word that names a secret (`PGPASSWORD=…`, `--token …`, `password '…'`), and passwords
     in addresses. In doubt, a word is masked.
     """
-    masked_values: list[str] = []
+    marks = _Marks()
 
     def put_aside(match: re.Match[str]) -> str:
-        masked_values.append(masked_whole(match["value"]))
-        return f"{match['name']}{match['equals']}\x00{len(masked_values) - 1}\x00"
+        if match["value"] in marks:
+            return match[0]
+        return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
 
-    resolved = resolve_what_is_set(
-        _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text))), variables
-    )
-    return re.sub("\x00(\\d+)\x00", lambda match: masked_values[int(match[1])], resolved)
+    def marked(text: str) -> str:
+        return _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text)))
+
+    # Before resolution, so that placeholders of secrets stay; and after it, for secrets within other variables.
+    return marks.restored(marked(resolve_what_is_set(marked(text), variables)))
+
+
+def masked_in_addresses(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with resolved placeholders; if it then contains an address, its secret parts are masked as in a
+    connection string. variables: for placeholders."""
+    resolved = resolve_what_is_set(text, variables)
+    return masked_in_parts(text, variables) if "://" in resolved else resolved
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
@@ -92,22 +127,21 @@ def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
 
     Before resolution, placeholders of secret parts are replaced by marks, so that their values cannot reach the result.
     """
-    masked_values: list[str] = []
+    marks = _Marks()
 
     def put_aside(match: re.Match[str]) -> str:
         if not _PLACEHOLDER.fullmatch(match["value"].strip()):
             return match[0]
-        masked_values.append(masked_whole(match["value"]))
-        return f"{match['name']}{match['equals']}\x00{len(masked_values) - 1}\x00"
+        return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
 
     def hide(match: re.Match[str]) -> str:
-        value = match["value"] if "\x00" in match["value"] or not match["value"] else MASK
+        value = match["value"] if match["value"].strip() in marks or not match["value"] else MASK
         return f"{match['name']}{match['equals']}{value}"
 
     # The form is detected after resolution, since the whole string may come from one variable.
     resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables)
     masked = _IN_URI.sub(hide, _pairs(resolved).sub(hide, resolved))
-    return re.sub("\x00(\\d+)\x00", lambda match: masked_values[int(match[1])], masked)
+    return marks.restored(masked)
 
 
 _PAIR_OF_PLACEHOLDER = re.compile(

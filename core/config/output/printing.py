@@ -112,4 +112,4 @@ def _value_lines(value: JsonValue) -> list[str]:
     short = json.dumps(value, ensure_ascii=False)
     if len(short) <= _SHORT or not isinstance(value, dict | list | tuple):
         return [short]
-    return json.dumps(value, ensure_ascii=False, indent=2).splitlines()
+    return json.dumps(value, ensure_ascii=False, indent=2).split("\n")

@@ -107,7 +107,8 @@ def _address(options: PostgRestOptions, host: str) -> dict[str, Any]:
         return {"host": host, "basePath": options.path, "schemes": ["http"]}
     parts = urlsplit(uri)
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    return {"host": f"{parts.hostname}:{port}", "basePath": parts.path or "/", "schemes": [parts.scheme]}
+    name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return {"host": f"{name}:{port}", "basePath": parts.path or "/", "schemes": [parts.scheme]}
 
 
 def _paths(

@@ -96,7 +96,8 @@ class BackChannel:
         addresses = await self._profiles.addresses()
         assert addresses.keys is not None  # noqa: S101 (an issuer has them)
         claims = await signed_claims(self._provider, addresses.keys, tokens[0], REQUIRED)
-        if claims["exp"] - claims["iat"] > LONGEST_LIFE:
+        # PyJWT also accepts numbers in texts.
+        if int(claims["exp"]) - int(claims["iat"]) > LONGEST_LIFE:
             raise LogoutTokenError("its lifetime is too long")
         return read_logout_token(jwt.get_unverified_header(tokens[0]), claims)
 

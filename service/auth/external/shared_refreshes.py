@@ -68,14 +68,19 @@ class SharedRefreshes:
         try:
             profile = await ask()
         except Exception as error:
-            self._keep(key, None)
-            if not answer.done():
-                answer.set_exception(error)
+            try:
+                self._keep(key, None)
+            finally:
+                if not answer.done():
+                    answer.set_exception(error)
             return
-        # A refresh token that stays the same can be used at any time, so its result is not shared.
-        self._keep(key, None if profile.refresh == token else profile)
-        if not answer.done():
-            answer.set_result(profile)
+        # The request is answered also if storing fails.
+        try:
+            # A refresh token that stays the same can be used at any time, so its result is not shared.
+            self._keep(key, None if profile.refresh == token else profile)
+        finally:
+            if not answer.done():
+                answer.set_result(profile)
 
     def _is_mine(self, key: bytes) -> bool:
         """Acquire the right to refresh. Return False if another refresh is in progress or its result is stored. If

@@ -75,8 +75,10 @@ class OptionsEndpoints:
         await self._answer_new(context, row, REGISTER, "")
 
     async def login(self, context: RequestContext) -> None:
-        """Send options for a login, also if there is no room to store its challenge. Raises `Problem`: with the status
-        of the command if it refuses the login, 500 if its row cannot be used.
+        """Send options for a login, also if there is no room to store its challenge. A body that is no JSON is ignored.
+
+        Raises `Problem`: 413 if the body is too large, 500 if the row of the command cannot be used, and with the
+        status of the command if it refuses the login.
         """
         body = await self._body(context)
         content = _json(body)

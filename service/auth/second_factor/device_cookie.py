@@ -28,6 +28,6 @@ class DeviceCookie:
         return device_hash(value) if value and len(value) <= _LONGEST else None
 
     def new(self, scope: Any) -> tuple[bytes, list[str]]:
-        """Return the hash of a new cookie, and its Set-Cookie headers."""
+        """Return the hash of a new cookie, and the values of its `Set-Cookie` headers."""
         value = secrets.token_urlsafe(32)
         return device_hash(value), set_session(self._scheme, value, secure=self._sessions.is_secure(scope))

@@ -86,7 +86,7 @@ class FactorStore:
 
     async def enrol(self, context: RequestContext, subject: str) -> bytes:
         """Create the secret of an authenticator app, store it as not confirmed, and return it. The first code confirms
-        it. Raises `Problem` 409 if there is a confirmed one."""
+        it. Raises `Problem`: 409 if there is a confirmed one, 503 if there is no key to encrypt it with."""
         secret = new_secret()
         sealed = self._protector.seal(secret, subject.encode())
         if await self._run(context, self._begin, [subject.encode(), sealed.encode()]) != b"t":

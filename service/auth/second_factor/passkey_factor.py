@@ -31,8 +31,7 @@ class PasskeyFactor:
 
     async def pending(self, content: Mapping[str, Any]) -> PendingSignIn | None:
         """Return the sign-in that the request completes; None: it has no token. Raises `Problem` 401 for a token that
-        is not valid any more.
-        """
+        is not valid, or not any more."""
         token = content.get("secondFactorToken")
         return None if token is None else await self._pending.read(token)
 

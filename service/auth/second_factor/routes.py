@@ -58,9 +58,9 @@ def second_factor_routes(options: SecondFactorOptions, services: Services) -> It
 
 class _Endpoints:
     """The steps of the endpoints of the second factor. All raise `Problem`: 400 for an invalid body, 401 for anonymous
-    callers and, for changes, sign-ins that are too old, 403 for callers who act as another user or have no id. Steps
-    that check a code also raise the errors of `FactorStore`.
-    """
+    callers and, for changes, sign-ins that are too old, 403 for callers who act as another user or have no id, 413 for
+    a body that is too large. Steps that check a code also raise the errors of `FactorStore`; `verify` also raises 400
+    for callers without a session, and 401 for a token that is not valid."""
 
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         auth = services.options.auth

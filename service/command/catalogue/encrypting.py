@@ -27,8 +27,8 @@ from rowcall.service.startup_error import StartupError
 
 
 def show_encrypted(arguments: Arguments) -> int:
-    """Print the encrypted text; if data protection is disabled, print only a message that says so. Return 0. Raises
-    ConfigError, StartupError."""
+    """Print the encrypted text; if data protection is disabled, print only a message that says so. A missing key ring
+    is created. Return 0. Raises ConfigError, StartupError."""
     (text,) = arguments.given["--encrypt"]
     settings = load(arguments).settings
     require_readable(settings)

@@ -159,7 +159,8 @@ class TestApplication(Application):
         """Call an endpoint or PostgREST's interface with the request of a test, and return the response; 404 with
         `found` False if nothing serves the path.
 
-        Raises CallRefusedError if tests cannot call the endpoint. stubs: responses of other services.
+        Raises CallRefusedError if tests cannot call the endpoint, or if its response is cut off. stubs: responses of
+        other services.
         """
         raw_path, _, query = block.target.partition("#")[0].partition("?")
         try:

@@ -71,7 +71,8 @@ _DAY = 86_400.0
 def test(arguments: Arguments) -> int:
     """Run the tests and return the exit code.
 
-    Raises StartupError if the database cannot be read or must not be served.
+    Raises StartupError or ConfigError if the database cannot be opened or read, must not be served, or if the options
+    of the service do not fit together. Other invalid settings are printed and lead to an exit code.
     """
     try:
         configuration = _load(arguments)
@@ -140,9 +141,11 @@ class Run:
         self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:
-        """Run the tests, or with watching until a signal arrives, and return the exit code. A signal ends the run
-        early. The teardown always runs once, unless the option `keep` is set. A second signal ends the process. Raises
-        StartupError if the database cannot be read.
+        """Run the tests, and return the exit code. With watching, run them again after changes until a signal arrives.
+
+        A signal ends the run early; the exit code is then `PASSED` with watching, `ERRORS` without it. The teardown
+        always runs once, unless the option `keep` is set. A second signal ends the process. Raises StartupError if the
+        database cannot be read.
         """
         loop = asyncio.get_running_loop()
         work = asyncio.ensure_future(self._work())

@@ -33,7 +33,7 @@ class Action:
     """Most characters of a parameter."""
 
     def check(self, values: Values) -> None:
-        """Raise `Problem` 400 for unknown, missing and overlong parameters."""
+        """Raise `Problem` 400 for unknown, missing and overlong parameters, and for values with a NUL."""
         known = (*self.required, *self.optional)
         for name, value in values.items():
             if name not in known:

@@ -48,8 +48,9 @@ class Actions:
         }
 
     def run(self, name: str, values: Values, operator: str, address: str) -> Result | Results:
-        """Run an action for an operator and record it, whatever its result. Raises `Problem`: 403 if actions are not
-        allowed, 404 for an unknown one, and any problem that the action raises.
+        """Run an action for an operator and record it, with status 200 or that of its `Problem`; an action that returns
+        an iterator is recorded before that is read. Raises `Problem`: 400 for invalid parameters, 403 if actions are
+        not allowed, 404 for an unknown one, and any problem that the action raises.
 
         operator: name for the record. address: of the client; empty for a Unix socket.
         """

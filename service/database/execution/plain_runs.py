@@ -64,7 +64,8 @@ class PlainRuns:
         """Start an execution that is one transaction, and return it for the runner of steps; `settle` follows.
 
         disconnected: returns when the client has disconnected; the execution is cancelled then. pace: durations of its
-        statement, if the execution may be pipelined. Raises `Problem` if the queue of the pool is full.
+        statement, if the execution may be pipelined. Raises `Problem` 503 if the queue of the pool is full, the
+        database away, or the service stopping.
         """
         execution.timeout = self._seconds
         shared = self._shared

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from rowcall.core.config import Settings
+from rowcall.core.config.cpu_list import parse_cpu_groups
 from rowcall.core.config.sections.http_server import HttpServer
-from rowcall.core.text.cpu_list import parse_cpu_groups
 from rowcall.service.startup_error import StartupError
 
 _KEY = "HttpServer:CpuAffinity"

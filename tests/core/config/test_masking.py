@@ -32,6 +32,9 @@ from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, 
         ("host=a pasword=x passfile=/f", "host=a pasword=****** passfile=/f"),
         ("Host=a;Pass word=x;P_W D=y", "Host=a;Pass word=******;P_W D=******"),
         ("embedded:./data", "embedded:./data"),
+        ("Host=a;User=\0001\0;Password=\0hidden", "Host=a;User=\0001\0;Password=******"),
+        ("Host=a;Password={SECRET} and more;Database=d", "Host=a;Password=******;Database=d"),
+        ("postgresql://me:x@h/db?password={SECRET}&user=a@b", "postgresql://me:******@b"),
     ],
 )
 def test_a_connection_string_is_shown_without_its_secrets(text: str, shown: str) -> None:
@@ -50,13 +53,25 @@ def test_a_connection_string_is_shown_without_its_secrets(text: str, shown: str)
         ("pg_restore -d postgresql://me:se:cret@h/db a.dump", "pg_restore -d postgresql://me:******@h/db a.dump"),
         ("curl -H 'Authorization: Bearer abc' http://h/", "curl -H 'Authorization: ******' http://h/"),
         ("psql -f a.sql", "psql -f a.sql"),
+        ("psql -f \0001\0.sql", "psql -f \0001\0.sql"),
         ("curl -u me:abc http://h", "curl -u me:****** http://h"),
         ("mysql -pabc; psql -p5433 -p 5433", "mysql -p******; psql -p5433 -p 5433"),
         ("redis-cli -h q -a abc ping", "redis-cli -h q -a ****** ping"),
+        ("psql {DB} -f a.sql", "psql postgresql://me:******@h/db -f a.sql"),
+        ("psql {!DB}/{HOST}", "psql postgresql://me:******@h/db/db1"),
+        ("curl -u {CREDENTIALS} -H 'x-token: {SECRET}' http://h", "curl -u me:****** -H 'x-token: {SECRET}' http://h"),
+        ("{LINE} --token={SECRET}", "PGPASSWORD=****** psql --token={SECRET}"),
     ],
 )
 def test_a_command_is_shown_without_its_secrets(text: str, shown: str) -> None:
-    assert masked_in_text(text, {"HOST": "db1", "SECRET": "hidden"}) == shown
+    variables = {
+        "HOST": "db1",
+        "SECRET": "hidden",
+        "DB": "postgresql://me:hidden@h/db",
+        "CREDENTIALS": "me:hidden",
+        "LINE": "PGPASSWORD='hid den' psql",
+    }
+    assert masked_in_text(text, variables) == shown
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,12 @@ def test_an_env_file_is_read_line_by_line() -> None:
     assert parse_env_file(text) == {"A": "2", "B": "x y", "C": "q", "D": "a=b", "E": "", "F": "'open"}
 
 
+def test_only_cr_and_lf_end_a_line_of_an_env_file() -> None:
+    values = {"A": "x\u2028B=y", "C": "x\x85D=y", "E": "x\x0bF=y"}
+    assert parse_env_file("\r\n".join(f"{name}={value}" for name, value in values.items())) == values
+    assert parse_env_file("A=1\rB=2\r\nC=3") == {"A": "1", "B": "2", "C": "3"}
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_an_env_file(text: str) -> None:
     assert all(name == name.strip() and name for name in parse_env_file(text))

@@ -68,6 +68,12 @@ def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
         '{"HttpServer": {"Endpoints": {"A": {"Url": "https://x", "Certificate": {"Password": "geheim"}}}}}',
         '{"Log": {"OTLPHeaders": {"authorization": "geheim"}}}',
         '{"Service": {"ProxyOptions": {"Host": "http://me:geheim@legacy"}}}',
+        '{"Service": {"ProxyOptions": {"Host": "{LEGACY}"}}}',
+        '{"Service": {"ProxyOptions": {"Host": "{!LEGACY:none}"}}}',
+        '{"Service": {"CustomRequestHeaders": {"X-Source": "{LEGACY}"}}}',
+        '{"Log": {"OTLPEndpoint": "{LEGACY}"}}',
+        '{"HttpServer": {"Certificates": {"Default": {"Path": "{LEGACY}"}}}}',
+        '{"TestRunner": {"Setup": [{"Command": "fetch {LEGACY}"}]}}',
         '{"ConnectionStrings": {"Default": "Host=h;Password={PW}"}}',
         '{"Service": {"CustomRequestHeaders": {"Authorization": "Bearer geheim", "X-Api-Key": "geheim"}}}',
         '{"Service": {"ServerSentEventsResponseHeaders": {"Set-Cookie": "a=geheim"}}}',
@@ -75,7 +81,7 @@ def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
     ],
 )
 def test_no_secret_is_shown(text: str) -> None:
-    assert "geheim" not in shown(text, PW="geheim")
+    assert "geheim" not in shown(text, PW="geheim", LEGACY="http://me:geheim@legacy")
 
 
 def test_a_map_of_claims_is_shown_with_any_names_of_claims() -> None:
@@ -103,8 +109,14 @@ def test_a_list_that_matches_stays_whole() -> None:
     assert len(body["ConnectionSettings"]["RetryOptions"]["ErrorCodes"]) == 10
 
 
+def test_characters_that_end_lines_elsewhere_stay_in_a_long_list() -> None:
+    codes = [f"a\u2028b\x85{'c' * 100}", "d"]
+    text = shown(json.dumps({"ConnectionSettings": {"RetryOptions": {"ErrorCodes": codes}}}), "ErrorCodes")
+    assert json.loads(_without_comments(text))["ConnectionSettings"]["RetryOptions"]["ErrorCodes"] == codes
+
+
 def _without_comments(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//"))
 
 
 def test_nothing_matches_nothing() -> None:

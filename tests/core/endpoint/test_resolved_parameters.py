@@ -16,7 +16,7 @@ def resolved(comment: str) -> list[tuple[int, str, tuple[int | None, ...]]]:
 
 
 def statement(sql: str) -> str:
-    head, tail = "with resolved(value) as (", "\n) select value::text from resolved limit 1"
+    head, tail = "with resolved(value) as (", ") select value::text from resolved limit 1"
     assert sql.startswith(head)
     assert sql.endswith(tail)
     return sql[len(head) : -len(tail)]
@@ -37,7 +37,10 @@ def statement(sql: str) -> str:
         ("""_token = select '{"a": {1, 2}}' || {_code}""", [(1, """select '{"a": {1, 2}}' || $1""", (None,))]),
         ("_token = select {code}, {_box_code}", [(1, "select $1, $2", (2, 2))]),
         ("_token = select '{uid}' || {uid} || $${uid}$$", [(1, "select '{uid}' || $1 || $${uid}$$", (0,))]),
-        ("_token = select '{a}'::text[] /* {uid} */", [(1, "select '{a}'::text[] /* {uid} */", ())]),
+        ("_token = select '{a}'::text[] /* {uid} */", [(1, "select '{a}'::text[]", ())]),
+        ("_token = /* {uid} */ select 1 -- a", [(1, "select 1", ())]),
+        ("_token = select 1; -- a; b", [(1, "select 1", ())]),
+        ("_token = ';--' ; /* a /* b */ ; */", [(1, "select ';--'", ())]),
         ("_uid = select 1\n_token = select {_uid}", [(0, "select 1", ()), (1, "select $1", (0,))]),
         ("_box = select 1", []),
         ("_Token = select 1", []),

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.outgoing.request_definition import METHODS, RequestDefinition, read_definition, type_diagnostics
+from rowcall.core.outgoing.request_definition import (
+    METHODS,
+    Reading,
+    RequestDefinition,
+    read_definition,
+    type_diagnostics,
+)
 from tests.core.routines import TYPES
 
 
@@ -49,16 +55,22 @@ def test_a_whole_definition() -> None:
         ("@cache 5m\nGET https://a", RequestDefinition("GET", "https://a", cached=True, cache_seconds=300.0)),
         ("retry_delay 1,2\nGET https://a", RequestDefinition("GET", "https://a", retry_delays=(1.0, 2.0))),
         ("A box of things", None),
-        ("HEAD https://a", None),
+        ("Get the box of things", None),
+        ("Delete marker", None),
+        ("See https://a/b", None),
         ("GET", None),
         ("", None),
         ("timeout 5s", None),
     ],
 )
 def test_what_a_comment_describes(comment: str, definition: RequestDefinition | None) -> None:
-    reading = read_definition(comment)
-    assert reading.definition == definition
-    assert (definition is None) == bool(reading.problems)
+    assert read_definition(comment) == Reading(definition)
+
+
+@pytest.mark.parametrize("line", ["HEAD https://a", "options /x"])
+def test_a_method_that_no_type_can_have_is_reported(line: str) -> None:
+    method = line.partition(" ")[0]
+    assert read_definition(line) == Reading(None, (f"'{method}' is none of {', '.join(METHODS)}",))
 
 
 @pytest.mark.parametrize(
@@ -131,8 +143,6 @@ LINES = st.sampled_from(
 @given(st.one_of(st.text(), st.lists(st.one_of(LINES, st.text(max_size=8))).map("\n".join)))
 def test_any_comment_is_parsed(comment: str) -> None:
     reading = read_definition(comment)
-    if reading.definition is None:
-        assert reading.problems
-    else:
+    if reading.definition is not None:
         assert reading.definition.method in METHODS
         assert reading.definition.url

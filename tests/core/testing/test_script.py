@@ -101,6 +101,7 @@ def test_a_comment_that_resembles_a_block_gives_a_warning(line: str) -> None:
         ("query /x", HttpBlock("QUERY", "/x")),
         ("GET /x\n# @response answer\nstray\n# words: no header", HttpBlock("GET", "/x", table="answer")),
         ("PUT /x\n\n\n  {\r\n  }  \n", HttpBlock("PUT", "/x", body="{\n  }")),
+        ('PUT /x\n\n{"a":\r"\u2028\x85"}', HttpBlock("PUT", "/x", body='{"a":\n"\u2028\x85"}')),
         ("PUT /x\n\na: b\n# kept", HttpBlock("PUT", "/x", body="a: b\n# kept")),
         ("GET /x\n# @snapshot", HttpBlock("GET", "/x", snapshot=True)),
         ("GET /x\n\nHTTP/1.1 204 No Content", HttpBlock("GET", "/x", expected=Answer(204))),

@@ -93,5 +93,8 @@ def test_one_column_is_rendered_alone(connection: Connection) -> None:
     cursor = connection.execute("select n, 'x' from generate_series(1, 3) n")
     renderer = Renderer(Codecs(), "rows", True, True, [b"a", b"b"])
     assert [render_column(renderer, address_of(cursor), index) for index in (0, 1)] == [3, 9]
-    with pytest.raises(IndexError):
-        render_column(renderer, address_of(cursor), 2)
+    hidden = Renderer(Codecs(), "rows", True, True, [b"a"], hidden=1)
+    first = Renderer(Codecs(), "rows", True, False, [], first_only=True)
+    for each, index in ((renderer, 2), (hidden, 1), (first, 1)):
+        with pytest.raises(IndexError):
+            render_column(each, address_of(cursor), index)

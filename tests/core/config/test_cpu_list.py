@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowcall.core.text.cpu_list import parse_cpu_groups
+from rowcall.core.config.cpu_list import parse_cpu_groups
 
 
 @pytest.mark.parametrize(
