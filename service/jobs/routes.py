@@ -16,7 +16,7 @@ from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
-from rowcall.core.text import exact_json, query_text
+from rowcall.core.text import exact_json, json_text, query_text
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
@@ -232,7 +232,7 @@ def _result(content_type: str, text: bytes) -> Any:
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())
-    if "json" in content_type.partition(";")[0].lower() and value:
+    if json_text.is_json(content_type) and value:
         with contextlib.suppress(ValueError):
             return exact_json.parse(value)
     return value.decode(errors="replace")
