@@ -71,7 +71,8 @@ class Job:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Headers of the request that enqueued it, which its attempts have too; empty for jobs enqueued in SQL."""
+        """The headers that attempts share with the request that enqueued the job: its time zone, and the execution id
+        that its events have. Empty for jobs enqueued in SQL."""
         pairs = self.arguments.get("headers", ()) if self.bound and isinstance(self.arguments, Mapping) else ()
         return [(str(name), str(value)) for name, value in pairs]
 
