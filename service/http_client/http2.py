@@ -33,8 +33,8 @@ _OF_CONNECTION = frozenset(
 
 
 class _StateMachine(H2ConnectionStateMachine):
-    """The states of a connection. After GOAWAY it stays open: for h2, it is closed, so that frames of streams that both
-    sides complete would be errors. Data that arrives together can contain both, so this cannot be mended afterwards.
+    """The states of a connection, which stays open after GOAWAY. h2 regards it as closed, so that further frames of the
+    streams in progress are errors. They can arrive together with GOAWAY, before its event is handled.
     """
 
     _transitions: ClassVar[Any] = {
