@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import h2.config
 import h2.connection
@@ -17,7 +17,7 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
-from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
+from h2.connection import ConnectionInputs, H2ConnectionStateMachine
 
 from rowcall.ext.base.http_heads import MAX_FIELDS
 from rowcall.service.http_client.errors import OutboundError
@@ -37,10 +37,8 @@ class _StateMachine(H2ConnectionStateMachine):
     streams in progress are errors. They can arrive together with GOAWAY, before its event is handled.
     """
 
-    _transitions: ClassVar[Any] = {
-        **H2ConnectionStateMachine._transitions,
-        (ConnectionState.CLIENT_OPEN, ConnectionInputs.RECV_GOAWAY): (None, ConnectionState.CLIENT_OPEN),
-    }
+    def process_input(self, input_: ConnectionInputs) -> list[h2.events.Event]:
+        return [] if input_ is ConnectionInputs.RECV_GOAWAY else super().process_input(input_)
 
 
 class _Stream:
