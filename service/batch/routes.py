@@ -176,18 +176,15 @@ class _Batches:
         return response.status
 
     @staticmethod
-    def _fail(context: RequestContext, number: int, response: tuple[int, Headers, bytes]) -> None:
+    def _fail(context: RequestContext, number: int, response: tuple[int, Headers, Any]) -> None:
         """Send the response of the request that has failed, with its number; a status below 400 becomes 409. response:
-        its status, headers and body.
+        its status, its headers, and its body as a value of `_shown_body`, whose members are sent if it is an object.
         """
         status, headers, body = response
-        content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
-        members: dict[str, Any] = {"status": status}
-        if "json" in content_type and body[:1] == b"{":
-            members = orjson.loads(body)
+        status = status if status >= 400 else 409
+        members = body if isinstance(body, dict) else {"status": status}
         own = [(name, value) for name, value in headers if name.lower() in _OF_FAILURE]
         whole = orjson.dumps({**members, "item": number})
-        status = status if status >= 400 else 409
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
 
 
@@ -227,7 +224,7 @@ class _Written:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer. last: status, headers and body of the last response.
+    requests may refer. last: status, headers, and body as a JSON value, of the last response.
     """
 
     def __init__(self, most: int) -> None:
@@ -236,19 +233,19 @@ class _Responses:
         self._written: list[bytes] = []
         self.results: list[Result] = []
         self._cookies: dict[tuple[str, ...], str] = {}
-        self.last: tuple[int, Headers, bytes] = (0, [], b"")
+        self.last: tuple[int, Headers, Any] = (0, [], None)
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
         """Add a response. Raises `Problem` 413 if all of them together are too large."""
         self._size += len(body)
         if self._size > self._most:
             raise self.too_large()
-        self.last = status, headers, body
         for name, cookie in headers:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
         value, encoding = _shown_body(shown.get("content-type", ""), body)
+        self.last = status, headers, value
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
