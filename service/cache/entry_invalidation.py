@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any
-
-import orjson
+from collections.abc import Awaitable, Iterable
 
 from rowcall.core.auth.parameter_injection import hashed_parameters, with_injected
 from rowcall.core.binding.binding import Binder
@@ -21,13 +18,13 @@ from rowcall.service.request.subrequests import AbsentClient, CapturedResponse, 
 from rowcall.service.request_context.request_context import RequestContext
 
 
-async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str, Any], services: Services) -> int:
+async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: bytes, services: Services) -> int:
     """Invalidate the response to a request with these arguments, and return 1, or 0 if there was none.
 
     endpoints: the overloads of one endpoint; the first one that is cached and takes the arguments is used. arguments:
-    by their names in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if the key of
-    that overload depends on more than the arguments or has digests of secret values, 503 if it is not confirmed that
-    the entry is removed everywhere.
+    a JSON object by their names in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if
+    the key of that overload depends on more than the arguments or has digests of secret values, 503 if it is not
+    confirmed that the entry is removed everywhere.
     """
     refusal = "the endpoint does not exist (any more)"
     for endpoint in endpoints:
@@ -39,9 +36,7 @@ async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str
             SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
         )
         try:
-            context.mask, context.arguments, context.has_null = _binder(endpoint, services).bind_body(
-                orjson.dumps(arguments)
-            )
+            context.mask, context.arguments, context.has_null = _binder(endpoint, services).bind_body(arguments)
         except BindingError as error:
             refusal = error.detail
             continue

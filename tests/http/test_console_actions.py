@@ -34,6 +34,10 @@ create function numbered(_n int, _t timestamp default null) returns bigint langu
     $$ select nextval('runs') $$;
 comment on function numbered(int, timestamp) is 'HTTP GET /numbered
 cached';
+create function priced(_price numeric, _more jsonb default null) returns bigint language sql volatile as
+    $$ select nextval('runs') $$;
+comment on function priced(numeric, jsonb) is 'HTTP GET /priced
+cached';
 create function mine() returns bigint language sql volatile as $$ select nextval('runs') $$;
 comment on function mine() is 'HTTP GET /mine
 cached
@@ -276,6 +280,18 @@ def test_one_response_is_invalidated_by_its_arguments(service: Service, console:
     refusal(console, 400, "invalidate-cache", **ran, arguments="[]")
     refusal(console, 400, "invalidate-cache", all="true", arguments="{}")
     assert "depends on the caller" in refusal(console, 409, "invalidate-cache", endpoint="GET /mine", arguments="{}")
+
+
+@pytest.mark.parametrize("value", ["1.50", "12345678901234567890.1", "7e0"])
+def test_arguments_have_the_digits_that_are_written(service: Service, console: httpx.Client, value: str) -> None:
+    everywhere((service,), f"/priced?price={value}")
+    arguments = f'{{"price": {value}}}'
+    assert act(console, "invalidate-cache", endpoint="GET /priced", arguments=arguments) == {"invalidated": 1}
+
+
+def test_arguments_may_be_nested(service: Service, console: httpx.Client) -> None:
+    arguments = '{"price": 1, "more": %s}' % ("[" * 500 + "]" * 500)
+    assert act(console, "invalidate-cache", endpoint="GET /priced", arguments=arguments) == {"invalidated": 0}
 
 
 def test_the_overload_that_takes_the_arguments_decides_whether_one_response_can_be_invalidated(
