@@ -10,6 +10,7 @@ import ipaddress
 import struct
 import unicodedata
 from collections.abc import Collection, Sequence
+from ctypes import c_float
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
@@ -185,13 +186,17 @@ def normalized(account: str, kind: ValueKind = ValueKind.TEXT) -> str:
     blanks around them. Names that a database may regard as equal have the same form.
 
     Otherwise, each of `7`, `07` and `007` would have failures of its own. kind: of the parameter with the account;
-    numbers and UUIDs lose their spelling, too. An invalid number is compared as text.
+    numbers and UUIDs lose their spelling, too. Floating-point numbers are rounded to `real`, also those of the type
+    `double precision`. An invalid number is compared as text.
     """
     text = unicodedata.normalize("NFKC", account).strip().casefold()
     if kind in _NUMBERS:
         try:
-            return str(Decimal(text).normalize())
-        except ArithmeticError:
+            # The sum with 0 of -0 is 0.
+            if kind is ValueKind.FLOAT:
+                return str(c_float(float(text)).value + 0)
+            return str((Decimal(text) + 0).normalize())
+        except (ArithmeticError, ValueError):
             return text
     return "".join(filter(str.isalnum, text)) if kind is ValueKind.UUID else text
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import orjson
 
-from rowcall.core.text import exact_json
+from rowcall.core.text import exact_json, json_text
 
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY"))
 OWN_HEADERS = frozenset(
@@ -103,8 +103,8 @@ class BatchRequest:
         if not self.has_body:
             return None
         body = _filled(self.body, results)
-        content_type = next((value for name, value in self.headers if name == "content-type"), "json")
-        if isinstance(body, str) and "json" not in content_type.partition(";")[0].lower():
+        content_type = next((value for name, value in self.headers if name == "content-type"), "application/json")
+        if isinstance(body, str) and not json_text.is_json(content_type):
             return body.encode(errors="surrogatepass")
         return _json(body)
 

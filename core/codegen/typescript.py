@@ -253,15 +253,14 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
     yield "}"
     if function.reading is Reading.RESPONSE:
         yield 'xhr.responseType = "blob";'
-        yield f"xhr.onload = () => resolve(new Response({_WHOLE}));"
-    else:
-        yield "xhr.onload = () => {"
-        yield "    if (xhr.status >= 200 && xhr.status < 300) {"
-        yield f"        {_resolved(function, options)}"
-        yield "    } else {"
-        yield f"        {_failed(function, options)}"
-        yield "    }"
-        yield "};"
+    yield "xhr.onload = () => {"
+    # What an event handler throws reaches no promise, such as that of a response of a proxy that is no JSON.
+    yield "    try {"
+    yield from (f"        {line}" for line in _settled(function, options))
+    yield "    } catch (error) {"
+    yield "        reject(error);"
+    yield "    }"
+    yield "};"
     yield f"xhr.onerror = () => reject({{{_NETWORK_ERROR}}});"
     yield f'xhr.open("POST", {_url(function)});'
     for header in _headers(function, options):
@@ -285,6 +284,18 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
     yield "xhr.send(formData);"
 
 
+def _settled(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+    """Yield the statements that settle the promise of an upload from its response."""
+    if function.reading is Reading.RESPONSE:
+        yield f"resolve(new Response({_WHOLE}));"
+        return
+    yield "if (xhr.status >= 200 && xhr.status < 300) {"
+    yield f"    {_resolved(function, options)}"
+    yield "} else {"
+    yield f"    {_failed(function, options)}"
+    yield "}"
+
+
 def _resolved(function: ClientFunction, options: ClientCodeOptions) -> str:
     cast = f" as {function.result}" if options.types else ""
     if function.reading is Reading.NOTHING:
@@ -300,7 +311,8 @@ def _resolved(function: ClientFunction, options: ClientCodeOptions) -> str:
 def _failed(function: ClientFunction, options: ClientCodeOptions) -> str:
     if not function.status:
         return "reject(new Error(xhr.responseText));"
-    error = f"error: JSON.parse(xhr.responseText){' as ApiError' if options.types else ''}"
+    cast = " as ApiError" if options.types else ""
+    error = f"error: xhr.responseText ? JSON.parse(xhr.responseText){cast} : undefined"
     nothing = "[]" if function.result.endswith("[]") else f"undefined{'!' if options.types else ''}"
     response = "" if function.reading is Reading.NOTHING else f"response: {nothing}, "
     return f"resolve({{status: xhr.status, {response}{error}}});"

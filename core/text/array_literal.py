@@ -47,7 +47,7 @@ def _check_shape(items: list[Nested]) -> int:
     """Return the number of elements in all dimensions together. Raises `ArrayShapeError` if the lists are not
     rectangular or nested too deeply."""
     level: list[Nested] = items
-    for _ in range(MAX_DIMENSIONS):
+    for _ in range(MAX_DIMENSIONS - 1):
         lists = [item for item in level if isinstance(item, list)]
         if not lists:
             return len(level)

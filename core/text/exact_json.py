@@ -13,6 +13,8 @@ from typing import Any, Never
 
 import orjson
 
+from rowcall.core.text import json_text
+
 LEVELS = 200
 """Levels of arrays and objects within each other that are parsed: what is parsed can be written as a part of a response
 or document, which has levels of its own."""
@@ -31,7 +33,9 @@ def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment) -> Any:
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
-        orjson.loads(text)
+        reason = json_text.fault(text)
+        if reason is not None:
+            raise ValueError(reason)
     try:
         value = json.loads(text.decode(), parse_float=number, parse_int=partial(_whole, number), parse_constant=_refuse)
     except RecursionError:

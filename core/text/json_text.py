@@ -33,6 +33,13 @@ class JsonTextError(ValueError):
     """The text is invalid; the message says why."""
 
 
+def is_json(content_type: str) -> bool:
+    """Return whether the content type says that a body is one JSON value: `application/json`, `text/json` and `…+json`
+    (RFC 6839, 3.1) do, types of several values such as `application/x-ndjson` do not."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type.endswith(("/json", "+json"))
+
+
 def body_members(body: bytes) -> list[tuple[str, bytes]]:
     """Return the `members` of a body. A byte order mark at its beginning is ignored (RFC 8259, 8.1). Raises
     `JsonTextError` as `members` does."""
@@ -106,19 +113,27 @@ def unescape(string: bytes) -> str:
     return text
 
 
-def _validate(body: bytes, subject: str) -> None:
+def fault(text: bytes) -> str | None:
+    """Return why the text is not one JSON value in UTF-8; None: it is."""
     try:
-        orjson.loads(body)
+        orjson.loads(text)
     except orjson.JSONDecodeError as error:
         if not error.msg.startswith("number is infinity"):
-            raise JsonTextError(f"{subject} is not valid JSON: {error.msg} at byte {error.pos}") from None
+            return f"{error.msg} at byte {error.pos}"
     else:
-        return
+        return None
     # 1e400 is valid JSON and a valid numeric, but not a double. Validate the rest with smaller numbers in its place.
     try:
-        orjson.loads(_STRING_OR_NUMBER.sub(_shrink, body))
+        orjson.loads(_STRING_OR_NUMBER.sub(_shrink, text))
     except orjson.JSONDecodeError as error:
-        raise JsonTextError(f"{subject} is not valid JSON: {error.msg}") from None
+        return error.msg
+    return None
+
+
+def _validate(body: bytes, subject: str) -> None:
+    reason = fault(body)
+    if reason is not None:
+        raise JsonTextError(f"{subject} is not valid JSON: {reason}")
 
 
 def _shrink(token: re.Match[bytes]) -> bytes:

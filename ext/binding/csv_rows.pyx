@@ -62,7 +62,7 @@ cdef class CsvRows:
 
     delimiters: ASCII characters, each of which separates cells. quotes: cells may be quoted with `"`. blank_is_null: a
     blank cell is NULL instead of an empty text. encoding: name of a codec; None: UTF-8, with or without a byte order
-    mark. lines: number of the lines parsed so far.
+    mark. lines: number of the lines parsed so far. Raises LookupError for an unknown codec.
     """
 
     cdef readonly Py_ssize_t lines

@@ -29,7 +29,8 @@ def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
 
     prefix: beginning of the key, for the endpoint and the caller. mask: int with the bits of the present parameters;
     `arguments` has the text of each as bytes, None for NULL. key_mask: int with the bits of the parameters that are
-    part of the key. Raises TypeError for an argument of another type.
+    part of the key. Raises TypeError for an argument of another type. If a present parameter is not part of the key,
+    raises ValueError for a mask that does not have one bit for each argument.
     """
     if mask & ~key_mask:
         arguments = _chosen(mask, arguments, key_mask)
@@ -173,7 +174,8 @@ cdef class CacheWriter:
     entry, flags): called if requests wait, or if the table returned flags. ending: that of the `CacheLookup`, no longer
     called when the lease has ended here. seconds: lifetime of the response; below 0: until it is invalidated. largest:
     size in bytes from which a body is not stored. needs_row: a result without a row is not stored. most: a result with
-    more rows is not stored; 0: any number. otherwise: the fallback step.
+    more rows is not stored; 0: any number. otherwise: the fallback step, for every result that is not stored here, such
+    as a failed or a streamed one, and for a lease of another class. Without a lease the step does nothing.
     """
 
     cdef object _keep, _completed, _ending, _otherwise

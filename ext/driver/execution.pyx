@@ -56,7 +56,8 @@ cdef class Statement:
 
     `nparams` is the number of values of an execution. `picks` has for `$1`, `$2` … the index of the value (-1: NULL);
     None: all values in order. `types` has the oids of their types (0: the server infers it); None: the server infers
-    all. `binary` has the indexes of values that are sent in the binary format of their type.
+    all. `binary` has the indexes of values that are sent in the binary format of their type. Raises ValueError for an
+    index in `picks` that no value has, and for another number of `types` than of values that are sent.
 
     `guarded`: the statement is prepared ahead of its first use (`Execution.guarded_to_prepare`, `Connection.admit`),
     and never by submission; only connections that have admitted it run it. `admissions` is the number of these
@@ -159,26 +160,28 @@ cdef class Execution:
     failed_ahead: the error is that of one of these statements, so the call has not run. guarded_to_prepare: a guarded
     statement that is prepared, but not run, between these statements and the call. error: the first error of the
     server. failure: an exception of the service, for example of rendering. None: there was none. body: the response
-    body; None before the end, without a renderer, and after an error. rows: number of rows written to the body.
-    is_null: the last row was a scalar NULL. began: when the execution was created, unless its creator changes it, in
-    seconds of the monotonic clock. seconds: for how long its connection was busy with it. label: name for log messages.
-    connection, owner: for the code that submits the execution. waiter: a future that is resolved when there is
-    something to take: the whole result, or a part of a streamed one. on_done: called once with the execution: when it
-    is DONE, successful or not, or when it begins to stream; if it has an owner, also when it is given up. on_free:
-    called once with the execution when it is DONE, so that its connection has finished with it: ahead of `on_done`,
-    unless that was called earlier, as for an execution that streams or was given up. alone: runs on a connection of its
-    own that the driver owns, and the callback `on_done` has to judge the result. notice_listener: gets each notice of
-    the run at once, by `hear(severity, sqlstate, message, hint)`, and by `end(committed)` the end of the run and, in a
-    script, of each earlier transaction that has committed. Only for executions that have a connection to themselves: on
-    a pipelined connection, a notice could be attributed to the previous execution (driver-17). timeout: seconds that
-    the server may take; 0: no limit; enforced by other modules. unlimited: the server has no time limit for this
-    execution, so that the service has to cancel it. first_row_only: rows of the call behind the first one are dropped.
-    wide_rows: rows are known to be so large that they are better read one by one. stream_after: bytes after which the
-    connection pauses and hands out the rendered part; 0: never. flush_rows: rows after which it also does so, if
-    `stream_after` is not 0; 0: rows are not counted. limit: bytes after which further rows are read and dropped
-    (`overflowed`); 0: no limit. abandoned: the rows were dropped because the client was gone. The execution may have
-    succeeded all the same. first_rows, first_null: of a script, `rows` and `is_null` of its first statement that has a
-    renderer. committed: of a script, effects of earlier statements may be permanent.
+    body, or its rest behind the parts that a streaming execution has handed out; None before the end, without a
+    renderer (a script then has its tail), after an error, a failure or a loss, and if it has `overflowed` or was
+    `abandoned`. rows: number of rows written to the body. is_null: the last row was a scalar NULL. began: when the
+    execution was created, unless its creator changes it, in seconds of the monotonic clock. seconds: for how long its
+    connection was busy with it. label: name for log messages. connection, owner: for the code that submits the
+    execution. waiter: a future that is resolved when there is something to take: the whole result, or a part of a
+    streamed one. on_done: called once with the execution: when it is DONE, successful or not, or when it begins to
+    stream; if it has an owner, also when it is given up. on_free: called once with the execution when it is DONE, so
+    that its connection has finished with it: ahead of `on_done`, unless that was called earlier, as for an execution
+    that streams or was given up. alone: runs on a connection of its own that the driver owns, and the callback
+    `on_done` has to judge the result. notice_listener: gets each notice of the run at once, by `hear(severity,
+    sqlstate, message, hint)`, and by `end(committed)` the end of the run and, in a script, of each earlier transaction
+    that has committed. Only for executions that have a connection to themselves: on a pipelined connection, a notice
+    could be attributed to the previous execution (driver-17). timeout: seconds that the server may take; 0: no limit;
+    enforced by other modules. unlimited: the server has no time limit for this execution, so that the service has to
+    cancel it. first_row_only: rows of the call behind the first one are dropped. wide_rows: rows are known to be so
+    large that they are better read one by one. stream_after: bytes after which the connection pauses and hands out the
+    rendered part; 0: never. flush_rows: rows after which it also does so, if `stream_after` is not 0; 0: rows are not
+    counted. limit: bytes after which further rows are read and dropped (`overflowed`); 0: no limit. abandoned: the rows
+    were dropped because the client was gone. The execution may have succeeded all the same. first_rows, first_null: of
+    a script, `rows` and `is_null` of its first statement that has a renderer. committed: of a script, effects of
+    earlier statements may be permanent.
     """
 
     def __cinit__(self):
@@ -255,7 +258,7 @@ cdef class Execution:
         self.finish()
 
     cpdef give_back(self):
-        """Finish a waiting execution that no connection of its pool can run any more."""
+        """Finish a waiting execution that no connection of its pool can run any more, with `Loss.NOT_STARTED`."""
         self.loss = Loss.NOT_STARTED
         self.finish()
 

@@ -218,7 +218,7 @@ cpdef bint is_final_with_body(int status):
 
 
 cdef class PendingHttpResponse(PendingWork):
-    """A step that waits for a response of another service.
+    """The work of a step that waits for a response of another service.
 
     Subclasses have `_answered_otherwise(answer)`, for a response that is incomplete or leads to a further request, and
     `_count(status)`, for a response that is sent on. unwatched: the requests without a task, as keys; this object is

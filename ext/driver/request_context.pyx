@@ -124,7 +124,8 @@ cdef class BodyArrival:
 cdef class PendingWork:
     """Base of other work for which a step waits without a task. Subclasses know when the work is done.
 
-    A subclass calls one of `advance`, `fail` and `wait_for`, once, and not before its step has returned this object.
+    A subclass calls one of `advance`, `fail` and `wait_for`, once, and not before its step has returned this object;
+    otherwise they raise RuntimeError.
     """
 
     def __init__(self, RequestContext context not None):
@@ -191,8 +192,9 @@ cdef class StepRunner:
         self.advance(context)
 
     cpdef advance(self, RequestContext context):
-        """Run steps until a step has to wait, or no step is left; then the endings are called. If a step raises, the
-        request ends as by `fail`."""
+        """Run steps until a step has to wait, the request is answered, or no step is left; in the last two cases the
+        endings are called. If a step raises, the request ends as by `fail`. Raises the first error of an ending, when
+        all endings were called."""
         try:
             if self._run(context):
                 return
@@ -204,7 +206,8 @@ cdef class StepRunner:
             self._end(context, None)
 
     cpdef fail(self, RequestContext context, error):
-        """End the request with an error: call its endings and `on_failure`."""
+        """End the request with an error: call its endings, then `on_failure`. Raises the first error of an ending, when
+        all of these were called."""
         self.active.discard(context)
         if context.endings is None:
             self.on_failure(context, error)

@@ -101,7 +101,8 @@ cdef class SegmentWriter:
         return 0
 
     cdef int write_all(self, Execution execution, list statements) except -1:
-        """Write statements without parameters as one segment of `execution`, without its Sync."""
+        """Write statements without parameters as one segment of `execution`, without its Sync. Raises ValueError,
+        behind a part of the segment, for more statements than `execution` has room for."""
         _start_segment(execution)
         for statement in statements:
             self.command(execution, statement, [], STEP_RESET)

@@ -64,10 +64,11 @@ cdef class Http1Server:
     file. take_http2(transport, data): takes over a connection that begins with the HTTP/2 preface (RFC 9113, 3.4);
     None: the preface is refused. closed_error: exception class raised by a read of a body whose connection has ended.
     on_closed(connection): called when a connection has ended. head_limit: maximum of bytes of request line and header
-    section; line_limit: maximum of bytes of the request line, 0 without a separate limit. body_buffer: bytes of an
-    unread body at which reading from the client pauses; less than READ_AHEAD counts as READ_AHEAD. keep_alive: False
-    closes each connection after its first response. idle_seconds: time limit for a head, counted from the last byte
-    sent. unread_seconds: time for which a client may leave sent bytes unread.
+    section; line_limit: bytes of the request line beyond which an incomplete head is refused, 0 without a separate
+    limit; the application checks the line of a complete head. body_buffer: bytes of an unread body at which reading
+    from the client pauses; less than READ_AHEAD counts as READ_AHEAD. keep_alive: False closes each connection after
+    its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for
+    which a client may leave sent bytes unread.
     """
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
@@ -89,7 +90,8 @@ cdef class Http1Server:
         self.connections = set()
 
     def check(self):
-        """Close connections whose time limit has passed. The server calls it periodically."""
+        """Close connections whose time limit has passed, and look for clients that have left during a request. Has to
+        be called periodically."""
         cdef Connection connection
         cdef double moment = now()
         for connection in list(self.connections):

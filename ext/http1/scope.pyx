@@ -18,8 +18,8 @@ cdef dict METHODS = {text.encode(): text for text in ("GET", "POST", "PUT", "PAT
 cdef class Headers:
     """The headers of one request. Every method takes and returns names in lower case.
 
-    A header whose value is not ASCII is omitted by every method but `decoded_items` and `in`, because a step that
-    refuses such a header has to see that it exists.
+    A header whose value is not ASCII is omitted, except by `decoded_items` and `in`, because a step that refuses such a
+    header has to see that it exists, and by `as_json`, which returns None.
     """
 
     cdef object first(self, str name):

@@ -49,7 +49,8 @@ cdef class BodyWriter:
         return self._plan
 
     def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
-        """Let later results with other columns raise `ColumnsChangedError`, because the endpoint was built for these.
+        """Let results with other columns raise `ColumnsChangedError`, because the endpoint was built for these. Call
+        this before the first result: columns are only checked if they differ from those of the previous result.
 
         types: OID of each column, 0 for any. names: name of each column as bytes (UTF-8); None: any names. one_row: the
         driver refuses more than one row.
@@ -100,10 +101,11 @@ cdef class BodyWriter:
 
     def render_result(self, pgresult_ptr: int) -> bytes:
         """Return the whole body for a finished result. pgresult_ptr: address of its PGresult (as in psycopg), which
-        stays that of the caller.
+        stays that of the caller; a writer that decrypts replaces values in it.
 
-        Raises ColumnsChangedError or another ValueError if the columns do not fit, and MemoryError. For a routine that
-        returns no set, only the first row is written, and a scalar NULL gives no bytes.
+        Raises ColumnsChangedError or another ValueError if the columns do not fit or a worksheet gets too many rows,
+        and MemoryError. For a routine that returns no set, only the first row is written, and a scalar NULL gives no
+        bytes. `one_row` of `expect` is not checked.
         """
         cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
         cdef RowPlan plan = self.plan_for(result)

@@ -1,4 +1,5 @@
-"""Rows as an HTML table: the text of the server for each value, with four characters escaped (formats-4)."""
+"""Rows as an HTML table: for each value the text of the server with four characters escaped, for a boolean TRUE or
+FALSE (formats-4)."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.buffer cimport Buffer

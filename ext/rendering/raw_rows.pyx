@@ -1,7 +1,8 @@
 """Raw results: the text of the server, with only the separators that the comment sets (rendering-36 to rendering-39).
 
-Quotes depend on the type of a column and never on a value, so each plan determines the quoted columns before the first
-row. Without a separator nothing is quoted, because there is nothing from which quotes would protect.
+Quotes depend on the type of a column and not on a value, so each plan determines the quoted columns before the first
+row; only in CSV, NULL has no quotes. Without a separator no value is quoted, because there is nothing from which quotes
+would protect. The names in a header are always quoted.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -117,8 +118,8 @@ cdef class BytesRenderer(BodyWriter):
 cdef void write_values(
     RawPlan plan, Buffer out, const PGresult *result, int row, const char *separator, Py_ssize_t separator_length,
 ) noexcept nogil:
-    """Write the values of row number `row` of a result; NULL is an empty text (rendering-36). The caller checks for a
-    failed append.
+    """Write the values of row number `row` of a result; NULL is an empty text (rendering-36), in quotes if its column
+    is quoted, but never in CSV. The caller checks for a failed append.
 
     separator: `separator_length` bytes between two values.
     """

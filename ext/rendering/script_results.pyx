@@ -21,7 +21,8 @@ def key_prefix(key: bytes, first: bool) -> bytes:
 
 
 cdef class NamedRows(BodyWriter):
-    """Writes the output of `inner` behind a key. If `inner` writes no set, a result without rows is null."""
+    """Writes the output of `inner` behind a key. If `inner` writes no set, a result without rows is null. prefix: the
+    key, as `key_prefix` returns it."""
 
     def __init__(self, inner: BodyWriter, prefix: bytes) -> None:
         self._inner = inner
@@ -45,8 +46,8 @@ cdef class NamedRows(BodyWriter):
 
 
 cdef class AffectedRows(BodyWriter):
-    """Writes the number of rows that an INSERT, UPDATE, DELETE or MERGE has changed, or -1 for any other command.
-    Rows are dropped."""
+    """Writes, behind a key, the number of rows that an INSERT, UPDATE, DELETE or MERGE has changed, or -1 for any other
+    command. Rows are dropped. prefix: the key, as `key_prefix` returns it."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix

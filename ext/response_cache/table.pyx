@@ -85,17 +85,19 @@ cdef class ResponseTable:
         """End the lease with this number, and store the response if this process held the lease.
 
         Returns GONE if this process did not hold it; nothing is stored then. Otherwise, the result has the flag AWAITED
-        if other processes wait for the response, and the flag INVALIDATED if one of its tags was invalidated since
-        `began`, so that it was not stored. Without a flag of its own, a response is not stored either if there is no
-        room for it, or if it ends when it is written. began: when the computation began.
+        if other processes wait for the response, and the flag INVALIDATED if one of its tags was, or may have been,
+        invalidated since `began`, so that it was not stored. Without a flag of its own, a response is not stored either
+        if there is no room for it, or if it ends when it is written. began: when the computation began. Raises
+        TypeError for an entry that is not a tuple of eight values, or whose body or head is not bytes.
         """
         return self._of(key).keep(key, number, began, entry, now)
 
     def put(self, bytes key not None, entry not None, double began, double now):
         """Store a response that was computed without a lease; return whether it was stored.
 
-        It is not stored if the key (`invalidate` with `noted`) or one of its tags was invalidated since `began`, or if
-        there is no room. began: when the computation began.
+        It is not stored if the key (`invalidate` with `noted`) or one of its tags was, or may have been, invalidated
+        since `began`, if the table is retired, or if there is no room. began: when the computation began. Raises
+        TypeError for the same entries as `keep`.
         """
         return self._of(key).put(key, entry, began, now)
 

@@ -41,5 +41,13 @@ def _modified(path: str) -> int:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8-sig") as file:
-        return file.read()
+    """Return the text of a file. Raises `MailError` if it is not UTF-8 or has a NUL, which no mail can have; and
+    `OSError`."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
+    except UnicodeDecodeError as error:
+        raise MailError(f"{path} is not UTF-8 text (byte {error.start + 1})") from None
+    if "\0" in text:
+        raise MailError(f"{path} has a NUL character")
+    return text

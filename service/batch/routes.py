@@ -18,7 +18,7 @@ from rowcall.core.batch.options import BatchOptions
 from rowcall.core.batch.requests import KEY, BatchError, BatchRequest, MissingResultError, Result, read_batch
 from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
-from rowcall.core.text import exact_json
+from rowcall.core.text import exact_json, json_text
 from rowcall.service.database.replicas.positions import (
     current_position,
     position_of_response,
@@ -125,7 +125,7 @@ class _Batches:
                 except MissingResultError as error:
                     raise Problem(400, f"request {request.number}: {error}", others={"item": request.number}) from None
                 if not 200 <= status < 400 or transaction.failed:
-                    self._fail(context, request.number, responses.last)
+                    self._fail(context, request.number, responses)
                     return None
             await transaction.finish()
         await written.record_commit()
@@ -176,15 +176,15 @@ class _Batches:
         return response.status
 
     @staticmethod
-    def _fail(context: RequestContext, number: int, response: tuple[int, Headers, Any]) -> None:
-        """Send the response of the request that has failed, with its number; a status below 400 becomes 409. response:
-        its status, its headers, and its body as a value of `_shown_body`, whose members are sent if it is an object.
+    def _fail(context: RequestContext, number: int, responses: _Responses) -> None:
+        """Send the response of the request that has failed, the last one, with its number; a status below 400 becomes
+        409.
         """
-        status, headers, body = response
-        status = status if status >= 400 else 409
-        members = body if isinstance(body, dict) else {"status": status}
-        own = [(name, value) for name, value in headers if name.lower() in _OF_FAILURE]
+        result = responses.results[-1]
+        members = result.body if isinstance(result.body, dict) else {"status": result.status}
+        own = [(name, value) for name, value in responses.last_headers if name.lower() in _OF_FAILURE]
         whole = orjson.dumps({**members, "item": number})
+        status = result.status if result.status >= 400 else 409
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
 
 
@@ -224,7 +224,7 @@ class _Written:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer. last: status, headers, and body as a JSON value, of the last response.
+    requests may refer. last_headers: of the last response.
     """
 
     def __init__(self, most: int) -> None:
@@ -233,19 +233,19 @@ class _Responses:
         self._written: list[bytes] = []
         self.results: list[Result] = []
         self._cookies: dict[tuple[str, ...], str] = {}
-        self.last: tuple[int, Headers, Any] = (0, [], None)
+        self.last_headers: Headers = []
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
         """Add a response. Raises `Problem` 413 if all of them together are too large."""
         self._size += len(body)
         if self._size > self._most:
             raise self.too_large()
+        self.last_headers = headers
         for name, cookie in headers:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
         shown = _joined(headers)
         value, encoding = _shown_body(shown.get("content-type", ""), body)
-        self.last = status, headers, value
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
@@ -300,7 +300,7 @@ def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
     nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
     if not body:
         return None, {}
-    if "json" in content_type.partition(";")[0].lower():
+    if json_text.is_json(content_type):
         with contextlib.suppress(ValueError):
             return exact_json.parse(body), {}
     try:

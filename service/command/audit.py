@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import psycopg
 
-from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.config import Settings
 from rowcall.core.config.output.masking import names_a_secret
 from rowcall.core.config.output.secret_values import secret_values
@@ -27,7 +26,6 @@ from rowcall.core.operations.audit import (
 from rowcall.core.operations.published_secrets import Secret, comment_secrets, published_secrets
 from rowcall.core.operations.route_access import RouteAccess, accesses, static_accesses
 from rowcall.core.outgoing.address import shown_url
-from rowcall.core.tables.routines import TableOperation
 from rowcall.core.webhooks.options import Subscriber
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.about import print_json
@@ -35,8 +33,6 @@ from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
-from rowcall.service.discovery.audit import read_facts
-from rowcall.service.discovery.installation import read_installation
 from rowcall.service.options.audit import settings_findings
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.from_settings import worker_options
@@ -44,8 +40,8 @@ from rowcall.service.options.server.http import listener_plans
 from rowcall.service.options.server.metrics import AdminOptions, admin_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.shared_state.state_folder import StateFolder
+from rowcall.service.snapshot.access_facts import access_facts
 from rowcall.service.snapshot.exposure import exposure
-from rowcall.service.snapshot.reading.start_checks import stored_features
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
@@ -123,19 +119,9 @@ def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secr
 
 async def _facts(connector: Connector, snapshot: SchemaSnapshot, options: WorkerOptions) -> DatabaseFacts:
     """Read roles, rights and policies from the main database. Raises `StartupError`."""
-    sources = (
-        endpoint.routine.source
-        for endpoint in snapshot.endpoints
-        if endpoint.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW)
-    )
-    served = sorted({source.table.oid for source in sources if isinstance(source, TableOperation)})
-    interface = None if snapshot.postgrest is None else snapshot.postgrest.options
-    anonymous, exposed = (None, ()) if interface is None else (interface.anonymous_role, interface.schemas)
     try:
         async with await connector.open_plain() as connection:
-            facts = await read_facts(connection, served, anonymous, exposed)
-            installation = await read_installation(connection)
-            return replace(facts, installation=installation, stored_features=tuple(stored_features(options)))
+            return await access_facts(connection, snapshot, options)
     except psycopg.Error as error:
         raise StartupError(f"the rights in the database cannot be read: {str(error).strip()}") from None
 

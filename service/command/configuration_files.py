@@ -70,10 +70,10 @@ def load(arguments: Arguments) -> Configuration:
         overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
     if arguments.has("--console"):
         overrides = (*overrides, ("Console:Enabled", "true"))
-    if arguments.has("--postgrest"):
-        return _load_postgrest(arguments.given["--postgrest"][0], overrides, _readable(os.environ))
     if arguments.has("--watch"):
         overrides = (*overrides, ("Watch:Enabled", "true"))
+    if arguments.has("--postgrest"):
+        return _load_postgrest(arguments.given["--postgrest"][0], overrides, _readable(os.environ))
     return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
 
 
@@ -111,8 +111,10 @@ def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
-    """Return the paths that `load` tries to read; the files may be missing. The file of `--postgrest`, which `load`
-    reads instead, is not among them."""
+    """Return the paths of the configuration files that `load` tries to read; the files may be missing. Files that
+    PostgREST's configuration file names (`@…`) are not among them."""
+    if arguments.has("--postgrest"):
+        return (Path(arguments.given["--postgrest"][0]).absolute(),)
     return tuple(Path(file.path).absolute() for file in arguments.files or _DEFAULT)
 
 

@@ -66,8 +66,14 @@ class Gate:
         return orjson.dumps({"token": secret, "expiresIn": seconds}), (("set-cookie", cookie),)
 
     def sign_out(self, request: MountRequest) -> Headers:
-        """End the session, and return headers that remove its cookie."""
-        self._sessions.end(_bearer(request) or self._cookie_of(request))
+        """End the sessions of the bearer token and of the cookie, and return headers that remove the cookie. The user
+        of the session is not checked.
+
+        Raises `Problem`: 401 without a session, and 403 as `require_session` does.
+        """
+        self._session_of(request)
+        for secret in (_bearer(request), self._cookie_of(request)):
+            self._sessions.end(secret)
         return (("set-cookie", f"{self.cookie}=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0"),)
 
     def require_session(self, request: MountRequest) -> str:
@@ -78,22 +84,31 @@ class Gate:
         403: for requests from pages of other origins, except navigations to pages of the console, and for changes
         without the header that only pages of this origin can send.
         """
-        token = _bearer(request)
-        if token and self._is_admin_token(token):
-            return BY_TOKEN
-        session = self._sessions.find(token) if token else None
+        session = self._session_of(request)
         if session is None:
-            session = self._by_cookie(request)
+            return BY_TOKEN
         self._check_user(session, always=request.method != "GET")
         return session.operator
 
     def holds(self, request: MountRequest) -> bool:
-        """Return whether the session of an open stream is still valid; False also if no worker can check it."""
+        """Return whether the session of an open stream, also of one that a POST has opened, is still valid; False also
+        if no worker can check it."""
         try:
-            self.require_session(request)
+            session = self._session_of(request)
+            if session is not None:
+                self._check_user(session, always=False)
         except Problem:
             return False
         return True
+
+    def _session_of(self, request: MountRequest) -> Session | None:
+        """Return the session of the bearer token, or else that of the cookie; None for the token of the admin listener.
+        Raises `Problem`: 401 without a session, and 403 as `require_session` does."""
+        token = _bearer(request)
+        if token and self._is_admin_token(token):
+            return None
+        session = self._sessions.find(token) if token else None
+        return session or self._by_cookie(request)
 
     def _by_cookie(self, request: MountRequest) -> Session:
         """Return the session of the cookie. Raises `Problem`: 401 without one, 403 as `require_session` does."""

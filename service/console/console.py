@@ -158,9 +158,9 @@ class Console:
             return _response(200, body, headers=headers)
         if request.method == "GET" and name in OPEN_FILES:
             return self._file(name)
-        operator = self._gate.require_session(request)
         if request.path == SESSION and request.method == "DELETE":
             return _response(200, b"{}", headers=self._gate.sign_out(request))
+        operator = self._gate.require_session(request)
         if request.path.startswith(_ACTIONS) and request.method == "POST":
             name = request.path.removeprefix(_ACTIONS)
             values = {**request.query, **_members(request.body())}

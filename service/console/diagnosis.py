@@ -1,20 +1,16 @@
 """Warnings of `--validate --strict` and findings of `--audit`, for the running service.
 
-Left out are: whether a start would succeed, which the running service shows; the search for secrets in generated
-documents, which needs the texts of the documents; and findings about writes of anonymous callers by PostgREST's
-interface and about rights in the schema `rowcall`.
+Left out are: whether a start would succeed, which the running service shows; and the search for secrets in generated
+documents, which needs the texts of the documents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 
-from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.config.checks import configuration_warnings
-from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.audit import (
     DatabaseFacts,
@@ -23,17 +19,17 @@ from rowcall.core.operations.audit import (
     endpoint_findings,
     openness,
 )
-from rowcall.core.tables.routines import TableOperation
 from rowcall.service.console.sources import Sources
-from rowcall.service.discovery.audit import read_facts
 from rowcall.service.options.audit import settings_findings
+from rowcall.service.snapshot.access_facts import access_facts
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 
 def diagnosis(sources: Sources) -> dict[str, Any]:
     """Return warnings about the configuration, objects that are left out, and findings about access. Raises `Problem`
     503 if the database cannot be read."""
     snapshot = sources.snapshot()
-    facts = sources.run(_facts(sources, snapshot.endpoints))
+    facts = sources.run(_facts(sources, snapshot))
     findings = [
         *settings_findings(sources.settings, sources.options),
         *endpoint_findings(snapshot.endpoints, login=sources.options.auth.login),
@@ -60,11 +56,9 @@ def diagnosis(sources: Sources) -> dict[str, Any]:
     }
 
 
-async def _facts(sources: Sources, endpoints: Sequence[Endpoint]) -> DatabaseFacts:
-    found = (item.routine.source for item in endpoints if item.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW))
-    served = sorted({source.table.oid for source in found if isinstance(source, TableOperation)})
+async def _facts(sources: Sources, snapshot: SchemaSnapshot) -> DatabaseFacts:
     try:
         async with sources.connector.maintenance_connection() as connection:
-            return await read_facts(connection, served)
+            return await access_facts(connection, snapshot, sources.options)
     except psycopg.Error as error:
         raise Problem(503, f"the rights in the database cannot be read: {str(error).strip()}") from None

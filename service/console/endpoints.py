@@ -52,12 +52,14 @@ def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]
     offset = whole(query, "offset", 0, 10_000_000)
     limit = whole(query, "limit", _PAGE, _MOST)
     words = query.get("search", "").casefold().split()
-    schema = query.get("schema", "")
+    schema, grouping = query.get("schema", ""), query.get("group", "")
+    if grouping not in _GROUPINGS:
+        raise Problem(400, f"group: {grouping[:50]!r} is none of schema, tag")
     found = [
         item for item in snapshot.endpoints if (not schema or item.routine.schema == schema) and _matches(item, words)
     ]
     traffic, (seconds, last_hour) = counts.traffic(), counts.last_hour()
-    located = [(group, item) for item in found for group in _groups(item, query.get("group", ""))]
+    located = [(group, item) for item in found for group in _groups(item, grouping)]
     located.sort(key=lambda entry: (entry[0], entry[1].path, entry[1].method))
     return {
         "total": len(located),
@@ -123,13 +125,9 @@ def _antiforgery(item: Endpoint, options: AntiforgeryOptions | None) -> dict[str
 
 
 def _groups(item: Endpoint, by: str) -> tuple[str, ...]:
-    """Return the names of the groups that contain the endpoint; without grouping, one empty name. Raises `Problem` 400
-    for an unknown grouping.
-
-    by: schema or tag; empty: no grouping.
+    """Return the names of the groups that contain the endpoint; without grouping, one empty name. by: schema or tag;
+    empty: no grouping.
     """
-    if by not in _GROUPINGS:
-        raise Problem(400, f"group: {by[:50]!r} is none of schema, tag")
     if by == "schema":
         return (item.routine.schema,)
     document = item.options.document

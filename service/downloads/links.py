@@ -24,7 +24,6 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import tenant_of
 
 PARAMETER = "link"
-LONGEST = 8192
 _UNQUOTED = "/:@!$&'()*+,;=~"
 """Characters of a path that need not be encoded (RFC 3986, 3.3)."""
 INVALID = "the link is not valid, or has expired"
@@ -51,7 +50,7 @@ def open_link(endpoint: Endpoint, services: Services) -> Step | None:
         if not sealed:
             return  # a link is asked for
         try:
-            of, path, query, claims, expires, *others = orjson.loads(protector.open(sealed[:LONGEST]))
+            of, path, query, claims, expires, *others = orjson.loads(protector.open(sealed))
         except (SealError, ValueError):
             raise Problem(403, INVALID) from None
         if (of, path, query) != (name, scope.path, rest) or expires < time.time():

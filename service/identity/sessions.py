@@ -46,7 +46,7 @@ NEVER = float("inf")
 
 class Session:
     """A verified token, valid from `begins` to `expires`. renew_at: from when a request renews the cookie; infinity: it
-    is never renewed. Times in seconds since 1970."""
+    is never renewed. Times in seconds since 1970. The constructor also sets `user.expires`."""
 
     __slots__ = ("begins", "expires", "renew_at", "scheme", "user")
 
@@ -65,7 +65,8 @@ class Sessions:
     """Whether the caller is set from outside, without credentials."""
 
     def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding, client: ClientOptions) -> None:
-        """client: of the HTTP client that downloads key sets."""
+        """client: of the HTTP client that downloads key sets. Raises `StartupError` for an unusable signing key of a
+        JWT scheme."""
         schemes = options.schemes
         self._options = options
         self._keys = keys
@@ -128,9 +129,9 @@ class Sessions:
 
     def scheme_of(self, scope: Any) -> Scheme | None:
         """Return the scheme by which the credentials of a request are authenticated, valid or not: that of the bearer
-        token, of a cookie, else the default one; None: there is no default. A sign-out without names ends the session
-        of this scheme.
-        """
+        token, of a cookie, else the default one; None: there is no default. A token is not verified: if several schemes
+        have tokens of its kind, the first configured one is returned. A sign-out without names ends the session of this
+        scheme."""
         header = scope.headers.get("authorization")
         if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):
             return kinds[0]

@@ -48,15 +48,14 @@ class SignedTokens:
         self._algorithm, self._key = _signing_key(scheme)
 
     def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
-        """Return an access token. A claim that occurs once is a text, a repeated one an array (sign-in-30). now: in
-        seconds since 1970. lifetime: in seconds.
-        """
+        """Return an access token. A claim that occurs once is a text, a repeated one an array (sign-in-30). Registered
+        claims and `token_type` among `claims` are omitted, and those of an impersonation (`ACTOR`) are in the header.
+        now: in seconds since 1970. lifetime: in seconds."""
         return self._signed(_by_kind(claims), now, lifetime, _actor_header(claims))
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
-        """Return a refresh token. now, lifetime: as for `sign`. mark: identifies the token; it is in the header, where
-        no claim can have its name; None: the token has none.
-        """
+        """Return a refresh token. claims, now, lifetime: as for `sign`. mark: identifies the token; it is in the
+        header, where no claim can have its name; None: the token has none."""
         header = _actor_header(claims)
         if mark is not None:
             header[_MARK] = mark
@@ -263,7 +262,8 @@ def _verification_keys(scheme: JwtScheme) -> Iterator[tuple[tuple[str, ...], Any
 
 
 def algorithms_for(key: object) -> tuple[str, ...]:
-    """Return the algorithms of an asymmetric key, the usual one first; none for another kind of key."""
+    """Return the algorithms of an asymmetric key, the usual one first; empty for another kind of key, and for an EC key
+    of an unsupported curve."""
     if isinstance(key, RSAPrivateKey | RSAPublicKey):
         return _RSA
     if isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey):

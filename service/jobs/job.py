@@ -78,7 +78,8 @@ class Job:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Headers of the request that enqueued it, which its attempts have too; empty for jobs enqueued in SQL."""
+        """The headers that attempts share with the request that enqueued the job: its time zone, and the execution id
+        that its events have. Empty for jobs enqueued in SQL."""
         return [(str(name), str(value)) for name, value in self.request.get("headers", ())]
 
     def interrupt(self, reason: str) -> None:

@@ -16,7 +16,7 @@ from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
-from rowcall.core.text import exact_json, query_text
+from rowcall.core.text import exact_json, json_text, query_text
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
@@ -181,9 +181,8 @@ class _Jobs:
                 close()
 
     async def cancel(self, context: RequestContext) -> None:
-        """Cancel a job: 200 if it is cancelled, 202 if it is running and will be. Raises `Problem`: 404 if the caller
-        has no such job, 409 if it has ended.
-        """
+        """Cancel a job: 200 if it is cancelled now or was before, 202 if it is running and will be. Raises `Problem`:
+        404 if the caller has no such job, 409 if it is done or has failed."""
         members = await self._read(context)
         async with self._database.transaction(self._cancel, context) as transaction:
             execution = await transaction.begin_with(self._cancel, [members["id"].encode()])
@@ -233,7 +232,7 @@ def _result(content_type: str, text: bytes) -> Any:
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())
-    if "json" in content_type.partition(";")[0].lower() and value:
+    if json_text.is_json(content_type) and value:
         with contextlib.suppress(ValueError):
             return exact_json.parse(value)
     return value.decode(errors="replace")

@@ -43,8 +43,8 @@ def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
 def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | None:
     """Return the step that runs before the overload of a route is selected.
 
-    None if the overloads have different policies, or the policy depends on the user: then each overload has its own
-    step.
+    None if no policy applies, if the overloads have different policies, or if the policy depends on the user; in the
+    last two cases, each overload has its own step.
     """
     policies = {_policy_of(endpoint, services) for endpoint in endpoints}
     return limit_all_callers(endpoints[0], services) if len(policies) == 1 else None

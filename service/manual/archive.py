@@ -40,7 +40,8 @@ class Site:
             self._bodies = {name: packed.read(name) for name in packed.namelist()}
 
     def file(self, path: str) -> File | None:
-        """Return the file for the decoded path of a URL, or None; a folder stands for its `index.html`."""
+        """Return the file for the decoded path of a URL, or None; a path that is empty or ends with `/` stands for the
+        `index.html` of its folder."""
         name = path.lstrip("/")
         if name == "" or name.endswith("/"):
             name += "index.html"

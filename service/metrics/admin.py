@@ -63,9 +63,9 @@ Pages = Mapping[tuple[str, str], Page]
 @dataclass(frozen=True, slots=True)
 class MountRequest:
     """A request below the path of a mount. headers: by name in lower case; several values of a name are joined.
-    address: of the client; empty for a Unix socket. body: reads the body, once; raises `Problem` if it is too large.
-    connected: returns whether the client has not closed its connection, for streams that may be silent for long.
-    """
+    address: of the client; empty for a Unix socket. body: reads the body, once; raises `Problem`: 413 if it is too
+    large, 411 for Transfer-Encoding, 400 for an invalid Content-Length. connected: returns whether the client has not
+    closed its connection, for streams that may be silent for long."""
 
     method: str
     path: str

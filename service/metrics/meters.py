@@ -28,8 +28,7 @@ Something = TypeVar("Something")
 
 def segment_of(options: WorkerOptions, host: HostState) -> Segment | None:
     """Return the file of counters (`metrics.segments`) of this worker, which all schema snapshots share; None if
-    metrics are off.
-    """
+    metrics are off. The first call opens it and raises as `Segment` does."""
     if options.metrics is None:
         return None
     # Imported on use, because most services have no metrics.

@@ -52,8 +52,8 @@ class Segment:
     """The segment of this process, from construction until `close`."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        """most: labels of one kind; further ones are counted together. Raises `RuntimeError` if all segments are in
-        use.
+        """Open the first segment that no process uses, or create one. most: labels of one kind; further ones are
+        counted together. Raises `RuntimeError` if all segments are in use, and `OSError` if the file cannot be created.
         """
         self._most = most
         self._file = _own_file(folder / FOLDER)
@@ -70,7 +70,7 @@ class Segment:
         """Return the meter of a label; if its kind has too many labels, that of all other labels together. label: as
         `Label`.
         """
-        text = _cut(_SEPARATOR.join(label))
+        text = _cut(label)
         meter = self._meters.get(_parts(text))
         if meter is None and self._kinds.get(label[0], 0) >= self._most - 1:
             text = _SEPARATOR.join((label[0], *(OTHERS for _ in label[1:]))).encode()
@@ -108,9 +108,13 @@ _KINDS = 4
 """Kinds of labels. Each has as many rows as its limit."""
 
 
-def _cut(text: str) -> bytes:
-    """Encode as many whole characters of a label as a row has room for."""
-    return text.encode()[: _LABEL - _LENGTH.size].decode(errors="ignore").encode()
+def _cut(label: Label) -> bytes:
+    """Encode a label. If a row has no room for it, its longest parts lose whole characters at their ends."""
+    parts = [part.encode() for part in label]
+    while (excess := len(_SEPARATOR.encode().join(parts)) - (_LABEL - _LENGTH.size)) > 0:
+        longest = max(range(len(parts)), key=lambda index: len(parts[index]))
+        parts[longest] = parts[longest][: max(len(parts[longest]) // 2, len(parts[longest]) - excess)]
+    return _SEPARATOR.join(part.decode(errors="ignore") for part in parts).encode()
 
 
 def _label(memory: Any, number: int) -> Label:

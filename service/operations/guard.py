@@ -158,11 +158,10 @@ class HostCachedPage:
 
 class CachedPage:
     """Step that answers with a response cached for some seconds, separately in each worker. Only responses with status
-    200 are cached; callers who may be signed in get new ones.
+    200 are cached; callers who may be signed in, and requests with other methods than GET and HEAD, get new ones.
 
     A worker never waits for another worker, whose failure may be the reason of the request. The query string matters
-    only for the form.
-    seconds: lifetime of a response. form: returns its form, which is part of the cache key.
+    only for the form. seconds: lifetime of a response. form: returns its form, which is part of the cache key.
     """
 
     def __init__(self, seconds: float, make: Make, form: Form) -> None:

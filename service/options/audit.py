@@ -38,7 +38,8 @@ _OPENED = (
 
 
 def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:
-    """Yield a finding for each setting that weakens security."""
+    """Yield a finding for each setting that weakens security. Raises `ConfigError`, and `StartupError` for invalid
+    listeners."""
     for key, opens, consequence in _OPENED:
         if settings.at(key) is opens:
             yield _key(Severity.MEDIUM, "opened", key, consequence, f"leave {key} at its default")

@@ -191,5 +191,5 @@ def _basic(settings: Settings) -> BasicOptions:
 
 
 def is_secure(settings: Settings) -> bool:
-    """Return whether the service itself listens on https."""
+    """Return whether the service itself listens on https. Raises `StartupError` for an invalid listener."""
     return settings.enabled(Ssl) or any(plan.address.secure for plan in listener_plans(settings))

@@ -16,13 +16,10 @@ from psycopg import conninfo, pq
 
 from rowcall.core.building.service import ServiceConnections
 from rowcall.core.config import Settings
+from rowcall.core.config.output.masking import MASK, SECRET_WORDS
 from rowcall.core.config.sections.application import ApplicationNames
 from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.service.startup_error import StartupError
-
-_MASK = "******"
-_SECRET_WORDS = ("password", "key", "cert")
-
 
 _STRINGS = "ConnectionStrings"
 
@@ -42,10 +39,9 @@ class ConnectionInfo:
         return conninfo.make_conninfo("", **self.parameters)
 
     def masked(self) -> str:
-        """Return the connection string of libpq for logs, with passwords, keys and certificates masked."""
+        """Return the connection string of libpq for logs, with passwords, keys and other secrets masked."""
         shown = {
-            name: _MASK if any(word in name for word in _SECRET_WORDS) else text
-            for name, text in self.parameters.items()
+            name: MASK if any(word in name for word in SECRET_WORDS) else text for name, text in self.parameters.items()
         }
         return conninfo.make_conninfo("", **shown)
 
@@ -164,10 +160,15 @@ def _without_secrets(message: str, text: str) -> str:
     text: the connection string, which is masked as a whole too.
     """
     keywords = set(re.findall(r"([A-Za-z_]+)\s*=", text))
-    for part in re.findall(r'"([^"]*)"', message):
-        if part not in keywords:
-            message = message.replace(part, "…")
-    return message.replace(text, "…").strip()
+    result, rest = "", message
+    while '"' in rest:
+        before, _, rest = rest.partition('"')
+        # libpq does not escape quotes: a part ends at the last one up to which `text` has it.
+        ends = [match.start() for match in re.finditer('"', rest)] or [len(rest)]
+        end = next((end for end in reversed(ends) if rest[:end] in text), ends[-1])
+        part, rest = rest[:end], rest[end + 1 :]
+        result += f'{before}"{part if part in keywords or not part else "…"}"'
+    return (result + rest).replace(text, "…").strip()
 
 
 _LIBPQ_FIRST = re.compile(r"\s*([a-z_]+)\s*=")
@@ -283,8 +284,8 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
 
 
 def _number(keyword: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit()):
-        raise StartupError(f"{keyword} needs a whole number")
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise StartupError(f"{keyword} needs a whole number of at most nine digits")
     return int(value)
 
 

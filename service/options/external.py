@@ -35,7 +35,8 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
     offered: an authentication scheme is enabled; without one, no sign-in is possible, and None is returned.
 
     Raises:
-        StartupError: a provider lacks an address that it needs or has an invalid one, or two share their path.
+        StartupError: a provider lacks an address that it needs (for back-channel logout, the Issuer), an address or
+            `RedirectUrl` is invalid, or two providers share their path.
     """
     options = settings.read_enabled(ExternalOptions, providers=())
     if options is None:

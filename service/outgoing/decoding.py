@@ -8,17 +8,16 @@ from rowcall.service.http_client.errors import OutboundError, TooLargeError
 
 
 def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
-    """Return the body without its content codings, decoding the last one first. encoding: value of Content-Encoding;
-    None: there is none.
+    """Return the body without its content codings, decoding the last one first. A body that is empty or becomes empty
+    remains so, whatever codings are left. encoding: value of Content-Encoding; None: there is none.
 
     Raises:
         OutboundError: the body is corrupt, or has an unsupported coding.
         TooLargeError: it becomes larger than `limit` bytes (None: there is no limit).
     """
-    if not encoding or not body:
-        return body
-    for coding in reversed([part.strip().lower() for part in encoding.split(",")]):
-        body = _decoded(body, coding, limit)
+    codings = [part.strip().lower() for part in (encoding or "").split(",")]
+    while codings and body:
+        body = _decoded(body, codings.pop(), limit)
     return body
 
 

@@ -107,8 +107,7 @@ class Services:
 
     def there(self, connection: str | None) -> Services:
         """Return the services for endpoints on this connection: with its database and codecs; unchanged for the main
-        one.
-        """
+        one (None) and for an unknown one (see `known`)."""
         other = self.others.get((connection or "").casefold())
         return (
             self

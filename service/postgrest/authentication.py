@@ -7,7 +7,6 @@ at every request.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
-import orjson
 from jwt.algorithms import Algorithm, get_default_algorithms
 
 from rowcall.core.auth.claims import IdentityClaims, User
@@ -98,15 +96,19 @@ class Authentication:
 
     def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
         """Return the caller with these claims, with the anonymous role if they name none; None if there is no anonymous
-        role either. A role that is no string is used as its JSON text.
+        role either. A role that is no string is used as its JSON text. Raises `TokenError` for claims that are no JSON
+        of PostgreSQL.
         """
         value = self._role_path.first(claims)
         if value is None:
             value = self._options.anonymous_role
         if value is None:
             return None
-        role = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-        return Authenticated(role, claims, orjson.dumps({**claims, "role": role}))
+        try:
+            role = value if isinstance(value, str) else _json_text(value)
+            return Authenticated(role, claims, _json_text({**claims, "role": role}).encode())
+        except (ValueError, RecursionError):
+            raise TokenError("PGRST303", "Parsing claims failed") from None
 
     def _caller_of(self, token: str) -> Authenticated | None:
         """Return the caller with this token, if it is valid now; None as for `_caller`. The signature is verified only
@@ -207,12 +209,16 @@ def _permitted(caller: Authenticated | None) -> Authenticated:
 
 
 def user_of(user: Authenticated, identity: IdentityClaims) -> User:
-    """Return the user of a token, with those of its claims that are texts or numbers.
+    """Return the user of a token, with those of its claims that are texts, numbers or booleans (as `True` or `False`).
 
     identity: claim types of id and roles. Unless the token has a claim of the type of the id, `sub` is the id. The
     database role replaces the claim of the roles.
     """
-    claims = {name: str(value) for name, value in user.claims.items() if isinstance(value, str | int | float)}
+    claims = {
+        name: str(value)
+        for name, value in user.claims.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+    }
     if "sub" in claims:
         claims.setdefault(identity.user_id, claims["sub"])
     claims[identity.roles] = user.role
@@ -244,11 +250,12 @@ def verification_keys(options: PostgRestOptions) -> tuple[_Key, ...] | None:
         return None
     try:
         value = json.loads(secret)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict):
         return tuple(_jwks(value))
-    key = _from_base64(secret) if options.jwt_secret_is_base64 else secret.encode()
+    # The environment may have any bytes, which Python maps to surrogates.
+    key = _from_base64(secret) if options.jwt_secret_is_base64 else secret.encode(errors="surrogateescape")
     if len(key) < SHORTEST_SECRET:
         raise InvalidOptionError("The JWT secret must be at least 32 characters long.")
     return (_Key(key, ("HS256",)),)
@@ -259,7 +266,7 @@ def _from_base64(text: str) -> bytes:
     plain = text.strip().replace("-", "+").replace("_", "/").replace(".", "=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise InvalidOptionError(f"jwt-secret is not base64: {error}") from None
 
 
@@ -278,6 +285,8 @@ def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
             key = jwt.PyJWK(dict(member), algorithm=algorithms[0]).key
         except jwt.PyJWTError as error:
             raise InvalidOptionError(f"jwt-secret: {error}") from None
+        except KeyError as error:
+            raise InvalidOptionError(f"jwt-secret: a JWK has no member {error}") from None
         yield _Key(key, algorithms, member.get("kid"))
 
 
@@ -297,17 +306,24 @@ def _decoded(part: str) -> bytes | None:
     """Decode a part of a token, in URL-safe base64; None if it is invalid."""
     try:
         return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
 
 
 def _json_part(part: str) -> Any:
-    """Return the value of a part of a token; None if it is no JSON."""
+    """Return the value of a part of a token; None if it is no JSON, or is nested too deeply."""
     content = _decoded(part)
     try:
         return None if content is None else json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
+
+
+def _json_text(value: Any) -> str:
+    """Return the JSON of a value that `json.loads` has made; orjson refuses integers beyond 64 bits. Raises ValueError
+    for a number that is infinite or none, and RecursionError.
+    """
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _number(claims: Mapping[str, Any], name: str) -> int | None:

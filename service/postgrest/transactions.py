@@ -100,7 +100,8 @@ class Transactions:
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
         """Return the result of an execution that `begin` has started; None: it has to run again, alone.
 
-        Raises `ApiError` if it failed or the check of `work` does, and `Problem` if there was no connection.
+        Raises `ApiError` if it failed or the check of `work` does, `Problem` if there was no connection, and
+        `ClientDisconnectedError` if the client has disconnected.
         """
         try:
             if self._runs.settle(
@@ -116,9 +117,8 @@ class Transactions:
 
     async def run(self, request: ApiRequest, work: Work, listener: NoticeListener | None = None) -> Result:
         """Run work in an explicit transaction, and return its result. Raises `ApiError` if it failed or the check of
-        `work` does, and `Problem` if there was no connection. listener: gets the notices and the end of the
-        transaction.
-        """
+        `work` does, `Problem` if there was no connection, and `ClientDisconnectedError` if the client has disconnected.
+        listener: gets the notices and the end of the transaction."""
         level = self._level(request, work) or DEFAULT_LEVEL
         mode = "read only" if work.options.read_only else "read write"
         start = (

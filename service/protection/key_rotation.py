@@ -79,8 +79,8 @@ class KeyRotation:
         await self._read()
 
     async def run(self) -> None:
-        """Read the ring again and again: when its next key is due, when its folder has changed, and when a worker has
-        met an unknown key."""
+        """Read and rotate the key ring, forever: when its next key is due, when its folder has changed, and when a
+        worker has met an unknown key. Errors are logged; the known keys stay in use."""
         longest, between_looks = 86_400.0, self._storage.between_looks
         while True:
             due = max(1.0, self.ring.next_look(time.time()) - time.time())

@@ -14,9 +14,6 @@ from rowcall.core.queryable.request import Position, order_text
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
 
-LONGEST = 4096
-"""Characters of the longest cursor."""
-
 
 class Cursors:
     """Makes and opens the cursors of one endpoint."""
@@ -30,7 +27,7 @@ class Cursors:
         return orjson.dumps([self._language.endpoint.name, order_text(order)])[:-1] + b","
 
     def seal(self, start: bytes, position: bytes) -> str:
-        """Return the cursor of a row. start: from `start`. position: JSON array of texts."""
+        """Return the cursor of a row. start: from `start`. position: JSON array of texts. Raises `NoKeyError`."""
         return self._protector.seal(start + position + b"]")
 
     def open(self, key: str, cursor: str, order: tuple[OrderTerm, ...]) -> Position:
@@ -38,8 +35,6 @@ class Cursors:
         `core.queryable.request.OpenCursor`).
         """
         language = self._language
-        if len(cursor) > LONGEST:
-            raise language.invalid(key, "it is no cursor of this service")
         try:
             endpoint, order_of_cursor, values = orjson.loads(self._protector.open(cursor))
         except UnknownKeyError:

@@ -29,7 +29,8 @@ COUNT = "count=exact"
 
 
 def respond_with_page(endpoint: Endpoint, query: Query, services: Services) -> Step:
-    """Return the last step of a query whose result is a page."""
+    """Return the last step of a query whose result is a page. It raises `Problem` 500 if there is no result, and
+    `NoKeyError` if a link needs a cursor and the key ring is empty."""
     lines = header_lines(endpoint)
     fixed = fields_of(lines.fill(no_value), endpoint.shape.content_type) if lines.is_fixed else None
     links = _Links(query, Cursors(services.auth.keys, query.language))

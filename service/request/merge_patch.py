@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that collects the members before binding; None: the endpoint has no such parameter of type JSON,
-    or its values are not fields of the body. The step raises `BindingError` for a body that is no JSON object.
-    """
+    or its values are not fields of the body. The step raises `BindingError` for a body that is no JSON object or a
+    patch that is none, and `Problem` as `read_body` does."""
     name = endpoint.options.patch_parameter
     if name is None or endpoint.transport is not Transport.BODY or endpoint.passes_through:
         return None

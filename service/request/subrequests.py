@@ -102,9 +102,8 @@ class SubrequestScope:
         calls: Subrequests | None = None,
         transaction: JointTransaction | None = None,
     ) -> None:
-        """path: encoded. depth: 1 for a subrequest of a request of a client, 2 for one of that subrequest, and so on.
-        client: its address; empty: unknown.
-        """
+        """path: encoded. headers: `host` in lower case; without it, the host is `localhost`. depth: 1 for a subrequest
+        of a request of a client, 2 for one of that subrequest, and so on. client: its address; empty: unknown."""
         self.transaction = transaction
         """The transaction of all requests of a batch."""
         self.calls = calls

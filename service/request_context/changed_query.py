@@ -19,7 +19,8 @@ class ChangedQuery:
 def take_parameter(query_string: str, name: str) -> tuple[str | None, str]:
     """Return the text of a parameter, still encoded, and the query string without it.
 
-    If the parameter is repeated, the last one counts. None: it is not there.
+    Names are compared as they were sent: one that is percent-encoded is not found. If the parameter is repeated, the
+    last one counts. None: it is not there.
     """
     value, rest = None, []
     for part in query_string.split("&"):

@@ -28,9 +28,8 @@ def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
 
 
 def within_tenant(text: bytes, tenant: Tenant | None, context: RequestContext) -> bytes:
-    """Return a text that equals that of another request only if both are of the same tenant; unchanged if the endpoint
-    is for all tenants. text: without line breaks, so that a tenant cannot be mistaken for a part of it.
-    """
+    """Return a text that equals that of another request only if both are of the same tenant; unchanged if the request
+    has none (`tenant_of`). text: without line breaks, so that a tenant cannot be mistaken for a part of it."""
     value = tenant_of(tenant, context)
     return text if value is None else value.encode(errors="surrogateescape") + b"\n" + text
 

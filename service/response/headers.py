@@ -62,9 +62,9 @@ def _is_for_errors(name: str, value: str) -> bool:
 
 
 def problem_headers(context: RequestContext, problem: Problem) -> Headers:
-    """Return the headers of an error response: its own, then those of the comment that it does not set itself. If the
-    error depends on the caller, headers against shared caches are added.
-    """
+    """Return the headers of an error response: its own, then those of the comment that it does not set itself, except
+    those about the lifetime of a response (`Expires`, and most of `Cache-Control`). If the error depends on the caller,
+    headers against shared caches are added."""
     own = {name.lower() for name, _ in problem.headers}
     headers = list(problem.headers)
     if context.comment_headers is not None:

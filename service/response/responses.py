@@ -105,8 +105,7 @@ async def stream_response(
 ) -> None:
     """Send the result of a STREAMING execution as it arrives (for HEAD only the header section), and release its
     connection in any case. time_limit: seconds for which the client may leave the response unread. encoder: converts
-    rendered rows into the bytes that are sent.
-    """
+    rendered rows into the bytes that are sent. Raises `Problem` 503 if the process has too many open files."""
     execution = context.execution
     if execution is None:
         return

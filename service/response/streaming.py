@@ -382,8 +382,7 @@ async def stream_result(
     has disconnected, or the result could not be encoded, which is logged. If the execution itself fails, the response
     is cut off, and True is returned. client: `host:port`, whose connection ends with an incomplete body; empty if it
     carries other responses. time_limit: as for `PipeBody`. encoder: converts rendered rows into the bytes that are
-    sent.
-    """
+    sent. Raises `Problem` 503 if the process has too many open files."""
     connection = execution.connection
     assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)
     coder = coder_of(protocol, headers)

@@ -37,7 +37,9 @@ class BoundedCache:
         return MemoryCache(self._host.cached_responses(self._name, SIZE), self._host.message_bus)
 
     def begin(self, key: bytes) -> LookupResult | Awaitable[LookupResult]:
-        """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. Waits without a time limit."""
+        """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. If another request computes it,
+        return an awaitable, which waits without a time limit and raises the `Problem` with which that request has given
+        up."""
         return self._cache.begin(key, 0)
 
     def keep(self, key: bytes, lease: CacheLease, entry: Entry, seconds: float | None) -> None:

@@ -89,7 +89,8 @@ class CacheBackends:
             self._memory.retire()
 
     def fallen_back(self) -> str | None:
-        """Return why responses are cached in memory although Redis is configured, or None."""
+        """Return why responses are cached in memory although Redis is configured: it was not reached at the start; else
+        None, also if its address is invalid."""
         if self._fallen_back:
             return (
                 "responses are cached in memory until the service is restarted, as Redis was not reached at the start"

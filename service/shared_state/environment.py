@@ -25,7 +25,6 @@ READERS = 1022
 """Maximum number of processes and threads that read at the same time."""
 LONGEST_KEY = 511
 """Maximum length of a key in bytes."""
-PAGE = 4096
 HEADROOM = 1.5
 """Factor for the size of the map: a write copies pages, and pages that a reader may still use are not free yet."""
 LEAST = 524_288
@@ -100,7 +99,8 @@ class Environment:
     def write(self) -> AbstractContextManager[Transaction]:
         """Return a write transaction, for `with`: it commits at the end, or rolls back on an exception.
 
-        Writers of all processes run one after the other, so the block must not wait for anything.
+        Writers of all processes run one after the other, so the block must not wait for anything. Writing raises
+        `lmdb.MapFullError` if there is no room.
         """
         return self.begin(write=True)
 
@@ -114,8 +114,8 @@ class Environment:
 
 def _map_size(size: int) -> int:
     """Return the bytes of the map of an environment with `size` bytes of data, in whole pages."""
-    page = max(PAGE, os.sysconf("SC_PAGE_SIZE"))
-    return (int(size * HEADROOM) + 64 * PAGE + page - 1) // page * page
+    page = os.sysconf("SC_PAGE_SIZE")
+    return (int(size * HEADROOM) + 64 * page + page - 1) // page * page
 
 
 @contextlib.contextmanager
@@ -195,7 +195,7 @@ def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
     the folder, which is created if it is missing. size: requested bytes.
 
     The process that initialises it does so within the `with`, alone. If enough memory is free, pages are allocated when
-    they are written to.
+    they are written to. Otherwise they are allocated now; raises `OSError` if they are not available.
     """
     with agreed(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
         if fitting < size:
@@ -208,7 +208,7 @@ def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
 def used(transaction: Transaction) -> int:
     """Return the bytes of the pages in use, as this transaction sees them."""
     pages = transaction.stat()
-    return int(PAGE * (pages["branch_pages"] + pages["leaf_pages"] + pages["overflow_pages"]))
+    return pages["psize"] * (pages["branch_pages"] + pages["leaf_pages"] + pages["overflow_pages"])
 
 
 def between(transaction: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:

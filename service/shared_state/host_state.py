@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +29,7 @@ class HostState:
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, ResponseTable[Entry]] = {}
         self._objects: dict[str, object] = {}
+        self._message_bus: MessageBus | None = None
 
     @property
     def name(self) -> str:
@@ -38,8 +38,8 @@ class HostState:
 
     def environment(self, name: str, size: int) -> Environment:
         """Return the environment of a capability, the same for all processes. name: also that of its folder, so unique.
-        size: bytes, equal in all processes.
-        """
+        size: bytes, equal in all processes; it is smaller if there is not enough memory. The first call raises
+        `OSError` if there is almost none."""
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]
@@ -73,10 +73,12 @@ class HostState:
         proposal.unlink()
         return path.read_text("utf-8")
 
-    @cached_property
+    @property
     def message_bus(self) -> MessageBus:
         """The message bus of this process, opened at first use."""
-        return MessageBus(self._folder)
+        if self._message_bus is None:
+            self._message_bus = MessageBus(self._folder)
+        return self._message_bus
 
     def announce_worker_exit(self, process: int) -> None:
         """Publish the exit of a worker, so that other workers no longer wait for the leases that it held. Does nothing
@@ -102,5 +104,6 @@ class HostState:
             environment.close()
         self._environments.clear()
         self._tables.clear()
-        if "bus" in self.__dict__:
-            self.message_bus.close()
+        if self._message_bus is not None:
+            self._message_bus.close()
+            self._message_bus = None

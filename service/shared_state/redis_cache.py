@@ -197,9 +197,10 @@ class RedisLease:
         if not self._shared:
             self.pass_on()
             return
+        lifetime = None if seconds is None else seconds + stale
         # The lifetime is a duration and not a point in time, because hosts may have different clocks.
-        entry = entry._replace(written=0.0, ends=0.0 if seconds is None else seconds + stale)
-        self._cache.link.background(self._cache.complete(self._name, self.number, entry))
+        entry = entry._replace(written=0.0, ends=lifetime or 0.0)
+        self._cache.link.background(self._cache.complete(self._name, self.number, entry, lifetime))
 
     def pass_on(self) -> None:
         self._cache.end(self._name, self.number, NOT_SHARED)
@@ -384,14 +385,15 @@ class RedisCache:
             return False
         return True
 
-    async def complete(self, name: bytes, number: bytes, entry: Entry) -> bool:
-        """Write a computed response, and report the outcome to the requests that wait for it. Return whether it was
-        stored.
+    async def complete(self, name: bytes, number: bytes, entry: Entry, seconds: float | None) -> bool:
+        """Write a computed response, and report the outcome to the requests that wait for it. Return whether the lease
+        was still held: the response was not invalidated.
 
-        name: of the key in Redis. number: of the lease. `entry.ends`: lifetime in seconds; 0: until invalidated.
+        name: of the key in Redis. number: of the lease. seconds: lifetime; None: until invalidated; 0: the response is
+        only delivered to the requests of this worker that wait for it.
         """
         self._open.pop(name, None)
-        life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
+        life: bytes | int = b"" if seconds is None else _milliseconds(seconds)
         try:
             sealed = entry_sealer.sealed(name, packed(entry))
             output = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])

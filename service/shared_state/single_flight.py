@@ -63,7 +63,8 @@ class CacheLease(Protocol):
         """
 
     def pass_on(self) -> None:
-        """Release the lease, as the response turned out to be one that is not stored."""
+        """Release the lease, as the response turned out to be one that is not stored: each waiting request computes its
+        own."""
 
     def give_up(self, problem: Problem | None) -> None:
         """Release the lease after a failure. problem: reported to waiting requests; None: the failure concerns this
@@ -122,8 +123,8 @@ class CacheBackend(Protocol):
 def ending(context: RequestContext, error: Exception | None) -> None:
     """Release a lease that no step has used. For `RequestContext.at_end`.
 
-    error: what ended the request; None: it ended without one. Waiting requests get it, unless it concerns only this
-    request; then one of them computes.
+    error: what ended the request; None: it ended without one. Waiting requests get it, as a `Problem` 500 without
+    details if it is another exception. If there is none, or if it concerns only this request, one of them computes.
     """
     lease: CacheLease | None = context.lease
     if lease is None:
@@ -143,7 +144,7 @@ def ending(context: RequestContext, error: Exception | None) -> None:
 
 
 class SingleFlightWaiters:
-    """The waiting requests of this process, by key."""
+    """The waiting requests of this process, by key. Must be created in the running event loop."""
 
     def __init__(self) -> None:
         self.futures: dict[bytes, dict[asyncio.Future[Outcome], bytes]] = {}
@@ -202,8 +203,9 @@ class SingleFlightWaiters:
     def resolve(self, key: bytes, outcome: Outcome, number: bytes | None = None) -> None:
         """Report an outcome to the waiting requests of a key, and remove them.
 
-        number: the lease that ended so, for backends that learn of an end later than it happened: requests that wait
-        for a newer lease, which was acquired after an invalidation, look up again. None: all requests get the outcome.
+        number: the lease that ended so, for backends that learn of an end later than it happened: only requests that
+        wait for this lease (`awaits`) get the outcome. Those without a recorded number, and those that wait for a newer
+        lease, which was acquired after an invalidation, look up again. None: all requests get the outcome.
         """
         for future, awaited in self.futures.pop(key, {}).items():
             if future.done():

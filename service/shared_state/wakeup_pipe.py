@@ -53,8 +53,8 @@ class Notifier:
 
     def ring(self, names: Iterable[str]) -> list[str]:
         """Wake the processes with these names. Return the names of pipes that no process reads any more, which are
-        removed.
-        """
+        removed. Raises `OSError` if a pipe cannot be opened for another reason, such as no free descriptor; the
+        processes after it are not woken then."""
         return [name for name in names if not self._ring(name)]
 
     def _ring(self, name: str) -> bool:

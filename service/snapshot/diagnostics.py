@@ -32,8 +32,9 @@ class UnresolvedReferences:
 
     def diagnostics(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each proxy without a URL if the configuration names no host either, and for each proxy
-        and HTTP type whose URL is a path at which this service has no endpoint. Paths with placeholders are not
-        checked. endpoints: all, including internal ones."""
+        and HTTP type whose URL is a path at which this service has no endpoint with the method of the request. Paths
+        with placeholders are not checked, nor are proxies or HTTP types that the configuration disables. endpoints:
+        all, including internal ones."""
         if not (self._proxies or self._calls):
             return
         router: Router | None = None
@@ -84,8 +85,9 @@ class BasicUsers:
         self._refused = plain and basic.tls == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each endpoint that admits no caller because this service does not listen on https,
-        and, if passwords are stored as hashes, for each of its users whose stored value is no hash."""
+        """Yield a diagnostic for each endpoint with HTTP Basic that admits no caller because this service does not
+        listen on https. If passwords are stored as hashes, also yield one for each user in the annotation of an
+        endpoint whose stored value is no hash."""
         for endpoint in endpoints:
             basic_auth = endpoint.options.basic_auth
             if basic_auth is None or not basic_auth.enabled or endpoint.options.invalidates:

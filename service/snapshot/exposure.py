@@ -74,7 +74,7 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
     """Return which routines, tables and files are published, and the defaults of their endpoints. Raises StartupError.
 
     options: provide the names that annotations may use, such as those of rate limits. plan: provides those of
-    connections. Logs a warning if objects of every owner are published.
+    connections. Logs a warning if objects of every owner are published, and if SQL files are enabled without a pattern.
     """
     defaults = endpoint_defaults(settings, options, plan)
     service, tables = defaults.service, settings.read(CrudSource)

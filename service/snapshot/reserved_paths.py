@@ -111,15 +111,16 @@ class ReservedPaths:
 
     def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each session cookie whose path covers no endpoint (RFC 6265, 5.1.4): users who have
-        signed in would be anonymous.
-        """
+        signed in would be anonymous. Yields none if there are no endpoints, or if static files are served, for which
+        the cookie may be."""
         for key, path in self._cookies.items():
             if endpoints and not any(_covers(path, endpoint.path) for endpoint in endpoints):
                 message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
                 yield Diagnostic(key, None, message)
 
     def missing(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each configured login or logout path without an endpoint."""
+        """Yield a diagnostic for each configured login or logout path without an endpoint; none if there are no
+        endpoints at all."""
         there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()
         for key, path in self._signing.items():
             if endpoints and path.lower() not in there:

@@ -108,8 +108,7 @@ class SnapshotReader:
 
     def watcher(self) -> Watcher | None:
         """Return the watcher of these sources; None: watching is off. Raises `StartupError` if there is nothing to
-        watch.
-        """
+        watch, or a folder does not exist."""
         return watcher(self._settings, self._exposure, tuple(self.sources()))
 
     @property

@@ -20,7 +20,8 @@ _ENTRY = re.compile(r"^tfd:\s*(\d+)\s.*\bino:([0-9a-f]+)\b", re.MULTILINE)
 
 
 def stop_accepting(listeners: Iterable[Listener]) -> None:
-    """Remove the listening sockets from all epoll instances of this process (Linux only).
+    """Remove the listening sockets from all epoll instances of this process. Raises `OSError` if no descriptor is free,
+    and on other systems than Linux.
 
     Connections in the queue of a listening socket stay there for the other processes that have the socket open.
     """

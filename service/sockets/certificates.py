@@ -70,7 +70,8 @@ class Certificate:
 def load_certificate(files: CertificateFiles) -> Certificate:
     """Load a certificate with its private key.
 
-    Raises StartupError if a file cannot be read, or key and certificate do not match. The message names the
+    Raises StartupError if a file cannot be read or has no certificate or key, if the password is missing or wrong, if
+    the key is of an unsuitable kind or length, or if key and certificate do not match. The message names the
     configuration key and the file, and never contains the password.
     """
     data = _content(f"{files.name}:Path", files.path)
@@ -176,7 +177,7 @@ def _public(key: PublicKeyTypes) -> bytes:
 
 
 class PemFile:
-    """A PEM text that workers read from `path`; they must inherit `descriptor`.
+    """A PEM text that workers read from `path`; they must inherit `descriptor`. Construction raises `OSError`.
 
     It is a file in memory if the system supports that, otherwise a temporary file that only this user can read and that
     `close` deletes.

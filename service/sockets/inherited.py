@@ -30,7 +30,7 @@ class InheritedSockets:
 
     @classmethod
     def of(cls, sockets: Iterable[socket.socket], *, stay: bool, required: bool) -> InheritedSockets:
-        """Return these sockets by place. stay, required: as for the class."""
+        """Return these sockets by place, and set them to non-blocking mode. stay, required: as for the class."""
         by_place: dict[Place, list[socket.socket]] = {}
         for sock in sockets:
             sock.setblocking(False)

@@ -163,7 +163,8 @@ def certificate_of(plan: ListenerPlan) -> Certificate:
 
 
 class Listeners:
-    """The listening sockets of all addresses: one for each address, or on Linux one for each address and worker.
+    """The listening sockets of all addresses: one for each address, or on Linux one for each TCP address and worker.
+    `localhost` counts as two addresses.
 
     stay: another process keeps all of them open when this process ends.
     """

@@ -21,7 +21,8 @@ reserve for that."""
 
 
 def raise_limit() -> None:
-    """Raise the limit of open files to the hard limit, for this process and its children, if the system allows it."""
+    """Raise the limit of open files to the hard limit, or to `MOST` if that is unlimited, for this process and its
+    children, if the system allows it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = MOST if hard == resource.RLIM_INFINITY else hard
     with contextlib.suppress(ValueError, OSError):  # macOS has another limit besides this one
@@ -35,7 +36,8 @@ def limit() -> int:
 
 
 def room_for_connections(descriptors: int, sessions: int, streams: int, listeners: int) -> int:
-    """Return how many connections each listener of a worker may have open at the same time.
+    """Return how many connections each listener of a worker may have open at the same time: at least
+    `LEAST_CONNECTIONS`, even if the limit has no room for them.
 
     descriptors: limit of open files. sessions: number of sessions of all databases. streams: maximum number of
     responses that are streamed at the same time. listeners: number of listeners of the worker.

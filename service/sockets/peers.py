@@ -22,7 +22,8 @@ def own_sockets() -> Iterator[socket.socket]:
 
 
 def is_with(connection: socket.socket, client: str) -> bool:
-    """Return whether the peer of a connection is `client` (`host:port`). Raises OSError for a listening socket."""
+    """Return whether the peer of a connection is `client` (`host:port`). Raises OSError for a socket that is not
+    connected, such as a listening one."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return False
     host, port = connection.getpeername()[:2]

@@ -86,7 +86,8 @@ def uncompressed(url: str) -> str:
 
 
 class Folder:
-    """A served folder with its cache."""
+    """A served folder with its cache. root: its absolute path without symbolic links; below another path, no file is
+    found."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -95,7 +96,8 @@ class Folder:
 
     def find(self, path: str) -> StaticFile | str | None:
         """Return the file at a request path; for a folder, its default document, or, if the path does not end with a
-        slash, the path to redirect to; None: there is no file, or the folder has no default document."""
+        slash, the path to redirect to; None: there is no file, or the folder has no default document. Both paths are
+        percent-decoded."""
         cached = self._files.get(path)
         if cached is not None:
             if _state(cached.path) == cached.state and time.monotonic() < cached.until:

@@ -48,9 +48,9 @@ class Pages:
 
     def fill(self, scope: Any, file: StaticFile, user: User | None) -> tuple[Headers, bytes]:
         """Return headers and body of a page whose placeholders are replaced by claims of the user and variables of the
-        environment. Neither ETag nor Last-Modified, because the page differs between callers. A page of HTML gets a new
-        antiforgery token, if these are enabled. user: None: an anonymous caller, for whom the configured values are
-        used."""
+        environment. The headers contain neither ETag nor Last-Modified, because the page differs between callers. A
+        page of HTML gets a new antiforgery token, if these are enabled. user: None: an anonymous caller, for whom the
+        configured values are used. Raises `OSError` if a page that is not cached cannot be read."""
         values, real = dict(self._defaults), set(self._real)
         headers = self._pages.headers
         guard = self._guard if file.url.lower().endswith(_FORMS_IN) else None

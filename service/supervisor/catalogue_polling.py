@@ -47,9 +47,8 @@ class CataloguePolling:
         self._not_before = 0.0
 
     def request_check(self, reason: str | None = None) -> None:
-        """Request a check. reason: why a worker suspects a change, logged if there is one; it is ignored for a while
-        after an unfounded suspicion. None: a notification requests it.
-        """
+        """Request a check. reason: why a worker suspects a change, logged if the catalogue has changed; after an
+        unfounded suspicion, requests with a reason are ignored for a while. None: a notification requests the check."""
         loop = asyncio.get_running_loop()
         if reason is not None:
             if loop.time() < self._not_before:

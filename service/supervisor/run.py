@@ -17,7 +17,7 @@ from rowcall.service.shared_state.state_folder import StateFolder
 from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.open_files import raise_limit
-from rowcall.service.startup_error import START_AGAIN
+from rowcall.service.startup_error import START_AGAIN, StartupError
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.supervisor import Supervisor
 
@@ -45,8 +45,10 @@ def run(
     service; SIGUSR1 and SIGUSR2 have PostgREST's effects then.
 
     Raises:
-        StartupError: a port is taken, the database cannot be read, no worker can serve.
+        StartupError: a port is taken, the database cannot be read, no worker can serve, or the folder of the shared
+            state cannot be created.
         ConfigError: a value of the configuration cannot be used.
+        OSError: a worker process cannot be started.
     """
 
     raise_limit()
@@ -64,7 +66,10 @@ def run(
                 waiting.cancel()
 
     async def serve_with_store() -> int:
-        store = StateFolder()
+        try:
+            store = StateFolder()
+        except OSError as error:
+            raise StartupError(f"the folder of the shared state cannot be created: {error}") from None
         try:
             return await serve(replace(options, store=str(store.path)))
         finally:

@@ -39,7 +39,8 @@ class ServiceManager:
         self._notify(f"STATUS={status}")
 
     async def keep_alive(self) -> None:
-        """Send keep-alive messages without end: systemd restarts a process whose event loop is blocked."""
+        """Send keep-alive messages without end: systemd restarts a process whose event loop is blocked. Call it only if
+        `between` is greater than 0."""
         while True:
             self._notify("WATCHDOG=1")
             await asyncio.sleep(self.between)

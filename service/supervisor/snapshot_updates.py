@@ -104,8 +104,8 @@ class SnapshotUpdates:
 
     async def publish_first(self, snapshot: SchemaSnapshot) -> None:
         """Write client code and documents, connect to the other hosts, and publish the snapshot of the start. Raises
-        `StartupError` if the workers do not serve it.
-        """
+        `StartupError` if the workers do not serve it, if two tools have the same name, or if the configuration of the
+        cross-host transport is invalid."""
         await self._describe(snapshot)
         await self._describer.write_interface(snapshot.postgrest)
         await self._events.connect_hosts()

@@ -60,8 +60,7 @@ class PreviousProcess:
     @classmethod
     def at(cls, path: str) -> PreviousProcess | None:
         """Get the sockets of the process whose hand-over socket is at this path; None if there is none. Raises
-        `StartupError` if it does not hand over.
-        """
+        `StartupError` if the socket cannot be opened, or the process does not hand over."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.settimeout(_TIMEOUT)
         try:
@@ -130,7 +129,7 @@ class SuccessorListener:
         self._socket: socket.socket | None = None
 
     def open(self) -> None:
-        """Open the Unix socket. Raises StartupError."""
+        """Open the Unix socket, in place of one that is at the path already. Raises StartupError."""
         item = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         before = os.umask(0o177)  # for the owner alone, from the first moment
         try:

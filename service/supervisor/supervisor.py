@@ -153,9 +153,8 @@ class Supervisor:
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def run(self) -> int:
-        """Start the service, run it until it has to end, and return the exit code. Raises `StartupError` and
-        `ConfigError`.
-        """
+        """Start the service, run it until it has to end, and return the exit code. Raises `StartupError`,
+        `ConfigError`, and `OSError` if a worker process cannot be started."""
         loop = asyncio.get_running_loop()
         handlers = SignalHandlers(loop, self._signal_handlers())
         is_last = False

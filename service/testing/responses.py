@@ -29,8 +29,8 @@ class ResponseTables:
 
     async def store(self, session: Session, block: HttpBlock, reply: Reply) -> str:
         """Store a response in a new temporary table and return its name, which is that of the request (`block.table`)
-        or of the configuration. Raises `psycopg.Error` if the table exists already.
-        """
+        or of the configuration. Raises `psycopg.Error`, for example if the table exists already or the transaction is
+        aborted."""
         self._number += 1
         name = block.table or self._name()
         columns = self._table.columns

@@ -34,7 +34,8 @@ class Snapshots:
 
     def differences(self, block: HttpBlock, reply: Reply) -> list[str]:
         """Return the differences between a response and its snapshot; a missing snapshot is one. In update mode, write
-        the snapshot if it differs, and return none.
+        the snapshot if it differs, and return none. Raises `OSError` if the file of snapshots cannot be read or
+        written, and `UnicodeDecodeError` if it is not UTF-8.
 
         Call it once for each request, in the order of the file: equal requests are numbered by their calls.
         """

@@ -32,7 +32,8 @@ class RecentSpans(SpanProcessor):
         return tuple(_entry(span) for span in found[-MOST_TRACES:])
 
     def of(self, trace: str) -> tuple[SpanEntry, ...]:
-        """Return the stored spans of a trace, at most `MOST_SPANS`, in the order of their ends. trace: its id."""
+        """Return the stored spans of a trace, at most `MOST_SPANS`, in the order of their ends. trace: its id in
+        hexadecimal digits. Raises `ValueError` for another text."""
         number = int(trace, 16)
         found = [span for span in self._spans.copy() if span.context.trace_id == number]
         return tuple(_entry(span) for span in found[:MOST_SPANS])

@@ -135,7 +135,8 @@ def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[
 
 
 def recent_spans(trace: str | None, options: TracingOptions | None, host: HostState) -> tuple[SpanEntry, ...]:
-    """Return the stored spans of a trace; with None, the first spans of the last requests."""
+    """Return the stored spans of a trace; with None, the first spans of the last requests. Empty if tracing is off, or
+    no spans are stored. Raises `ValueError` for an id that is no hexadecimal number."""
     recent = None if options is None else _tracing(options, host).recent
     if recent is None:
         return ()

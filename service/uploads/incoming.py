@@ -26,7 +26,8 @@ class File:
         """Chunks read by `sample` that have not been yielded yet."""
 
     async def sample(self, size: int) -> bytes:
-        """Return the first `size` bytes, or fewer if the file has fewer."""
+        """Return the first `size` bytes, or fewer if the file has fewer. Call it before the file is read in another
+        way: afterwards, it returns the next bytes."""
         available = sum(map(len, self._ahead))
         while available < size:
             piece = await self._next()

@@ -78,6 +78,7 @@ class UploadStep:
 
         Raises:
             Problem: a part failed, and everything is undone.
+            OSError: the stored files cannot be made permanent, and everything is undone.
         """
         loop = asyncio.get_running_loop()
         folders = Folders(self._options.protected)

@@ -49,8 +49,7 @@ class SpooledFile:
 
 async def set_aside(file: File) -> SpooledFile:
     """Read the whole file and spool it. Use the result as a context manager, which removes the file. Raises `Problem`
-    for errors of the disk.
-    """
+    for errors of the disk, and what reading the file raises."""
     stored: BinaryIO | None = None
     try:
         stored = tempfile.TemporaryFile(buffering=0, prefix="rowcall-")  # noqa: SIM115 (the result closes it)
@@ -72,13 +71,13 @@ def not_stored(error: OSError, what: str) -> Problem:
 
 
 async def write_all(file: File, target: BinaryIO) -> None:
-    """Write the file to an unbuffered target. Raises `OSError`."""
+    """Write the file to an unbuffered target. Raises `OSError`, and what reading the file raises."""
     await write_pieces(file.pieces(), target)
 
 
 async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
     """Write the chunks to an unbuffered target, in a thread, so that a slow disk does not delay other requests. Raises
-    `OSError`.
+    `OSError`, and what `pieces` raises.
 
     Chunks that arrived before an error are written too.
     """
@@ -103,7 +102,8 @@ async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
 
 
 async def ended(work: asyncio.Future[Result]) -> Result:
-    """Return the result of a thread. If the caller is cancelled meanwhile, wait for the thread to end nevertheless.
+    """Return the result of a thread, or raise its error. If the caller is cancelled meanwhile, wait for the thread to
+    end nevertheless, and then raise `CancelledError`.
 
     The thread continues in any case, and the file that it works on must not be reused before.
     """

@@ -194,7 +194,8 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
-        """Connect to the main database and Redis, and start the background work."""
+        """Connect to the main database, begin to connect to Redis, and start the background work. If one of the two
+        cannot be reached, nothing is raised."""
         self._caches.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             carried = self._options.tracing is not None or self._options.correlation_header is not None
@@ -281,7 +282,7 @@ class Application:
         self.events.end_streams(lambda stream: True)
 
     async def finish_jobs(self, seconds: float) -> None:
-        """Wait for running jobs, at most `seconds`."""
+        """Begin no more jobs, and wait for running ones, at most `seconds` and at most `Jobs:ShutdownTimeout`."""
         await self._work.finish_jobs(seconds)
 
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
@@ -301,7 +302,8 @@ class Application:
 
     async def close(self) -> None:
         """End background work and clients, write the remaining records of the audit trail, and close the connections to
-        the databases."""
+        the databases and the shared state of the host.
+        """
         if self._watching is not None:
             self._watching.cancel()
         await self._work.stop()
@@ -314,10 +316,11 @@ class Application:
         await self._caches.close()
         if self._options.audit_trail is not None:
             await trail_of(self._options.audit_trail, self._for_all).finish()
-        self._host.close()
         if self._replicas is not None:
             self._replicas.close()
         await self._databases.close()
+        # Requests that are cut off with their connections release their leases and permits in the shared state.
+        self._host.close()
 
     def handle_files(self, scope: Any, protocol: Any) -> None:
         """Handle a request if static files are served too: a file at its path takes precedence over endpoints."""
@@ -383,9 +386,9 @@ def _is_of(user: User) -> Callable[[Stream], bool]:
 
 
 def client_of(options: WorkerOptions, host: HostState) -> Client | None:
-    """Return the HTTP client for outgoing requests, or None if none are possible. Its modules are imported here, as
-    most services need none.
-    """
+    """Return the HTTP client for HTTP types, proxying and uploads to object stores, or None if none of these is
+    enabled. Webhooks and sign-in have clients of their own. The modules of the client are imported here, as most
+    services need none."""
     outbound = options.outbound
     stores = any(isinstance(item, ObjectStore) for item in options.uploads.handlers.values())
     if not outbound.types.enabled and not outbound.proxy.enabled and not stores:

@@ -166,8 +166,10 @@ class LoopServer:
             self._http2.announce_close()
 
     async def stop(self, seconds: float) -> bool:
-        """Refuse new connections at once and wait for running requests, at most `seconds`. Return False if the time was
-        too short; what still runs is cut off then.
+        """Stop accepting connections, close the listening socket in this process, and wait for running requests, at
+        most `seconds`. Return False if the time was too short; what still runs is cut off then.
+
+        New connections are refused when no other process has the socket.
         """
         self.stop_accepting()
         # Connections are refused when no process has the socket any more.

@@ -1,7 +1,8 @@
 """Middleware: processing of requests before the application, chosen for each listener when a worker starts.
 
-Each part exists only if it is configured: limits of the request head below the server's own, redirects to https,
-headers of every response, the request log, correlation ids.
+The check that a request names exactly one host is always there, and so are limits of the request head that the server
+does not enforce itself. Each other part exists only if it is configured: further limits of the request head, redirects
+to https, headers of every response, compression, the request log, correlation ids.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def with_headers(handle: Handle, headers: Headers) -> Handle:
 
 
 def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """Wrap `handle` so that responses to requests over https have the HSTS header, which makes browsers use https only,
-    except for the local host (browsers-12)."""
+    """Wrap `handle` so that responses to requests over https have the HSTS header, which makes browsers use https only
+    (browsers-12). Requests for the local host are excepted."""
     strict = with_headers(handle, [HSTS])
     is_secure = secure_reader(options, listener)
     read = client_reader(options.forwarding)

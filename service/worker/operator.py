@@ -12,7 +12,7 @@ from rowcall.service.supervisor.channel import Identify, IdentityReply
 
 async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> IdentityReply:
     """Return the user whose session, token or API key the headers contain; an anonymous caller if they contain none
-    that is valid. claims: which claim is the name of a user.
+    that is valid, or if that cannot be checked. claims: which claim is the name of a user.
 
     A user who acts as another one counts as anonymous: the console is not opened with the rights of the other user.
     """

@@ -387,8 +387,8 @@ async def _main(channel_fd: int) -> None:
 
 def main(channel_fd: int) -> None:
     """Run the worker until it is stopped. channel_fd: its end of the socket pair to the supervisor. The current folder
-    is the one of the supervisor, to which relative paths refer.
-    """
+    has to be that of the supervisor, to which relative paths refer. Raises SystemExit with status 1 after an unexpected
+    error."""
     name_process("rowcall-worker")
     raise_limit()
     uvloop.run(_main(channel_fd))

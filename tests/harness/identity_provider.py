@@ -381,6 +381,7 @@ def _json(content: Any, status: int = 200) -> Answer:
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
     provider: IdentityProvider
 
 

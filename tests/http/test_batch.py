@@ -132,6 +132,14 @@ create function many(_n int) returns table (n int) language sql stable as $$ sel
 comment on function many(int) is 'HTTP GET /many';
 create function sees() returns bigint language sql volatile as $$ select count(*) from orders $$;
 comment on function sees() is 'HTTP GET /sees';
+create function as_json(_text text, _status text default '200', _type text default 'application/json') returns text
+language plpgsql as $$
+begin
+  perform set_config('response.status', _status, true);
+  perform set_config('response.headers', json_build_object('Content-Type', _type)::text, true);
+  return _text;
+end $$;
+comment on function as_json(text, text, text) is 'HTTP POST /as-json';
 create function resolved(_n bigint default null) returns bigint language sql as $$ select _n $$;
 comment on function resolved(bigint) is 'HTTP GET /resolved
 _n = select count(*) from orders';
@@ -422,6 +430,46 @@ def test_bytes_that_are_no_text_are_base64(service: Service, transaction: bool) 
     assert "encoding" not in text
 
 
+DEEP = "[" * 300 + "]" * 300
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+@pytest.mark.parametrize(
+    ("content_type", "text", "body"),
+    [
+        ("Text/JSON; charset=utf-8", '{"a":1}', {"a": 1}),
+        ("application/problem+json", "[1]\n", [1]),
+        ("application/json", '{"a":1}\n{"a":2}\n', None),
+        ("application/json", "{", None),
+        ("application/json", r'"\ud800"', None),
+        ("application/json", DEEP, None),
+        ("application/jsonl", "[1]\n", None),
+        ("application/x-ndjson", "[1]\n[2]\n", None),
+    ],
+)
+def test_bodies_of_json_are_json_and_others_are_texts(
+    service: Service, transaction: bool, content_type: str, text: str, body: Any
+) -> None:
+    """body: None: the text."""
+    typed = request("/as-json", {"text": text, "type": content_type})
+    first, second = bodies(post(service, typed, get("/sees"), transaction=transaction))
+    assert (first, second.isdecimal()) == (text if body is None else body, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "members"),
+    [
+        ('{"a":1e400}', b'{"a":1e400,"item":1}'),
+        ('{"a":1}\n{"a":2}', b'{"status":409,"item":1}'),
+        (f'{{"a":{DEEP}}}', b'{"status":409,"item":1}'),
+        ("[1]", b'{"status":409,"item":1}'),
+    ],
+)
+def test_a_failed_batch_has_the_members_of_a_json_object(service: Service, body: str, members: bytes) -> None:
+    response = post(service, request("/as-json", {"text": body, "status": "409"}))
+    assert (response.status_code, response.content) == (409, members)
+
+
 @pytest.mark.parametrize("transaction", [True, False])
 def test_json_that_cannot_be_a_part_of_the_response_is_a_text(service: Service, transaction: bool) -> None:
     requests = (get("/deep?levels=150"), get("/deep?levels=300"), get("/deep?levels=2000"), get("/not-json"))
@@ -492,11 +540,12 @@ def test_bodies_of_other_content_types(service: Service) -> None:
             request("/whole", "$1.body", **{"Content_Type": "text/plain"}),
             request("/whole", {"a": 1}, **{"Content_Type": "text/plain"}),
             request("/whole", "text", **{"Content_Type": "application/problem+json"}),
+            request("/whole", '{"a":1}\n{"a":2}\n', **{"Content_Type": "application/x-ndjson"}),
             request("/orders", "customer=ann+lee", **{"Content_Type": "application/x-www-form-urlencoded"}),
         )
     )
-    assert found[:4] == ['a "text"\n', 'a "text"\n', '{"a":1}', '"text"']
-    assert found[4]["customer"] == "ann lee"
+    assert found[:5] == ['a "text"\n', 'a "text"\n', '{"a":1}', '"text"', '{"a":1}\n{"a":2}\n']
+    assert found[5]["customer"] == "ann lee"
 
 
 def test_values_that_no_header_can_have(service: Service) -> None:

@@ -38,6 +38,10 @@ create function short(_a text) returns bigint language sql as 'select ran()';
 comment on function short(text) is 'HTTP GET
 cached
 cache_expires 400 ms';
+create function at_once(_a text) returns bigint language sql as 'select ran()';
+comment on function at_once(text) is 'HTTP GET
+cached
+cache_expires 0';
 create function null_one(_a text) returns text language sql as $$ select nullif(ran() * 0, 0)::text $$;
 comment on function null_one(text) is 'HTTP GET
 cached
@@ -118,6 +122,11 @@ def test_an_answer_ends_everywhere(instances: list[Service]) -> None:
     path = unique("short")
     first = ask(instances[0], path).text
     wait_until(lambda: first not in everywhere(instances, path), "the answer has ended")
+
+
+def test_a_response_with_a_lifetime_of_zero_is_not_stored(instances: list[Service]) -> None:
+    path = unique("at-once")
+    assert len({ask(instances[0], path).text for _ in range(3)}) == 3
 
 
 @pytest.mark.slow

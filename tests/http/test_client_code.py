@@ -299,7 +299,7 @@ def test_an_upload_is_sent_as_the_sheet_has_it(public: str) -> None:
 def test_an_upload_that_is_passed_on_gives_the_response(public: str) -> None:
     text = body(public, "passOn")
     assert "): Promise<Response> {" in text
-    assert "xhr.onload = () => resolve(new Response(" in text
+    assert "resolve(new Response(xhr.response.size ? " in text
 
 
 def test_the_query_helper_is_there_for_parameters_that_are_left_out(

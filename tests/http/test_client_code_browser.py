@@ -205,6 +205,24 @@ def test_uploads_that_fail_say_why(page: Page) -> None:
     assert "fetch" in run(page, caught.format("api.getCount(() => 'http://127.0.0.1:1/')"))
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "output"),
+    [
+        (413, "<h1>Content Too Large</h1>", "SyntaxError"),
+        (502, "", {"status": 502, "response": [], "error": None}),
+        (200, "<h1>Sign in to this network</h1>", "SyntaxError"),
+    ],
+)
+def test_an_upload_settles_if_a_response_is_no_json(page: Page, status: int, body: str, output: object) -> None:
+    """As that of a reverse proxy in front of the service."""
+    page.route(
+        "**/refuse-files-plainly",
+        lambda route: route.fulfill(status=status, body=body, headers={"access-control-allow-origin": "*"}),
+    )
+    page.locator("input").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
+    assert run(page, "return await api.refuseFilesPlainly(input.files).catch(error => error.name);") == output
+
+
 def test_events_of_a_call_come_while_it_runs(page: Page) -> None:
     """The routine continues until the page has received one of its events and reports that by another call."""
     output = run(

@@ -131,6 +131,20 @@ def test_the_link_of_the_log_signs_in_once(database: Database, serve_once: Serve
         assert ended.get("/console/api/overview").status_code == 401
 
 
+@pytest.mark.parametrize("bearer", ["x", TOKEN, None], ids=["unknown", "of the listener", "of a session"])
+def test_signing_out_ends_the_sessions_of_token_and_cookie(service: Service, bearer: str | None) -> None:
+    address, _ = console_link(service)
+    with console_client(address, TOKEN) as client, console_client(address) as cookies, operator(service, TOKEN) as own:
+        cookies.headers["cookie"] = client.post("/console/api/session").headers["set-cookie"].partition(";")[0]
+        authorization = own.headers["authorization"] if bearer is None else f"Bearer {bearer}"
+        assert cookies.get("/console/api/overview").status_code == 200
+        response = cookies.delete("/console/api/session", headers={**HEADER, "authorization": authorization})
+        assert response.status_code == 200
+        assert "; Max-Age=0" in response.headers["set-cookie"]
+        assert cookies.get("/console/api/overview").status_code == 401
+        assert own.get("/console/api/overview").status_code == (401 if bearer is None else 200)
+
+
 @pytest.mark.slow
 @pytest.mark.attack
 def test_pages_of_other_origins_cannot_use_a_session(service: Service, console: httpx.Client) -> None:
@@ -283,6 +297,7 @@ def test_endpoints_are_grouped(console: httpx.Client) -> None:
     assert isinstance(page, list)
     assert [item["path"] for item in page] == ["/menu"]
     problem(console.get("/console/api/endpoints", params={"group": "path"}), 400)
+    problem(console.get("/console/api/endpoints", params={"group": "path", "search": "no such endpoint"}), 400)
 
 
 def test_endpoints_are_searched_and_paged(console: httpx.Client) -> None:

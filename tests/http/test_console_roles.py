@@ -46,6 +46,11 @@ SETTINGS: dict[str, str | None] = {
     "Auth:ApiKey:Enabled": "true",
     "Auth:ApiKey:Command": "select * from key_owner($1)",
 }
+NEWS = """
+create sequence checks;
+create function publish(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function publish(text) is E'HTTP POST /publish\nallow_anonymous\nsse news';
+"""
 HEADER = {"x-rowcall-console": "1"}
 REVOKE = "/console/api/actions/revoke-tokens?subject=x"
 
@@ -190,3 +195,23 @@ def test_an_ended_session_ends_its_streams(service: Service) -> None:
             assert other.post(f"/console/api/actions/end-session?id={mine}").status_code == 200
             for _ in lines:  # ends
                 pass
+
+
+@pytest.mark.attack
+def test_a_stream_does_not_check_the_user_for_each_of_its_parts(own_database: Database, serve_once: Serve) -> None:
+    """The session is checked when an action opens the stream, then each minute."""
+    command = "select holds($1, $2) from nextval('checks')"
+    service = serve_once(own_database, SQL + NEWS, {**SETTINGS, "Auth:SessionCheckCommand": command})
+    with console_client(console_link(service)[0]) as client:
+        sent = {**entered(service, 1, "Cookies"), **HEADER}
+        assert client.post("/console/api/session", headers=sent).is_success
+        path, target = "/console/api/actions/open-stream", {"path": "/publish/news"}
+        with client.stream("POST", path, json=target, headers=HEADER) as response:
+            parts = (line for line in response.iter_lines() if line.startswith("data: "))
+            assert "200" in next(parts)
+            checks = own_database.value("select last_value from checks")
+            for number in range(5):
+                service.post("/publish", json={"text": f"text {number}"})
+                assert any(f"text {number}" in part for part in parts)
+    assert checks >= 2
+    assert own_database.value("select last_value from checks") == checks

@@ -319,6 +319,14 @@ def test_a_link_gives_one_file_to_any_client(service: Service) -> None:
     assert service.get("/linked/1?link=", headers=headers).json()["url"].startswith("/linked/1?link=")
 
 
+def test_a_link_may_have_long_values(service: Service) -> None:
+    token = service.post("/enter", json={"id": "41"}).json()["accessToken"]
+    note = "x" * 8_000
+    response = service.get(f"/linked/1?link&note={note}", headers={"Authorization": f"Bearer {token}"})
+    with service.new_client() as anonymous:
+        assert anonymous.get(response.json()["url"]).text == f"0123456789{note}"
+
+
 def test_a_link_is_for_one_tenant(service: Service) -> None:
     link = service.get("/of-tenant?link", headers={"X-Tenant": "red"}).json()["url"]
     assert service.get(link, headers={"X-Tenant": "red"}).text == "red"

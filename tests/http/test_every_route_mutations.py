@@ -394,8 +394,8 @@ MUTATIONS = {
     ),
     "roles in PostgREST's interface": Mutation(
         "service/postgrest/settings.py",
-        'return [*result, b"role", role.encode()]',
-        "return result",
+        'result += (b"role", role.encode(), ',
+        "result += (",
         "GET /rest/mount, plain: 200",
     ),
     # Credentials.

@@ -167,6 +167,14 @@ def test_the_format_by_accept(service: Service, accept: str | None, kind: str) -
     assert response.headers["vary"] == "Accept"
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"), [("json", "application/json"), ("JSON", "application/json"), ("jsonl", "application/jsonl")]
+)
+def test_the_parameter_takes_precedence_over_accept(service: Service, name: str, kind: str) -> None:
+    response = service.get(f"/many?count=1&format={name}", headers={"accept": "text/csv"})
+    assert response.headers["content-type"].partition(";")[0] == kind
+
+
 def test_values_of_every_type_are_cells(service: Service) -> None:
     """Ranges, points and composites contain commas and quotes; NULL is no empty text."""
     text = service.get("/odd?format=csv").text

@@ -8,14 +8,18 @@ import hashlib
 import json
 import re
 import subprocess
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 from joserfc import jwt
 
+from rowcall.service.auth.external.provider_client import MOST
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.identity_provider import ALMA, CLIENT, SECRET, IdentityProvider
@@ -423,6 +427,51 @@ def test_signing_out_here_and_there(service: Service, provider: IdentityProvider
     assert len(ended) == 2
     with fresh(service) as client:
         problem(client.post("/signin-id/refresh", headers=session), 401)
+
+
+@pytest.fixture
+def other_provider() -> Iterator[IdentityProvider]:
+    server = IdentityProvider()
+    yield server
+    server.close()
+
+
+@pytest.mark.usefixtures("service")  # with its SQL
+def test_signing_out_while_too_many_sign_ins_wait(
+    database: Database, serve_once: Serve, other_provider: IdentityProvider
+) -> None:
+    """The provider is not informed, but the session ends here."""
+    settings = {
+        "Auth:CookieAuth": "true",
+        "Auth:External:Enabled": "true",
+        "Auth:External:LoginCommand": LINKING,
+        **provider_settings("Acme", other_provider),
+        **issuer_settings("Id", other_provider, KeepTokens="true"),
+    }
+    service = serve_once(database, "", settings)
+    other_provider.client.redirect_uris.add(f"{service.url}/signin-id")
+    session = session_of(sign_in(service, "/signin-id"))
+    answered, waiting, released = other_provider.answer, list[str](), threading.Event()
+
+    def held(method: str, target: str, headers: Any, body: bytes) -> Any:
+        waiting.append(target)
+        released.wait(30)
+        return answered(method, target, headers, body)
+
+    with other_provider.bent(answer=held), ThreadPoolExecutor(MOST) as programs:
+        try:
+            for _ in range(MOST):
+                programs.submit(finish, service, "/signin-acme", {"code": "unknown"}, as_program="yes")
+            wait_until(lambda: len(waiting) == MOST, "the provider has all requests")
+            with fresh(service) as client:
+                response = client.post("/signin-id/logout", headers=session)
+        finally:
+            released.set()
+    assert (response.status_code, response.headers["location"]) == (303, f"{service.url}/")
+    ended = [cookie for cookie in response.headers.get_list("set-cookie") if "expires=Thu, 01 Jan 1970" in cookie]
+    assert len(ended) == 2
+    service.wait_for_log("Id could not be informed of a sign-out: too many sign-ins are waiting for their provider")
+    assert other_provider.forms("/revoke") == []
 
 
 def test_signing_out_by_script(service: Service) -> None:

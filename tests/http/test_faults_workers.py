@@ -44,6 +44,12 @@ create function release() returns text language sql stable as $$select 'second'$
 comment on function release() is 'HTTP GET /release';
 """
 
+CACHED = """
+create function wait_for_all(_lock int) returns int language sql volatile as 'select wait_for(_lock)';
+comment on function wait_for_all(int) is 'HTTP GET /wait-for-all
+cached';
+"""
+
 LOCK = 11
 
 
@@ -285,6 +291,21 @@ def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: sign
         service.signal(number)
         wait_until(lambda: not service.running, "the service ends", 20)
         wait_until(lambda: not own_database.waiting(), "its query ends")
+
+
+@pytest.mark.slow
+def test_stop_releases_the_leases_of_requests_that_are_cut_off(own_database: Database, serve_once: Serve) -> None:
+    """Requests of both workers wait for one cached response. Their end fails nowhere, which the log would show."""
+    settings = {"ConnectionSettings:Pool:ShutdownTimeout": "1 second", "CacheOptions:Enabled": "true"}
+    service = serve_once(own_database, SQL + CACHED, settings, workers=2)
+    with own_database.locked(LOCK), contextlib.ExitStack() as stack:
+        for _ in range(12):
+            connection = stack.enter_context(service.connect())
+            connection.sendall(f"GET /wait-for-all?lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        wait_until(own_database.waiting, "one request computes")
+        service.signal(signal.SIGTERM)
+        wait_until(lambda: not service.running, "the service ends", 20)
+    service.wait_for_log("are cut off")
 
 
 @pytest.mark.slow

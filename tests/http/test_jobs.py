@@ -34,6 +34,10 @@ create function total(_a int) returns int language sql as
 $$ insert into work (what) values ('total'); select _a * 2 $$;
 comment on function total(int) is 'HTTP POST /totals/{_a}
 job';
+create function lines() returns text language sql as $$ select '{"a":1}' || chr(10) || '{"a":2}' $$;
+comment on function lines() is 'HTTP POST /lines
+Content-Type: application/json
+job';
 create function deep() returns jsonb language sql as
 $$ select (repeat('[', 300) || repeat(']', 300))::jsonb $$;
 comment on function deep() is 'HTTP POST /deep
@@ -180,6 +184,7 @@ def test_a_job_runs_and_its_result_is_kept(service: Service, database: Database)
     assert count(database, "report 5") == 1
     assert ended(service, enqueue(service, "/totals/21"))["result"] == "42"
     assert ended(service, enqueue(service, "/nothing"))["result"] in (None, "")
+    assert ended(service, enqueue(service, "/lines"))["result"] == '{"a":1}\n{"a":2}'
     assert ended(service, enqueue(service, "/deep"))["result"] == "[" * 300 + "]" * 300
 
 

@@ -193,6 +193,8 @@ def test_lists_of_jobs_have_pages(service: Service, database: Database) -> None:
         ("state=dead", "state 'dead' is none of waiting, running, done, failed, cancelled"),
         ("limit=0", "limit '0' is no number from 1 to 500"),
         ("limit=501", "no number from 1 to 500"),
+        ("limit=0000000011111111", "no number from 1 to 500"),
+        ("limit=000000001" + "1" * 5000, "no number from 1 to 500"),
         ("limit=000000500999", "no number from 1 to 500"),
         ("before=7", "before '7' is no id of a job"),
         ("owner=2", "'owner' is no filter of jobs; they are state, queue, endpoint, before, limit"),

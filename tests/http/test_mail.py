@@ -176,6 +176,13 @@ def test_templates(service: Service, server: MailServer, templates: Path) -> Non
     assert server.wait_for(2)[1]["Subject"] == "Again"
     accepted(service, "/missing")
     service.wait_for_log("POST /missing: a row makes no mail: there is neither none.txt nor none.html in")
+    for content, reason in (
+        (b"Subject: \xe4", "is not UTF-8 text (byte 10)"),
+        (b"Subject: a\0", "has a NUL character"),
+    ):
+        (templates / "none.txt").write_bytes(content)
+        accepted(service, "/missing")
+        service.wait_for_log(f"POST /missing: a row makes no mail: {templates / 'none.txt'} {reason}")
 
 
 def test_all_columns(service: Service, server: MailServer) -> None:

@@ -66,6 +66,10 @@ create function same(_n numeric, _t text) returns table (n numeric, t text, j js
     $$ select _n, _t, ('{"a":1e400,"b":' || _n || '}')::json $$;
 comment on function same is 'HTTP GET
 mcp Same.';
+create function deep(_n int) returns json language sql stable as
+    $$ select (repeat('[', _n) || repeat(']', _n))::json $$;
+comment on function deep is 'HTTP GET
+mcp Deep.';
 create function hidden() returns int language sql stable as 'select 1';
 comment on function hidden is 'HTTP GET /mcp';
 create function kept(_name text) returns text language sql stable as 'select _name';
@@ -140,7 +144,7 @@ def token(service: Service, name: str) -> dict[str, str]:
 def test_tools_are_described(service: Service) -> None:
     tools = {tool["name"]: tool for tool in reply(ask(service, "tools/list"))["result"]["tools"]}
     assert sorted(tools) == [
-        "bed_notes", "clear_all", "for_admins", "is_wet", "kept", "names", "one_bed", "only_tool", "same",
+        "bed_notes", "clear_all", "deep", "for_admins", "is_wet", "kept", "names", "one_bed", "only_tool", "same",
         "undescribed", "who", "write_note",
     ]  # fmt: skip
     number = {"type": ["integer", "null"], "format": "int32"}
@@ -186,7 +190,7 @@ def test_tools_are_described(service: Service) -> None:
 def test_tools_that_cannot_be_offered_are_logged_at_the_start(service: Service) -> None:
     assert "is no tool: the name names belongs to the tool" in service.log
     assert "GET /api/undescribed: the tool has no description" in service.log
-    assert service.log.count("MCP: 12 tools: ") == 1
+    assert service.log.count("MCP: 13 tools: ") == 1
     assert "AllowedOrigins: '*' is no origin such as https://shop.example:8443; the entry is ignored" in service.log
     assert "GET /mcp is not reached: Service:McpOptions:UrlPath answers there" in service.log
 
@@ -256,6 +260,12 @@ def test_errors_of_arguments_are_not_shown_to_anonymous_callers(service: Service
 
 def test_a_tool_without_result_says_nothing(service: Service) -> None:
     assert call(service, "clear_all") == {"content": [{"type": "text", "text": ""}], "isError": False}
+
+
+def test_a_result_that_is_nested_too_deeply_is_an_error(service: Service) -> None:
+    assert call(service, "deep", n=200)["isError"] is False
+    result = call(service, "deep", n=300)
+    assert (result["isError"], "structuredContent" in result) == (True, False)
 
 
 @pytest.mark.parametrize("name", ["undescribed", "bed_notes"])

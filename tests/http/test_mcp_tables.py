@@ -31,6 +31,8 @@ comment on column api.album.price is 'In euros.';
 create view api.titles as
   select upper(title) as title, (repeat('[', 300) || repeat(']', 300))::jsonb as deep from api.album group by 1;
 create table api.secret (id int primary key);
+create table depot.parcel (parcel_id int primary key, contents json);
+insert into depot.parcel values (1, '"half of a pair: \\ud800"');
 create table depot.crate (crate_id int primary key, label text);
 insert into api.artist (name) values ('Ada'), ('Ben');
 insert into api.album (title, price, artist_id, "select", "od""d, (name)") values
@@ -50,6 +52,7 @@ def roles(database: Database) -> tuple[str, ...]:
         f"grant usage on schema api, depot to {anonymous}, {editor};"
         f"grant select on api.artist, api.album, api.titles to {anonymous}, {editor};"
         f"grant insert, update, delete on api.album to {editor}; grant all on depot.crate to {editor};"
+        f"grant select on depot.parcel to {anonymous};"
     )
     return anonymous, editor
 
@@ -66,6 +69,7 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
         P + "PostgRestTables:1": "api.titles",
         P + "PostgRestTables:2": "depot.crate",
         P + "PostgRestTables:3": "depot.nothing",
+        P + "PostgRestTables:4": "depot.parcel",
     }
     return serve(database, settings=settings, workers=2)
 
@@ -74,8 +78,12 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
 def test_tools_are_offered_for_the_named_tables(service: Service) -> None:
     async def use(client: Client) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        others = [f"{action}_{name}" for name in ("artist", "depot_crate") for action in ("list", "insert", "update")]
-        others += ["delete_artist", "delete_depot_crate", "list_titles"]
+        others = [
+            f"{action}_{name}"
+            for name in ("artist", "depot_crate", "depot_parcel")
+            for action in ("list", "insert", "update")
+        ]
+        others += ["delete_artist", "delete_depot_crate", "delete_depot_parcel", "list_titles"]
         assert sorted(tools) == sorted([*ALBUM, *others])
         assert tools["list_artist"].description == "List rows of artist. Who plays."
         hints = {
@@ -192,7 +200,7 @@ def test_rows_that_are_nested_too_deeply_are_an_error(service: Service) -> None:
     async def listed(client: Client) -> None:
         result = await client.call_tool("list_titles", {"select": "deep"})
         assert result.is_error
-        assert "the response of list_titles is nested too deeply" in str(result.content)
+        assert "the response of list_titles cannot be read: it is nested too deeply" in str(result.content)
 
     within(service, listed)
 
@@ -205,6 +213,15 @@ def test_errors_of_the_query_are_results(service: Service) -> None:
             assert json.loads(result.content[0].text)["code"] == code  # type: ignore[union-attr]
 
     within(service, use)
+
+
+def test_rows_with_half_of_a_surrogate_pair_are_an_error(service: Service) -> None:
+    async def listed(client: Client) -> None:
+        result = await client.call_tool("list_depot_parcel", {})
+        assert result.is_error
+        assert "the response of list_depot_parcel cannot be read: no low surrogate" in str(result.content)
+
+    within(service, listed)
 
 
 SCRIPT = """
@@ -233,7 +250,7 @@ def test_the_client_for_typescript_accepts_the_results(
     script = tmp_path / "tables.mjs"
     script.write_text(SCRIPT)
     result = json.loads(node.run(script, f"{service.url}/mcp", token(role=roles[1])["authorization"]))
-    assert result == [13, {"items": [{"title": "Ferns"}]}, {"count": 1}, {"count": 1, "items": [{"title": "Tide"}]}]
+    assert result == [17, {"items": [{"title": "Ferns"}]}, {"count": 1}, {"count": 1, "items": [{"title": "Tide"}]}]
 
 
 @pytest.mark.slow

@@ -27,6 +27,10 @@ create function echo(_patch json, _n int default 0) returns json language sql as
 $$ select json_build_object('patch', _patch, 'n', _n) $$;
 comment on function echo(json, int) is 'HTTP POST /echo
 param _patch is merge patch';
+create function renamed(_changes jsonb) returns jsonb language sql as $$ select _changes $$;
+comment on function renamed(jsonb) is 'HTTP POST /renamed
+param _changes is merge patch
+param _changes patch';
 create function wrong(_patch text) returns text language sql as $$ select _patch $$;
 comment on function wrong(text) is 'HTTP POST /wrong
 param _patch is merge patch';
@@ -67,6 +71,10 @@ def test_null_in_depth_reaches_the_routine(service: Service) -> None:
     }
     headers = {"content-type": "application/merge-patch+json"}
     assert service.post("/echo", json={**patch, "n": 1}, headers=headers).json() == {"patch": patch, "n": 1}
+
+
+def test_a_renamed_parameter_gets_the_members(service: Service) -> None:
+    assert service.post("/renamed", json={"a": 1, "patch": {"b": None}}).json() == {"a": 1, "b": None}
 
 
 def test_members_keep_their_text(service: Service) -> None:

@@ -479,14 +479,25 @@ def test_adding_needs_no_body(caller: httpx.Client, body: bytes | None) -> None:
     assert caller.post(API + "add/options", content=body).status_code == 200
 
 
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+DEEP = nested(300)
+
+
 @pytest.mark.parametrize(("path", "name"), [("register", "analyticsData"), ("register", "userContext"),
                                             ("login", "analyticsData")])  # fmt: skip
-def test_texts_that_have_to_be_json_use_nothing_up(caller: httpx.Client, path: str, name: str) -> None:
+@pytest.mark.parametrize("value", ["{nonsense", json.dumps(DEEP), DEEP], ids=["nonsense", "deep text", "deep"])
+def test_texts_that_have_to_be_json_use_nothing_up(caller: httpx.Client, path: str, name: str, value: Any) -> None:
     """The challenge stays valid for a correct request."""
     authenticator = registered(caller) if path == "login" else Authenticator(ORIGIN, HOST)
     options = options_of(caller, path, {} if path == "login" else {"name": new_name()})
     request = authenticator.signed(options) if path == "login" else authenticator.made(options)
-    assert refusal(post(caller, path, {**request, name: "{nonsense"})) == (
+    assert refusal(post(caller, path, {**request, name: value})) == (
         400,
         "invalid_request",
         "Invalid JSON in request body",

@@ -81,6 +81,8 @@ def test_claims_and_settings_of_the_role(service: Service, roles: tuple[str, ...
     }
     body = service.get("/rpc/whoami", headers={**token(role=member, tenant="a"), "x-agent": "t"}).json()
     assert body == {"role": member, "claims": {"role": member, "tenant": "a"}, "timeout": "7s", "agent": "t"}
+    large = service.get("/rpc/whoami", headers=token(number=2**64)).json()
+    assert large["claims"] == {"role": anonymous, "number": 2**64}
 
 
 @pytest.mark.slow
@@ -133,6 +135,8 @@ NOW = int(time.time())
         (refused("Bearer"), "PGRST301", "Empty JWT is sent in Authorization header"),
         (refused("Bearer a.b"), "PGRST301", "Expected 3 parts in JWT; got 2"),
         (refused("Bearer a.b.c.d.e"), "PGRST301", "Expected 3 parts in JWT; got 5"),
+        (refused(f"Bearer {'W1tb' * 1_000}.e30.e30"), "PGRST301", "JWT cryptographic operation failed"),
+        (signed(name="\ud800"), "PGRST303", "Parsing claims failed"),
         (signed("another secret that has more than 32 bytes"), "PGRST301", "No suitable key or wrong key type"),
         (refused("Bearer a.b.c"), "PGRST301", "JWT cryptographic operation failed"),
         (refused("Bearer .."), "PGRST301", "JWT cryptographic operation failed"),

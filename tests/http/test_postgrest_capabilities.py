@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness.command import rowcall
+from tests.harness.console import console_client, console_link
 from tests.harness.database import Database
 from tests.harness.metrics import admin_of, numbers_of
 from tests.harness.postgrest import PLAIN, create_roles, token
@@ -54,6 +56,7 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
         "Log:SlowRequests:Threshold": "100 milliseconds",
         "Metrics:Enabled": "true",
         "Admin:Url": "http://127.0.0.1:0",
+        "Console:Enabled": "true",
         "HttpServer:Limits:MaxRequestBodySize": "1000",
     }
     return serve(database, settings=settings, workers=2)
@@ -136,6 +139,24 @@ def test_bodies_beyond_the_limit_are_refused(service: Service) -> None:
     assert service.get("/item?id=eq.9").json() == []
 
 
+OPEN_WRITES = {
+    ("api.item", "anonymous callers of PostgREST's interface may insert, update; it has no row level security"),
+    ("api.secured", "anonymous callers of PostgREST's interface may delete"),
+}
+
+
+def open_writes(report: dict[str, Any]) -> set[tuple[str, str]]:
+    return {(item["about"], item["message"]) for item in report["findings"] if item["code"] == "anonymous-write"}
+
+
+def test_the_console_lists_what_anonymous_callers_may_write(service: Service) -> None:
+    address, token = console_link(service)
+    with console_client(address, token) as client:
+        assert client.post("/console/api/session").status_code == 200
+        del client.headers["authorization"]
+        assert open_writes(client.get("/console/api/diagnosis").json()) == OPEN_WRITES
+
+
 def test_the_audit_lists_what_anonymous_callers_may_write(
     database: Database, roles: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -146,13 +167,6 @@ def test_the_audit_lists_what_anonymous_callers_may_write(
     assert ("*", "/*", "PostgREST's interface") in {
         (route["method"], route["path"], route["part"]) for route in report["routes"]
     }
-    found = {(item["about"], item["message"]) for item in report["findings"] if item["code"] == "anonymous-write"}
-    assert found == {
-        (
-            "api.item",
-            "anonymous callers of PostgREST's interface may insert, update; it has no row level security",
-        ),
-        ("api.secured", "anonymous callers of PostgREST's interface may delete"),
-    }
+    assert open_writes(report) == OPEN_WRITES
     assert [item["about"] for item in report["findings"] if item["code"] == "weak-key"] == ["PostgRest:JwtSecret"]
     assert "keep-this" not in result.stdout

@@ -20,6 +20,7 @@ from tests.harness.database import Database, create_database
 from tests.harness.metrics import Numbers, admin_of, numbers_of
 from tests.harness.postgres import PostgresServer, free_port
 from tests.harness.postgrest import PLAIN, create_roles
+from tests.harness.sql_files import save
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -69,17 +70,18 @@ def ports(tmp_path_factory: pytest.TempPathFactory, database: Database, anonymou
 
 
 @contextlib.contextmanager
-def _started(folder: Path, url: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(folder: Path, url: str, environment: dict[str, str], *switches: str) -> Iterator[subprocess.Popen[bytes]]:
     """Serve `api.conf` of the folder at this URL, from when it answers."""
-    with _running(folder, environment) as process:
+    with _running(folder, environment, *switches) as process:
         wait_until(lambda: _answers(url), "the service", 90)
         yield process
 
 
 @contextlib.contextmanager
-def _running(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def _running(folder: Path, environment: dict[str, str], *switches: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a service with `api.conf` of the folder."""
     command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
+    command += switches
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
@@ -241,6 +243,35 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
     admin.close()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", ["--watch", "--Watch:Enabled=true"])
+def test_a_watched_file_is_read_again_when_it_is_saved(
+    tmp_path: Path, database: Database, anonymous: str, switch: str
+) -> None:
+    port = free_port()
+
+    def write(line: str) -> None:
+        uri = database.conninfo.replace('"', "")
+        fixed = f'db-uri = "{uri}"\ndb-schemas = "api"\ndb-anon-role = "{anonymous}"\nserver-port = {port}\n'
+        save(tmp_path / "api.conf", f'{fixed}server-host = "127.0.0.1"\n{line}\n')
+
+    def count() -> int | None:
+        """Return the number of items; None while the service restarts."""
+        try:
+            return len(httpx.get(f"http://127.0.0.1:{port}/item").json())
+        except httpx.TransportError:
+            return None
+
+    write("")
+    with _started(tmp_path, f"http://127.0.0.1:{port}", dict(os.environ), switch):
+        assert count() == 3
+        write("db-max-rows = 1")
+        wait_until(lambda: count() == 1, "the new limit", 30)
+        write("db-max-rows")
+        wait_until(lambda: "the last good one stays: api.conf:6:" in (tmp_path / "log").read_text(), "the message", 30)
+        assert count() == 1
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -253,11 +284,13 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
         ('db-schemas = ","', "PostgRest: db-schemas: ',' has no name"),
         ('server-cors-allowed-origins = " , "', "PostgRest: server-cors-allowed-origins: ' , ' has no name"),
         ('jwt-secret = "@/nowhere"', "PostgRest: jwt-secret: the file /nowhere can't be read"),
+        ('jwt-secret = "@secret.bin"', "PostgRest: jwt-secret: the file secret.bin is not UTF-8"),
         ('db-tx-end = "sometimes"', "PostgRest:TransactionEnd"),
     ],
 )
 def test_errors_of_a_file_say_where_and_what(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "x.conf").write_text(text)
+    (tmp_path / "secret.bin").write_bytes(bytes(range(256)))
     result = rowcall(tmp_path, "--postgrest", "x.conf")
     assert result.returncode == 1
     assert message in result.stderr + result.stdout

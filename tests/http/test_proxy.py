@@ -89,6 +89,7 @@ def schema(url: str) -> str:
             f"select _a || '|' || {SHOWN}",
             f"HTTP POST /shown-posted\nproxy {url}",
         )
+        + function(f"empty(_inner text, {REPLY}) returns text", f"select {SHOWN}", f"HTTP GET /empty\nproxy {url}")
         + function(
             "one_part(_x text, _PROXY_BODY text) returns text",
             "select _x || _proxy_body",
@@ -174,6 +175,12 @@ def met(upstream: Upstream) -> Upstream:
         return answer(compressed, status, [("Content-Encoding", "gzip"), ("X-A", "1")], "text/x")
 
     upstream.on("/shown", shown)
+
+    def empty(seen: Seen, _connection: socket.socket) -> bytes:
+        codings = f"{seen.target.partition('inner=')[2]}, gzip"
+        return answer(gzip.compress(b""), headers=[("Content-Encoding", codings)], content_type="text/x")
+
+    upstream.on("/empty", empty)
     upstream.on("/one-part", answer("said", content_type="text/plain"))
     upstream.on("/texts", answer("", 503))
     upstream.on("/renamed", answer("renamed"))
@@ -290,6 +297,9 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
         ("GET /shown", "200T 200|hello|t|text/x|NULL"),
         ("GET /shown?unknown=1", "404 unknown parameter"),
         ("GET /shown?proxyBody=evil", "200T 200|hello|t|text/x|NULL"),
+        ("GET /empty?inner=deflate", "200T 200||t|text/x|NULL"),
+        ("GET /empty?inner=gzip", "200T 200||t|text/x|NULL"),
+        ("GET /empty?inner=br", "200T 200||t|text/x|NULL"),
         ("GET /one-part?x=it+", "200T it said"),
         ("GET /one-part", "404 is required"),
         ("GET /texts", "200T 503false"),

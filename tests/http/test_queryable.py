@@ -83,6 +83,10 @@ create function one_ship() returns setof ship language sql stable as $$ select *
 comment on function one_ship() is 'HTTP GET /one-ship
 single
 queryable';
+create function long_texts() returns table (id int, story text) language sql stable as
+$$ select n, chr(64 + n) || repeat('x', n * 5000) from generate_series(1, 4) n $$;
+comment on function long_texts() is 'HTTP GET /long-texts
+queryable page 1 order by id';
 create function named() returns table (count bigint, "order" int, "weird ""name" text) language sql stable as
 $$ select 1::bigint, 2, 'x' $$;
 comment on function named() is 'HTTP GET /named
@@ -439,6 +443,16 @@ def test_a_cursor_is_bound_to_its_endpoint_and_order_and_cannot_be_changed(servi
     assert "one of GET /ships" in problem(service.get(f"/fleet?order=crew&after={cursor}"), 400)["detail"]
     for changed in (cursor[:-1], cursor[:-2] + ("AA" if cursor[-2:] != "AA" else "BB"), cursor + "A" * 5000, "%20"):
         assert "no cursor" in problem(service.get(f"/ships?order=crew&after={changed}"), 400)["detail"]
+
+
+def test_a_cursor_may_have_long_texts(service: Service) -> None:
+    response = service.get("/long-texts?order=story")
+    lengths = [len(response.json()[0]["story"])]
+    while "next" in response.links:
+        response = service.get(f"/long-texts{response.links['next']['url']}")
+        assert response.status_code == 200, response.text
+        lengths.append(len(response.json()[0]["story"]))
+    assert lengths == [5_001, 10_001, 15_001, 20_001]
 
 
 def test_what_cannot_be_queried_is_reported_at_the_start(service: Service) -> None:

@@ -45,7 +45,7 @@ FILES = {
     "headers.sql": "-- HTTP GET\n-- allow_anonymous\n-- param :_headers default null\n"
     "select :_headers::json ->> 'X-Test' as test, 1 as n",
     "metadata.sql": "-- HTTP POST\n-- allow_anonymous\n-- upload\n-- param $1 meta is upload metadata\n"
-    "select $1::text as meta",
+    "-- param meta type is jsonb\nselect $1 -> 0 as meta",
     "no_null.sql": "-- HTTP GET\n-- allow_anonymous\n-- query_string_null_handling null_literal\nselect :a as a",
 }  # fmt: skip
 

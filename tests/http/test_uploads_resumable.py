@@ -261,6 +261,8 @@ def test_files_are_put_together(service: Service, folder: Path, waiting: Path, c
     assert header.headers["upload-concat"] == final["upload-concat"]
     problem(service.post("/api/up?about=x", headers=final), 404)
     problem(send(service, str(header.request.url), 6, b""), 403)
+    overridden = {**TUS, "x-http-method-override": "DELETE"}
+    assert service.client.post(str(header.request.url), headers=overridden).status_code == 204
 
 
 def test_an_upload_is_given_up(service: Service, waiting: Path) -> None:

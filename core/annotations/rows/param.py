@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.identity import add_hash
 from rowcall.core.catalogue.type_names import is_built_in
-from rowcall.core.endpoint.capabilities import Caching, Encryption, Upload
+from rowcall.core.endpoint.capabilities import Caching, ConsumedToken, Document, Encryption, Job, Upload
 from rowcall.core.endpoint.parameter_changes import ParameterChange, is_parameter_name
 
 _DEFAULT = re.compile(r"(?:^|[ ,])(?:default|=)(?=[ ,]|$)", re.IGNORECASE)
@@ -111,12 +114,13 @@ def declared_type(line: Line) -> tuple[str, str | None, str | None]:
     """Return the parameter of a `param` line, its new name, and its type as written; None: the line gives no name or
     type."""
     parameter, rest = _split(line.rest)
-    words = [word.lower() for word in rest.replace(",", " ").split()]
-    if words[1:3] in (["hash", "of"], ["upload", "metadata"], ["merge", "patch"]) or (
-        words[1:2] == ["is"] and words[0] != "type"
-    ):
+    lower = rest.replace(",", " ").lower().split()
+    if lower[:3] in (["is", "hash", "of"], ["is", "upload", "metadata"], ["is", "merge", "patch"]):
         return parameter, None, None
-    return parameter, *_name_and_type(_head(rest), colon=line.rest.startswith(":"))
+    name, type_name = _name_and_type(_head(rest), colon=line.rest.startswith(":"))
+    # Behind a name, `is` begins `is upload metadata` or prose.
+    is_type = type_name is not None and type_name.split()[0].lower() != "is"
+    return parameter, name, type_name if is_type else None
 
 
 def _head(rest: str) -> list[str]:
@@ -155,45 +159,83 @@ def _value(text: str) -> str | None:
 
 
 def _rename(draft: Draft, parameter: str, name: str) -> None:
-    """Rename the parameter for the following lines, also as key of an expression. Without effect if no parameter has
-    the name `parameter`.
-
-    Options of earlier lines that name the parameter are changed to the new name.
-    """
+    """Rename the parameter for the following lines, and in the options that earlier lines have set. Without effect if
+    no parameter has the name `parameter`."""
     old_name = draft.parameter_named(parameter)
     if old_name is None:
         return
-    draft.parameters = draft.parameters - {old_name} | {name}
-    draft.expressions = {name if key == old_name else key: text for key, text in draft.expressions.items()}
 
     def now(word: str) -> str:
-        return name if word == old_name else word
+        """Return the new name for a word that names the parameter, in any case or as in requests, else the word."""
+        return name if word and draft.parameter_named(word) == old_name else word
 
-    caching = draft.get("caching", Caching())
-    if caching.parameters is not None:
-        draft.within("caching", caching, parameters=tuple(map(now, caching.parameters)))
-    encryption = draft.get("encryption", Encryption())
-    if encryption.parameters:
-        bindings = tuple((now(word), binding) for word, binding in encryption.parameter_bindings)
-        draft.within(
-            "encryption",
-            encryption,
-            parameters=tuple(map(now, encryption.parameters)),
-            parameter_bindings=bindings,
-        )
-    upload = draft.get("upload", Upload())
-    if upload.metadata is not None:
-        draft.within("upload", upload, metadata=now(upload.metadata))
-    body: str | None = draft.get("body_parameter", None)
-    if body is not None:
-        draft.set(body_parameter=now(body))
-    hashes: tuple[tuple[str, str], ...] = draft.get("hashes", ())
-    if hashes:
-        draft.set(hashes=tuple((now(target), now(source)) for target, source in hashes))
-    for option in ("validations", "validation_messages", "password_rules"):
-        rules: tuple[tuple[str, ...], ...] = draft.get(option, ())
-        if rules:
-            draft.set(**{option: tuple((now(word), *rest) for word, *rest in rules)})
+    draft.expressions = {now(key): text for key, text in draft.expressions.items()}
+    draft.changes |= {
+        option: renamed(draft.changes[option], now) for option, renamed in _RENAMED.items() if option in draft.changes
+    }
+    draft.parameters = draft.parameters - {old_name} | {name}
+
+
+_Now = Callable[[str], str]
+"""Function that returns the new name of a parameter: that of the same parameter, or another one unchanged."""
+
+
+def _option(word: str, now: _Now) -> str:
+    return now(word)
+
+
+def _caching(caching: Caching, now: _Now) -> Caching:
+    names = caching.parameters
+    return replace(caching, parameters=None if names is None else tuple(map(now, names)))
+
+
+def _encryption(encryption: Encryption, now: _Now) -> Encryption:
+    bindings = tuple((now(word), binding) for word, binding in encryption.parameter_bindings)
+    return replace(encryption, parameters=tuple(map(now, encryption.parameters)), parameter_bindings=bindings)
+
+
+def _upload(upload: Upload, now: _Now) -> Upload:
+    return replace(upload, metadata=None if upload.metadata is None else now(upload.metadata))
+
+
+def _job(job: Job, now: _Now) -> Job:
+    unique_by = None if job.unique_by is None else tuple(map(now, job.unique_by))
+    return replace(job, unique_by=unique_by, serial_by=tuple(map(now, job.serial_by)))
+
+
+def _consumed_token(consumed: ConsumedToken, now: _Now) -> ConsumedToken:
+    return replace(consumed, parameter=now(consumed.parameter))
+
+
+def _document(document: Document, now: _Now) -> Document:
+    # Names of examples are in lower case (`openapi example`).
+    return replace(document, examples=tuple((now(word).lower(), text) for word, text in document.examples))
+
+
+def _hashes(hashes: tuple[tuple[str, str], ...], now: _Now) -> tuple[tuple[str, str], ...]:
+    return tuple((now(target), now(source)) for target, source in hashes)
+
+
+def _rules(rules: tuple[tuple[Any, ...], ...], now: _Now) -> tuple[tuple[Any, ...], ...]:
+    return tuple((now(word), *rest) for word, *rest in rules)
+
+
+_RENAMED: Mapping[str, Callable[[Any, _Now], object]] = {
+    "body_parameter": _option,
+    "caching": _caching,
+    "consumed_token": _consumed_token,
+    "document": _document,
+    "encryption": _encryption,
+    "hashes": _hashes,
+    "headers_parameter": _option,
+    "job": _job,
+    "password_rules": _rules,
+    "patch_parameter": _option,
+    "upload": _upload,
+    "validation_messages": _rules,
+    "validations": _rules,
+}
+"""Each field of `Options` that names parameters → the function that renames one in its value."""
 
 
 ANNOTATIONS = (

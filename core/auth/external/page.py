@@ -1,8 +1,9 @@
 """The page of a sign-in, which is also the OAuth callback, and its script (external-sign-in-2, external-sign-in-3).
 
 The script uses sessionStorage in the same way as comparable services. After the sign-in, the browser is only sent to
-this origin: the script compares the URL after the browser has parsed it, so another host cannot be disguised by its
-spelling.
+this origin: the script compares the URL after the browser has parsed it, and goes to an absolute URL of its own origin
+with the parsed path, so another host cannot be disguised by its spelling. A path alone would not do: `//host/` is the
+path of one URL and the host of another.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _SCRIPT = """(async () => {
     if (!text) return null;  // an empty text is this page, which would begin another sign-in
     try {
       const url = new URL(text, location.origin);
-      return url.origin === location.origin ? url.pathname + url.search + url.hash : null;
+      // A blob: URL has the origin of its creator, and a path that does not begin with a slash.
+      const here = url.origin === location.origin && url.protocol === location.protocol;
+      return here ? url.origin + url.pathname + url.search + url.hash : null;
     } catch { return null; }
   };
   const taken = key => { const text = store.getItem(key); store.removeItem(key); return text; };

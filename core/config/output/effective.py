@@ -10,8 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, masked_whole, names_a_secret
-from rowcall.core.config.placeholders import resolve_what_is_set
+from rowcall.core.config.output.masking import (
+    masked_in_addresses,
+    masked_in_parts,
+    masked_in_text,
+    masked_whole,
+    names_a_secret,
+)
 from rowcall.core.config.settings import BOOLEANS, Settings
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
@@ -121,7 +126,7 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
         return masked_whole(text)
     if key is not None and key.path.startswith("TestRunner:") and name.casefold() in _FREE_TEXTS:
         return masked_in_text(text, variables)
-    resolved = masked_in_parts(text, variables) if "://" in text else resolve_what_is_set(text, variables)
+    resolved = masked_in_addresses(text, variables)
     is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
     return typed(resolved, None if is_guessed else key)
 
@@ -140,7 +145,7 @@ def _secret(name: str, text: str, key: Key, variables: Mapping[str, str]) -> Jso
     if key.path in _SECRET_IN_PARTS:
         return text if _is_default(name, text, key) else masked_in_parts(text, variables)
     if key.type is KeyType.OBJECT_MAP and not names_a_secret(name):
-        return resolve_what_is_set(text, variables)
+        return masked_in_addresses(text, variables)
     return masked_whole(text)
 
 

@@ -10,11 +10,12 @@ from rowcall.core.config.placeholders import resolve_what_is_set, sole_placehold
 
 MASK = "******"
 
-_SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
+SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
+"""Words in the keywords of connection strings whose values are secret."""
 _MISSPELT = r"p[ _]*a[ _]*s(?![ _s]*f)|p[ _]*w"
 """Misspelled password keywords (`Pasword`, `Pass`, `pw`): they have no effect, but `--config` would show their values.
 `Passfile` is excluded, since it names a file."""
-_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in _SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
+_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
 """Names of secret values; spaces and underscores within a keyword are ignored, as the parser ignores them."""
 _START = rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)"
 _DOUBLED = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
@@ -28,7 +29,6 @@ _WORD_PAIR = re.compile(rf"{_START}(?P<value>{_ESCAPED}|.*?(?=&|\s+[a-z_]+\s*=|$
 URI."""
 _IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
-
 
 _SECRET_NAME = re.compile(
     r"password|passwort|passphrase|passwd|pwd|secret|token|api[-_ ]?key|authorization|cookie|credential", re.IGNORECASE
@@ -103,12 +103,22 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
     marks = _Marks()
 
     def put_aside(match: re.Match[str]) -> str:
+        if match["value"] in marks:
+            return match[0]
         return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
 
-    resolved = resolve_what_is_set(
-        _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text))), variables
-    )
-    return marks.restored(resolved)
+    def marked(text: str) -> str:
+        return _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text)))
+
+    # Before resolution, so that placeholders of secrets stay; and after it, for secrets within other variables.
+    return marks.restored(marked(resolve_what_is_set(marked(text), variables)))
+
+
+def masked_in_addresses(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with resolved placeholders; if it then contains an address, its secret parts are masked as in a
+    connection string. variables: for placeholders."""
+    resolved = resolve_what_is_set(text, variables)
+    return masked_in_parts(text, variables) if "://" in resolved else resolved
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:

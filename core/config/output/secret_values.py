@@ -8,7 +8,7 @@ from rowcall.core.config import Settings
 from rowcall.core.config.output.masking import names_a_secret, passwords_of
 from rowcall.core.config.placeholders import resolve_what_is_set
 from rowcall.core.config.table import KEY_TREE, KeyNode
-from rowcall.core.config.tree import Scalar, leaves
+from rowcall.core.config.tree import leaves
 from rowcall.core.sections.keys import Key, KeyType
 
 _IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
@@ -20,18 +20,24 @@ def secret_values(settings: Settings) -> Iterator[tuple[str, str]]:
     for path, scalar in leaves(settings.root):
         if scalar.text:
             text = resolve_what_is_set(scalar.text, settings.variables)
-            yield from ((path, value) for value in _values(path, scalar, text) if value)
+            yield from ((path, value) for value in _values(path, text) if value)
 
 
-def _values(path: str, scalar: Scalar, text: str) -> Iterator[str]:
-    key, name = _key(path), path.rpartition(":")[2]
-    if key is not None and key.secret and key.path not in _IN_PARTS:
-        if key.type is not KeyType.OBJECT_MAP or names_a_secret(name):
-            yield text
-    elif (key is not None and key.secret) or "://" in text:
+def _values(path: str, text: str) -> Iterator[str]:
+    key = _key(path)
+    if key is not None and key.path in _IN_PARTS:
         yield from passwords_of(text)
-    elif names_a_secret(name) and (key is None or key.type is KeyType.OBJECT_MAP or key.path.endswith("Headers")):
+    elif _is_secret(key, path.rpartition(":")[2]):
         yield text
+    elif "://" in text:
+        yield from passwords_of(text)
+
+
+def _is_secret(key: Key | None, name: str) -> bool:
+    """Return whether a value is masked as a whole. key: of the value, or of its map; None: no key is declared."""
+    if key is None or key.type is KeyType.OBJECT_MAP:
+        return names_a_secret(name)
+    return key.secret or (key.path.endswith("Headers") and names_a_secret(name))
 
 
 def _key(path: str) -> Key | None:

@@ -288,7 +288,7 @@ def _quoted(name: str, *, always: bool = False) -> str:
 
 def table_result(status: int, content_range: str | None, body: bytes, tool: TableTool) -> dict[str, Any]:
     """Return the `result` of a `tools/call` from the interface's response. For a status other than 2xx, the result has
-    `isError` and the body as its text. Rows that are nested too deeply for a result are an error.
+    `isError` and the body as its text. It has `isError` also if the body cannot be read (`exact_json.parse`).
 
     content_range: value of the header Content-Range, whose total is the number of written rows; None: it is absent.
     """
@@ -296,8 +296,8 @@ def table_result(status: int, content_range: str | None, body: bytes, tool: Tabl
         return content(body.decode(errors="replace"), failed=True)
     try:
         items = exact_json.parse(body) if body else None
-    except ValueError:
-        return content(f"the response of {tool.name} is nested too deeply", failed=True)
+    except ValueError as error:
+        return content(f"the response of {tool.name} cannot be read: {error}", failed=True)
     structured: dict[str, Any] = {} if items is None else {"items": items}
     if tool.action != "list":
         total = (content_range or "").rpartition("/")[2]

@@ -82,13 +82,13 @@ class Profiles:
         fields = {"grant_type": "refresh_token", "refresh_token": token, **self._client_fields(addresses)}
         tokens = await self._tokens(addresses, fields)
         profile = await self._profile(addresses, tokens, None, again=True)
-        if self._provider.issuer is not None and profile.subject not in (None, subject):
-            raise ProviderError("the refreshed tokens belong to another user")
+        info = profile.info
+        if self._provider.issuer is not None:
+            if profile.subject not in (None, subject):
+                raise ProviderError("the refreshed tokens belong to another user")
+            info = info if identity is None else _with_session(info, identity)
         return profile._replace(
-            refresh=profile.refresh or token,
-            identity=profile.identity or identity,
-            subject=subject,
-            info=profile.info if identity is None else _with_session(profile.info, identity),
+            refresh=profile.refresh or token, identity=profile.identity or identity, subject=subject, info=info
         )
 
     async def revoke(self, token: str) -> None:
@@ -194,9 +194,10 @@ class Profiles:
 
 def _with_session(info: str, identity: str) -> str:
     """Return the profile with the session id (`sid`) of the ID token, unless it has one. Only the first ID token may
-    contain it. info: profile as JSON. identity: ID token.
+    contain it. info: profile as JSON. identity: ID token of an issuer.
 
-    The ID token was verified at the sign-in and has been sealed since.
+    The ID token was verified at the sign-in and has been sealed since. Those of providers without an issuer are not
+    verified and may be of any kind.
     """
     user_info = orjson.loads(info)
     session = jwt.decode(identity, options={"verify_signature": False}).get("sid")

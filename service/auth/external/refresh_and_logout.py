@@ -10,7 +10,7 @@ from rowcall.core.auth.cookies import end_session
 from rowcall.core.auth.external.authorization import with_query
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.schemes import CookieScheme
-from rowcall.core.errors.problems import unauthorized
+from rowcall.core.errors.problems import UnavailableError, unauthorized
 from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.login_state import digest_of
 from rowcall.service.auth.external.profiles import Profile, Profiles
@@ -111,15 +111,17 @@ class RefreshAndLogout:
 
     async def _sign_out_at_provider(self, stored: StoredToken | None, home: str) -> str:
         """Revoke the refresh token and return the URL to which the browser goes next: the end-session endpoint of the
-        provider, or `home` (a page of this service) if the provider does not respond or has no such endpoint. The user
-        is signed out here in any case. stored: the tokens of the session; None: there are none.
+        provider, or `home` (a page of this service) if the provider does not respond, has no such endpoint, or too
+        many requests to providers are in progress. The user is signed out here in any case. stored: the tokens of the
+        session; None: there are none.
         """
         try:
             addresses = await self._profiles.addresses()
             if stored is not None and stored.refresh is not None:
                 await self._profiles.revoke(stored.refresh)
-        except ProviderError as error:
-            log.warning("%s could not be informed of a sign-out: %s", self._provider.key, one_line(str(error)))
+        except (ProviderError, UnavailableError) as error:
+            reason = str(error.detail if isinstance(error, UnavailableError) else error)
+            log.warning("%s could not be informed of a sign-out: %s", self._provider.key, one_line(reason))
             return home
         if addresses.logout is None:
             return home

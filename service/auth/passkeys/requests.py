@@ -13,7 +13,7 @@ import orjson
 from rowcall.core.errors.problems import Problem
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]*")
-_WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})", re.ASCII)
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,18}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -84,15 +84,15 @@ def names_one_record(text: str) -> bool:
 
 
 def as_json(value: object) -> tuple[Any, str]:
-    """Parse a member that is JSON itself or a text with JSON. Return its value and its text. Raises `Problem` 400 for a
-    text that is not JSON.
+    """Parse a member that is JSON itself or a text with JSON. Return its value, which can be written again, and its
+    text. Raises `Problem` 400 for a text that is not JSON, and for a value that is nested too deeply.
     """
-    if not isinstance(value, str):
-        return value, orjson.dumps(value).decode()
     try:
-        return orjson.loads(value), value
-    except orjson.JSONDecodeError:
+        content = orjson.loads(value) if isinstance(value, str) else value
+        written = orjson.dumps(content).decode()  # TypeError: orjson reads 1,024 levels and writes 254
+    except (orjson.JSONDecodeError, TypeError):
         raise invalid("Invalid JSON in request body") from None
+    return content, value if isinstance(value, str) else written
 
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:

@@ -54,8 +54,9 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
 def admin_options(settings: Settings) -> AdminOptions | None:
     """Return the options of the admin listener; None if neither `Admin:Url` nor the console is configured.
 
-    Raises StartupError for an https address, a bearer token that is too short, and an address that other machines
-    reach: `Admin:Url` without a token (unless `Admin:AllowAnonymous` permits it), and always `Console:Url`.
+    Raises StartupError for an invalid or https address, a bearer token that is too short, an invalid `Metrics:Path`,
+    and an address that other machines reach: `Admin:Url` without a token (unless `Admin:AllowAnonymous` permits it),
+    and always `Console:Url`.
     """
     key, url = _url(settings)
     if not url:

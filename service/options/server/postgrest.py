@@ -58,7 +58,7 @@ def _text(value: object) -> str:
 
 def _content_of(text: str, key: str) -> str:
     """Return the content of the file that a text `@PATH` names, without a final line feed; else the text. key: of
-    PostgREST, for messages. Raises StartupError if the file cannot be read.
+    PostgREST, for messages. Raises StartupError if the file cannot be read, or is not UTF-8.
     """
     if not text.startswith("@"):
         return text
@@ -66,3 +66,8 @@ def _content_of(text: str, key: str) -> str:
         return Path(text[1:]).read_text(encoding="utf-8").removesuffix("\n")
     except OSError as error:
         raise StartupError(f"PostgRest: {key}: the file {text[1:]} can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise StartupError(
+            f"PostgRest: {key}: the file {text[1:]} is not UTF-8 (byte {error.start}); "
+            "write a binary key in base64 and set jwt-secret-is-base64"
+        ) from None

@@ -37,17 +37,20 @@ def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> 
     """
     hosts = list(_hosts(target.parameters))
     for parameters in hosts:
-        shown = name if len(hosts) == 1 else f"{name} ({parameters['host']}:{parameters.get('port', '5432')})"
+        shown = name if len(hosts) == 1 else f"{name} ({parameters['host']}:{parameters.get('port') or '5432'})"
         yield ReplicaServer(shown, ConnectionTarget(parameters, target.pooler, target.timeout), database)
 
 
 def _hosts(parameters: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield the parameters of each host. As in libpq, one port is that of all hosts, and an empty one is the default.
+    Parameters that libpq refuses for another number of ports remain together, so that it reports them.
+    """
     common = {key: value for key, value in parameters.items() if key != "target_session_attrs"}
     hosts = common.get("host", "").split(",")
     ports = common.get("port", "").split(",")
-    if len(hosts) == 1 or "hostaddr" in common:
+    if len(hosts) == 1 or "hostaddr" in common or len(ports) not in (1, len(hosts)):
         yield common
         return
     for number, host in enumerate(hosts):
-        port = ports[number] if len(ports) == len(hosts) else ports[0]
-        yield {**common, "host": host, **({"port": port} if port else {})}
+        port = {"port": ports[number % len(ports)]} if "port" in common else {}
+        yield {**common, "host": host, **port}

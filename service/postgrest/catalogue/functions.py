@@ -65,8 +65,7 @@ async def read_functions(
     exposed: Sequence[str],
 ) -> Read:
     """Return callable functions by name, computed relationships and media handlers. values: parameters of
-    `queries.FUNCTIONS`. exposed: names of schemas; functions of others are left out.
-    """
+    `queries.FUNCTIONS`. exposed: names of schemas; functions of others are left out. Raises `psycopg.Error`."""
     functions: dict[Name, list[Function]] = defaultdict(list)
     computed: list[Relationship] = []
     handlers: list[MediaHandler] = []

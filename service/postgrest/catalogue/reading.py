@@ -29,8 +29,9 @@ Numbers = Mapping[int, Mapping[int, str]]
 async def read_catalogue(connection: Connection, options: PostgRestOptions) -> PostgRestCatalogue:
     """Read everything that the interface needs to know, in one snapshot.
 
-    options: those of the configuration; settings of the database take precedence. Raises `psycopg.Error`, and
-    `InvalidOptionError` for a setting of the database that cannot be used.
+    connection: no transaction is open; its isolation level is REPEATABLE READ from then on. options: those of the
+    configuration; settings of the database take precedence, for which the function `db-pre-config` is run. Raises
+    `psycopg.Error`, and `InvalidOptionError` for a setting of the database that cannot be used.
     """
     options = changed_options(options, await read_database_configuration(connection, options))
     Authentication(options)  # An unusable key is reported here, and not by each worker.
@@ -48,8 +49,10 @@ async def read_catalogue(connection: Connection, options: PostgRestOptions) -> P
 
 
 async def read_schema(connection: Connection, schemas: Sequence[str], extra_search_path: Sequence[str]) -> Schema:
-    """Read relations, functions and types of PostgREST's interface. schemas: exposed ones. extra_search_path: further
-    schemas, whose relations and row types are read too, but are not exposed; their functions are left out."""
+    """Read relations, functions and types of PostgREST's interface. connection: in a transaction with an empty search
+    path, so that names of types and sequences are read with their schemas. schemas: exposed ones. extra_search_path:
+    further schemas, whose relations and row types are read too, but are not exposed; their functions are left out.
+    Raises `psycopg.Error`."""
     exposed = list(schemas)
     values = {"exposed": exposed, "searched": list(dict.fromkeys((*schemas, *extra_search_path)))}
     types = Types(
@@ -82,7 +85,7 @@ async def read_schema(connection: Connection, schemas: Sequence[str], extra_sear
 
 async def read_role_settings(connection: Connection) -> dict[str, tuple[tuple[str, str], ...]]:
     """Return the settings (name and value) by role, for the roles of which the login role is a direct member. Settings
-    that the login role may not set are left out."""
+    that the login role may not set are left out. Raises `psycopg.Error`."""
     granted = queries.GRANTED if connection.info.server_version >= 150_000 else ""
     result: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for role, setting in await _rows(connection, queries.ROLES.format(granted=granted), {}):

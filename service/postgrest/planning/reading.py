@@ -157,7 +157,8 @@ class Counting:
 
 
 def with_top_range(query: Query, request: ApiRequest) -> Query:
-    """Return the query with the range of the header `Range`, which counts for GET only; without one, unchanged."""
+    """Return the query with its top-level range reduced by the header `Range`, which counts for GET only; without one,
+    unchanged. Raises `ApiError` (`PGRST103`) if the header is reversed, or nothing of the range is left."""
     header = request.scope.headers.get("range") if request.method == "GET" else None
     if header is None:
         return query

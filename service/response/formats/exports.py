@@ -13,6 +13,8 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
 from rowcall.service.request_context.request_context import RequestContext, Step
 
+_JSON = "json"
+"""Value of the parameter for the usual response of the endpoint."""
 Compile = Callable[[Endpoint, Services], tuple[Step, ...]]
 
 
@@ -31,34 +33,35 @@ class Exports:
 
     def choose(self, context: RequestContext) -> None:
         """If the request asks for an export format, continue with its steps; the parameter takes precedence over
-        `Accept`. Raises `Problem` 400 for an unknown format in the parameter.
-        """
+        `Accept`, and is removed from the query string of `context.scope`. Raises `Problem` 400 for an unknown format in
+        the parameter."""
         scope = context.scope
-        requested: tuple[str, str] | None = None
         if self._parameter and self._parameter in scope.query_string:
-            requested = self._by_parameter(context)
-        if requested is None:
-            accept = scope.headers.get("accept")
-            if accept is None or accept == "*/*":
+            name = self._by_parameter(context)
+            if name is not None:
+                if name != _JSON:
+                    context.follow(self._steps_of(name, FORMATS[name][0]))
                 return
-            requested = preferred_format(accept, self._formats)
+        accept = scope.headers.get("accept")
+        if accept is None or accept == "*/*":
+            return
+        requested = preferred_format(accept, self._formats)
         if requested is not None:
             context.follow(self._steps_of(*requested))
 
-    def _by_parameter(self, context: RequestContext) -> tuple[str, str] | None:
-        """Take the parameter out of the query string, and return the name and media type of its format.
-
-        None: the format is JSON, or there is no parameter. Raises `Problem` 400 for an unknown format.
+    def _by_parameter(self, context: RequestContext) -> str | None:
+        """Take the parameter out of the query string, and return the format that it names: a key of `FORMATS`, or
+        `json`. None: there is no parameter. Raises `Problem` 400 for an unknown format.
         """
         text, rest = take_parameter(context.scope.query_string, self._parameter[:-1])
         if text is None:
             return None
         value = unquote_plus(text).lower()
-        names = (*self._formats, "json")
+        names = (*self._formats, _JSON)
         if value not in names:
             raise Problem(400, f"{self._parameter[:-1]} {value[:40]!r} is none of {', '.join(names)}")
         context.scope = ChangedQuery(context.scope, rest)
-        return None if value == "json" else (value, FORMATS[value][0])
+        return value
 
     def _steps_of(self, name: str, media_type: str) -> tuple[Step, ...]:
         """Return the steps of a format, compiled at its first use. name: as in `FORMATS`."""

@@ -96,8 +96,7 @@ class Catalogues:
 
     async def add_dependency_graph(self, place: str, connection: psycopg.AsyncConnection[Any]) -> None:
         """Read the dependency graph of a database from which no routines are read, once for each reading. connection:
-        to the database at this place.
-        """
+        to the database at this place. Raises `psycopg.Error`."""
         if place not in self.dependency_graphs:
             self.dependency_graphs[place] = await read_dependency_graph(connection)
 

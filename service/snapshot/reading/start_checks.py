@@ -74,7 +74,8 @@ def report_empty_schemas(settings: Settings, endpoints: Sequence[Endpoint]) -> N
 
 
 def stored_features(options: WorkerOptions) -> Iterator[str]:
-    """Yield the keys of enabled capabilities that use restricted functions of the schema `rowcall`."""
+    """Yield the configuration keys (`Jobs:Enabled`) of enabled capabilities that use restricted functions of the schema
+    `rowcall`."""
     enabled = {
         "Jobs:Enabled": options.jobs is not None,
         "Webhooks:Enabled": options.deliveries is not None,
@@ -104,7 +105,9 @@ async def report_missing_rights(options: WorkerOptions, connector: Connector) ->
 async def report_refused_commands(
     settings: Settings, options: WorkerOptions, places: Places, endpoints: Iterable[Endpoint]
 ) -> None:
-    """Log the SQL commands of the configuration, and of annotations of the endpoints, that their databases refuse."""
+    """Log the SQL commands of the configuration, and of annotations of the endpoints, that their databases refuse for
+    an error in the text, an unknown name or a missing right. If a database cannot be reached, nothing is reported for
+    it."""
     commands = [*_main_commands(settings, options, endpoints)]
     passkeys = options.passkeys
     others = [] if passkeys is None else [*_passkey_commands(passkeys)]

@@ -90,8 +90,12 @@ class Template:
         return self._ask(_COPY, payload, descriptors)
 
     def exit_code(self, pid: int) -> int | None:
-        """Return the exit code of a copy that has ended, negative for the signal that ended it; None while it runs. The
-        system forgets the code afterwards, so this returns it only once. Raises OSError if the template has ended."""
+        """Return the exit code of a copy that has ended, negative for the signal that ended it; None while it runs.
+        Raises OSError if the template has ended.
+
+        After it has returned a code, it must not be called for this copy again: the system has forgotten the process,
+        and the template would end with an error.
+        """
         code = self._ask(_EXIT_CODE, str(pid).encode())
         return None if code == _RUNNING else code
 

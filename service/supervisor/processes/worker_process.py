@@ -127,8 +127,7 @@ class WorkerProcess:
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
         """Start a worker process that inherits the descriptors of its listeners. number: of the worker, from 0.
-        template: the process to copy; None: it is started by exec. Raises `OSError`.
-        """
+        template: the process to copy; if it is None or has ended, the worker is started by exec. Raises `OSError`."""
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as until_started:
             until_started.callback(ours.close)

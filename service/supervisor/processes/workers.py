@@ -210,8 +210,9 @@ class Workers:
         """Make all workers activate the snapshot; if one cannot build it, none does. A worker that has ended gets it
         when it is replaced.
 
-        Returns None, or why no worker activated it. before_activation: called once all have built the snapshot, before
-        any of them serves it.
+        Returns None, or why no worker activated it. A worker that does not confirm the activation is not reported; it
+        does not count as serving. before_activation: called once all have built the snapshot, before any of them serves
+        it.
         """
         async with self._publishing:
             self.next_number = snapshot.number + 1

@@ -103,7 +103,7 @@ class Part:
         self._unfinished.resize(self.id, length)
 
     def cut(self, offset: int) -> None:
-        """Truncate the file at the offset, if it is longer; the next chunk is written at its end."""
+        """Truncate the file at the offset, if it is longer; the next chunk is written at its end. Raises `OSError`."""
         if self.size > offset:
             self.file.truncate(offset)
         self.file.seek(0, os.SEEK_END)
@@ -212,7 +212,7 @@ class Parts:
         return id
 
     def look(self, id: str) -> UploadState | None:
-        """Return the state of the upload, or None if there is none."""
+        """Return the state of the upload, or None if there is none. Raises `OSError`."""
         about = _read_about(self._folder, id)
         if about is None:
             return None
@@ -223,20 +223,21 @@ class Parts:
         return UploadState(about, about.offset(status.st_size), status.st_mtime + self.options.seconds)
 
     def mark_done(self, id: str) -> None:
-        """Mark a concatenated upload, which has no bytes of its own, as done."""
+        """Mark a concatenated upload, which has no bytes of its own, as done. Has no effect if there is none with this
+        id. Raises `OSError`."""
         known = self.look(id)
         if known is not None:
             _write_about(self._folder, id, replace(known.about, done=True))
 
     def forget(self, id: str) -> None:
-        """Remove an upload whose concatenation failed, or for which there is no room."""
+        """Remove an upload whose concatenation failed, or for which there is no room, and which therefore has no entry
+        among the unfinished ones. Raises `OSError`."""
         for suffix in (_BYTES, _ABOUT):
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 
     async def take(self, id: str) -> Part | None:
-        """Lock an upload; ask the request that holds it for its release. Return None if there is none. Raises `Problem`
-        423 if it is not released in time.
-        """
+        """Lock an upload; ask the request that holds it for its release. Return None if there is none. Raises
+        `Problem`: 423 if it is not released in time, 500 or 507 for errors of the disk."""
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
             part = await aside(partial(_locked, self._folder, id, self._unfinished))

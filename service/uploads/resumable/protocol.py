@@ -216,7 +216,7 @@ class _ResumableUploadStep:
 
     async def _end(self, context: RequestContext, id: str) -> None:
         """Terminate an upload (DELETE). Raises `Problem` as `_taken` does."""
-        with await self._taken(context, id) as part:
+        with await self._taken(context, id, ends=True) as part:
             await aside(part.remove)
         _answered(context, 204, [])
 
@@ -241,16 +241,16 @@ class _ResumableUploadStep:
 
     # --- chunks ------------------------------------------------------------------------------------------------------
 
-    async def _taken(self, context: RequestContext, id: str) -> Part:
+    async def _taken(self, context: RequestContext, id: str, *, ends: bool = False) -> Part:
         """Return the locked upload.
 
         Raises `Problem`: 404 if the caller has no such upload, 403 for chunks of an upload that was concatenated from
-        others.
+        others. ends: the upload is terminated, which a concatenated one can be.
         """
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
             raise _missing()
-        if state.about.concat is not None and not state.about.partial and context.scope.method != "DELETE":
+        if state.about.concat is not None and not state.about.partial and not ends:
             raise Problem(403, "this upload was concatenated from others and accepts no chunks")
         part = await self._parts.take(id)
         if part is None:

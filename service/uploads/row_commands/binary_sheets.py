@@ -44,7 +44,7 @@ PIECE = 1_048_576
 def readable_workbook(file: BinaryIO) -> BinaryIO:
     """Return the workbook, or a copy in a temporary file if calamine would lose cells of it.
 
-    Raises `UnreadableError`.
+    Raises `UnreadableError` for invalid records, and various errors for an archive that is damaged.
     """
     with zipfile.ZipFile(file) as parts:
         infos = parts.infolist()

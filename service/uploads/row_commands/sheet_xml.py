@@ -37,7 +37,8 @@ class UnreadableError(Exception):
 
 
 def shared_strings(source: BinaryIO) -> list[str]:
-    """Return the shared strings; phonetic readings (`rPh`) and formats are omitted."""
+    """Return the shared strings; phonetic readings (`rPh`) and formats are omitted. Raises `UnreadableError`, and
+    various errors for XML that is malformed."""
     strings: list[str] = []
     parts: list[str] = []
     kinds = _kinds("si", "t", "rPh")

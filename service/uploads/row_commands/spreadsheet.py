@@ -82,7 +82,8 @@ class Spreadsheet:
 
         Raises:
             FormatError: the file is no workbook, or cannot be read to its end.
-            Problem: 413 for a workbook that exceeds a limit.
+            Problem: 413 for a workbook that exceeds a limit, 500 or 507 for errors of the disk, and that of a failed
+            row.
         """
         stored = self._turn.cleanup.enter_context(await set_aside(file))
         await self._turn.transaction.command(f"savepoint {SAVEPOINT}")

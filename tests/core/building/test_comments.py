@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 
@@ -362,13 +363,27 @@ def test_prose_about_table_formats_changes_nothing() -> None:
             (("code", "required", "Say it."),),
         ),
         ("_token = select 1", lambda said: said.expressions, (("code", "select 1"),)),
+        ("param _token is merge patch", lambda said: said.patch_parameter, "code"),
+        ("request_headers_parameter_name _token", lambda said: said.headers_parameter, "code"),
+        ("consume_token reset from _token", lambda said: said.consumed_token and said.consumed_token.parameter, "code"),
+        ("job unique by _token", lambda said: said.job and said.job.unique_by, ("code",)),
+        ("job serial by _token", lambda said: said.job and said.job.serial_by, ("code",)),
+        ("openapi example _token = 5", lambda said: said.document and said.document.examples, (("code", "5"),)),
+        ("password_rules _token", lambda said: said.password_rules, (("code", "on"),)),
     ],
 )
 def test_a_line_may_name_a_parameter_that_is_renamed_below(
     line: str, found: Callable[[Options], object], wanted: object
 ) -> None:
     assert found(options(f"{line}\nparam _token code")) == wanted
-    assert found(options(f"param _token code\n{line.replace('_token', 'code')}")) == wanted
+    renamed = re.sub(r"\b_token", "code", line)
+    assert found(options(f"param _token code\n{renamed}")) == wanted
+
+
+@pytest.mark.parametrize("name", ["token", "TOKEN", "_Token"])
+def test_a_line_may_name_a_renamed_parameter_in_any_case_or_as_in_requests(name: str) -> None:
+    said = options(f"param_hash {name}\npassword_rules {name}\nbody_parameter_name {name}\nparam _token code")
+    assert (said.hashes, said.password_rules, said.body_parameter) == ((("code", "code"),), (("code", "on"),), "code")
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,21 @@ def test_a_connection_string_is_shown_without_its_secrets(text: str, shown: str)
         ("curl -u me:abc http://h", "curl -u me:****** http://h"),
         ("mysql -pabc; psql -p5433 -p 5433", "mysql -p******; psql -p5433 -p 5433"),
         ("redis-cli -h q -a abc ping", "redis-cli -h q -a ****** ping"),
+        ("psql {DB} -f a.sql", "psql postgresql://me:******@h/db -f a.sql"),
+        ("psql {!DB}/{HOST}", "psql postgresql://me:******@h/db/db1"),
+        ("curl -u {CREDENTIALS} -H 'x-token: {SECRET}' http://h", "curl -u me:****** -H 'x-token: {SECRET}' http://h"),
+        ("{LINE} --token={SECRET}", "PGPASSWORD=****** psql --token={SECRET}"),
     ],
 )
 def test_a_command_is_shown_without_its_secrets(text: str, shown: str) -> None:
-    assert masked_in_text(text, {"HOST": "db1", "SECRET": "hidden"}) == shown
+    variables = {
+        "HOST": "db1",
+        "SECRET": "hidden",
+        "DB": "postgresql://me:hidden@h/db",
+        "CREDENTIALS": "me:hidden",
+        "LINE": "PGPASSWORD='hid den' psql",
+    }
+    assert masked_in_text(text, variables) == shown
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,12 @@ def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
         '{"HttpServer": {"Endpoints": {"A": {"Url": "https://x", "Certificate": {"Password": "geheim"}}}}}',
         '{"Log": {"OTLPHeaders": {"authorization": "geheim"}}}',
         '{"Service": {"ProxyOptions": {"Host": "http://me:geheim@legacy"}}}',
+        '{"Service": {"ProxyOptions": {"Host": "{LEGACY}"}}}',
+        '{"Service": {"ProxyOptions": {"Host": "{!LEGACY:none}"}}}',
+        '{"Service": {"CustomRequestHeaders": {"X-Source": "{LEGACY}"}}}',
+        '{"Log": {"OTLPEndpoint": "{LEGACY}"}}',
+        '{"HttpServer": {"Certificates": {"Default": {"Path": "{LEGACY}"}}}}',
+        '{"TestRunner": {"Setup": [{"Command": "fetch {LEGACY}"}]}}',
         '{"ConnectionStrings": {"Default": "Host=h;Password={PW}"}}',
         '{"Service": {"CustomRequestHeaders": {"Authorization": "Bearer geheim", "X-Api-Key": "geheim"}}}',
         '{"Service": {"ServerSentEventsResponseHeaders": {"Set-Cookie": "a=geheim"}}}',
@@ -75,7 +81,7 @@ def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
     ],
 )
 def test_no_secret_is_shown(text: str) -> None:
-    assert "geheim" not in shown(text, PW="geheim")
+    assert "geheim" not in shown(text, PW="geheim", LEGACY="http://me:geheim@legacy")
 
 
 def test_a_map_of_claims_is_shown_with_any_names_of_claims() -> None:

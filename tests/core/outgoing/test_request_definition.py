@@ -79,6 +79,7 @@ def test_a_method_that_no_type_can_have_is_reported(line: str) -> None:
         ("timeout soon", "'soon' is not an interval; 30 s are taken", {"timeout": 30.0}),
         ("retry_delay 1s, x on y, 503", "'x' is not an interval; 30 s are taken", {"retry_delays": (1.0, 30.0)}),
         ("retry_delay 1s on 99999, abc", "'99999' is no status code", {"retry_codes": ()}),
+        ("retry_delay 1s on 01001234", "'01001234' is no status code", {"retry_codes": ()}),
         ("retry_delay 1s on 05039", "'05039' is no status code", {"retry_codes": ()}),
         ("cache", "cache has no duration: responses are cached until the service stops", {"cached": True}),
         ("cache now", "'now' is not an interval; nothing is cached", {"cached": False}),

@@ -120,9 +120,33 @@ def test_a_semicolon_is_no_part_of_a_type(line: str, expected: tuple[str, ...]) 
     assert (() if hint is None else hint.readings) == expected
 
 
-def test_a_renamed_parameter_is_found_by_its_new_name() -> None:
-    notes = read_file("-- param $1 id\n-- param id type is int\nselect $1").notes
+@pytest.mark.parametrize(
+    "line",
+    [
+        "param $1 id",
+        "param $1 is id",
+        "param $1 id default is",
+        "param $1 id is upload metadata",
+        "param $1 id is the number of the order",
+    ],
+)
+def test_a_renamed_parameter_is_found_by_its_new_name(line: str) -> None:
+    notes = read_file(f"-- {line}\n-- param id type is int\nselect $1").notes
     assert notes.hints[0].type_name == "int"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "param $1 is hash of $2",
+        "param $1 is upload metadata",
+        "param $1 is merge patch",
+        "param $1 id is upload metadata",
+        "param $1 default is",
+    ],
+)
+def test_other_forms_of_param_declare_no_type(line: str) -> None:
+    assert read_file(f"-- {line}\nselect $1, $2").notes.hints == {}
 
 
 def test_virtual_parameters_are_listed_and_their_lines_claimed() -> None:

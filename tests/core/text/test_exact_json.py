@@ -19,7 +19,21 @@ def test_what_is_parsed_is_written_unchanged(text: str) -> None:
     assert orjson.dumps(parse(text.encode())).decode() == text
 
 
-@pytest.mark.parametrize("text", ["NaN", "Infinity", '"\\ud800"', "", "[1"])
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (rb'["\ud83d\ude00"]', '["😀"]'),
+        (rb'{"a":"\ud83d\ude00","b":1e400}', '{"a":"😀","b":1e400}'),
+        (rb'["\\ud83d",1e400]', r'["\\ud83d",1e400]'),
+    ],
+)
+def test_characters_and_large_numbers_survive(text: bytes, written: str) -> None:
+    assert orjson.dumps(parse(text)).decode() == written
+
+
+@pytest.mark.parametrize(
+    "text", [r'[1e400,"\ude00"]', r'[1e400,"\ud83d\ude00"', "NaN", "Infinity", '"\\ud800"', "", "[1"]
+)
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse(text.encode())

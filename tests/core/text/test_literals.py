@@ -26,6 +26,16 @@ def test_dimensions_survive(values: list[array_literal.Nested]) -> None:
     assert array_literal.parse(array_literal.literal(values, quoted=True)) == values
 
 
+@pytest.mark.parametrize(("innermost", "text"), [(["1"], '{{{{{{"1"}}}}}}'), ([None], "{{{{{{NULL}}}}}}"), ([], "{}")])
+def test_an_array_has_at_most_six_dimensions(innermost: list[array_literal.Nested], text: str) -> None:
+    items = innermost
+    for _ in range(5):
+        items = [items]
+    assert array_literal.literal(items, quoted=True) == text
+    with pytest.raises(array_literal.ArrayShapeError, match="at most 6 dimensions"):
+        array_literal.literal([items], quoted=True)
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [('(1,,"")', ["1", None, ""]), ('(a"b,c"d)', ["ab,cd"]), ('("a""b\\\\")', ['a"b\\']), ("()", [None])],

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import jwt
 import pytest
 
 from rowcall.core.auth.external.options import Provider
@@ -129,6 +130,19 @@ def test_a_profile(server: Upstream) -> None:
     assert result == Profile("a@x", "A", '{"email": "a@x", "name": "A",  "id": 7}', "r", None, None)
     assert server.to("/info")[-1].header("authorization") == "Bearer abc"
     assert server.to("/token")[-1].header("accept") == "application/json"
+
+
+def test_an_id_token_of_a_provider_without_issuer_is_not_read(server: Upstream) -> None:
+    """It is not verified, so it may be of any kind."""
+    server.on("/token", answer({"access_token": "abc"}))
+    server.on("/info", answer('{"email": "a@x"}'))
+    provider = Provider("P", "/signin-p", "me", "secret", "http://a", f"{server.url}/token", f"{server.url}/info")
+    unsigned = jwt.encode({"sid": "of another session"}, None, "none")
+    for identity in ("opaque", unsigned):
+        result: Profile = with_talker(
+            lambda talker, identity=identity: Profiles(provider, talker).by_refresh_token("r", identity, None)
+        )
+        assert result == Profile("a@x", None, '{"email": "a@x"}', "r", identity, None)
 
 
 @pytest.mark.parametrize(

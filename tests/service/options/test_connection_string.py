@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.config import Settings, assemble, load_files
@@ -98,6 +99,7 @@ def test_a_folder_is_an_embedded_database() -> None:
             "Host=db;SSL Mode=Sometimes",
             "SSL Mode must be one of allow, disable, prefer, require, verify-ca, verify-full",
         ),
+        ("Host=db;Command Timeout=" + 400 * "9", "Command Timeout needs a whole number"),
         ("Host=db;Command Timeout=hunter2", "Command Timeout needs a whole number"),
         ("Host=db;Target Session Attributes=prefer-unknown", "Target Session Attributes must be one of any"),
         ("embedded:", "`embedded:` needs the folder"),
@@ -107,6 +109,11 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("postgresql://u:hunter2", "port needs a number from 1 to 65535"),
         ("host=db port=0", "port needs a number from 1 to 65535"),
         ("Host=db;Timeout=hunter2", "connect_timeout needs a whole number"),
+        ("host=a =hunter2", 'invalid connection option ""'),
+        ("host=a i=1", 'invalid connection option "i"'),
+        ("host=a password hunter2", 'missing "…" after "…" in connection info string'),
+        ('postgresql://u:a"hunter2%zz@h/d', 'invalid percent-encoded token: "…"'),
+        ('host=a a"hunter2"b', "in connection info string"),
     ],
 )
 def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> None:
@@ -128,6 +135,13 @@ def test_any_password_survives_quoting_and_is_masked(password: str) -> None:
     masked = parsed.masked()
     assert conninfo_to_dict(masked) == {"host": "db", "password": "******"}
     assert masked in repr(parsed)
+
+
+def test_values_that_libpq_hides_are_masked() -> None:
+    hidden = [item.keyword.decode() for item in pq.Conninfo.get_defaults() if item.dispchar == b"*"]
+    assert "password" in hidden
+    for keyword in hidden:
+        assert conninfo_to_dict(ConnectionInfo({keyword: "hunter2"}).masked()) == {keyword: "******"}
 
 
 def settings(**overrides: str) -> Settings:

@@ -11,8 +11,9 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions
-from rowcall.service.postgrest.authentication import Authentication, TokenError, bearer_token
+from rowcall.service.postgrest.authentication import Authentication, TokenError, bearer_token, user_of
 
 SECRET = "reallyreallyreallyreallyverysafe"
 NOW = 1_700_000_000
@@ -93,7 +94,12 @@ def test_scheme_of_authorization(header: str | None, token: str | None) -> None:
         (signed({"exp": True}), "PGRST303", "The JWT 'exp' claim must be a number", None),
         (jws(b"[1]"), "PGRST303", "Parsing claims failed", None),
         (jws(b"text"), "PGRST303", "Parsing claims failed", None),
+        (jws(b"[" * 2_000), "PGRST303", "Parsing claims failed", None),
+        (jws(b'{"a":"\\ud800"}'), "PGRST303", "Parsing claims failed", None),
+        (jws(b'{"a":NaN}'), "PGRST303", "Parsing claims failed", None),
+        (jws(b'{"a":1e400}'), "PGRST303", "Parsing claims failed", None),
         ("a.b.c", "PGRST301", "JWT cryptographic operation failed", None),
+        (f"{'W1tb' * 2_000}.e30.e30", "PGRST301", "JWT cryptographic operation failed", None),
     ],
 )  # fmt: skip
 def test_failures(token: str, code: str, message: str, details: str | None) -> None:
@@ -101,6 +107,20 @@ def test_failures(token: str, code: str, message: str, details: str | None) -> N
         authenticated(token)
     error = failure.value
     assert (error.code, error.message, error.details) == (code, message, details)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{"n": 2**64}, {"n": -1.5}, {"n": 1e22}, {"a": 'é"\n'}, json.loads('{"a":' * 300 + "1" + "}" * 300)],
+)
+def test_claims_reach_the_database_as_they_are(claims: Any) -> None:
+    assert json.loads(authenticated(signed(claims)).settings) == {**claims, "role": "anon"}
+
+
+def test_claims_of_users_are_texts_and_numbers() -> None:
+    claims = {"sub": "u1", "level": 7, "share": 0.5, "admin": True, "none": None, "tags": ["a"], "app": {"a": 1}}
+    user = user_of(authenticated(signed(claims)), IdentityClaims())
+    assert dict(user.claims) == {"sub": "u1", "level": "7", "share": "0.5", "user_id": "u1", "user_roles": "anon"}
 
 
 @pytest.mark.parametrize("claims", [{"exp": NOW - 29}, {"nbf": NOW + 29}, {"iat": NOW + 29}, {"exp": None}])
@@ -197,6 +217,30 @@ def test_base64_secret_in_either_alphabet() -> None:
 def test_a_short_secret_is_refused() -> None:
     with pytest.raises(InvalidOptionError, match="at least 32 characters"):
         Authentication(PostgRestOptions(jwt_secret="short"))
+
+
+@pytest.mark.parametrize(
+    ("secret", "message"),
+    [
+        ("ü" * 40, "jwt-secret is not base64"),
+        ("\udcff" * 40, "jwt-secret is not base64"),
+        ("a", "jwt-secret is not base64"),
+        ("[" * 5_000, "jwt-secret is not base64"),
+        ('{"kty": "oct"}', "jwt-secret: a JWK has no member 'k'"),
+        ('{"kty": "oct", "k": 5}', "jwt-secret: Unable to construct key"),
+        ('{"kty": "RSA"}', "jwt-secret: "),
+        ('{"keys": [5]}', "jwt-secret: a JWK has an unknown type of key"),
+    ],
+)
+def test_an_unusable_secret_is_refused(secret: str, message: str) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        Authentication(PostgRestOptions(jwt_secret=secret, jwt_secret_is_base64=True))
+
+
+def test_a_secret_of_the_environment_may_be_any_bytes() -> None:
+    key = bytes(range(200, 240))
+    options = PostgRestOptions(jwt_secret=key.decode(errors="surrogateescape"))
+    assert authenticated(signed({"role": "a"}, key), options).role == "a"
 
 
 CLAIMS = {

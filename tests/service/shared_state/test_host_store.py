@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from rowcall.core.cache.entry import Entry
 from rowcall.service.shared_state import message_bus as bus_module
-from rowcall.service.shared_state.environment import Environment
+from rowcall.service.shared_state.environment import Environment, Transaction, used
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.message_bus import MessageBus
@@ -58,6 +60,21 @@ def test_a_writer_that_is_killed_leaves_the_last_complete_state(tmp_path: Path) 
     with environment.write() as transaction:
         transaction.put(b"mine", b"1")
     assert (environment.get(b"half"), environment.get(b"mine")) == (None, b"1")
+    environment.close()
+
+
+def test_the_bytes_in_use_are_counted_in_pages_of_the_system(tmp_path: Path) -> None:
+    """Pages of LMDB have 16 KiB on Apple silicon; here is no such system, so only its statistics are tested."""
+
+    class LargePages:
+        def stat(self) -> dict[str, int]:
+            return {"psize": 16_384, "branch_pages": 1, "leaf_pages": 2, "overflow_pages": 3, "depth": 2, "entries": 9}
+
+    assert used(cast("Transaction", LargePages())) == 6 * 16_384
+    environment = Environment(tmp_path / "one", MB)
+    with environment.write() as transaction:
+        transaction.put(b"key", bytes(100_000))
+        assert 100_000 < used(transaction) < 100_000 + 3 * os.sysconf("SC_PAGE_SIZE")
     environment.close()
 
 
@@ -108,6 +125,17 @@ def test_a_listener_that_was_away_for_too_long_is_notified(tmp_path: Path, monke
 
     heard, missed = asyncio.run(listen())
     assert (heard[-10:], missed) == (list(range(40, 50)), 1)
+
+
+def test_closing_the_shared_state_removes_the_wakeup_pipe_of_the_process(tmp_path: Path) -> None:
+    async def subscribe_and_close() -> None:
+        host = HostState(tmp_path)
+        host.message_bus.subscribe("numbers", lambda _message: None)
+        assert len(list((tmp_path / "bells").iterdir())) == 1
+        host.close()
+
+    asyncio.run(subscribe_and_close())
+    assert list((tmp_path / "bells").iterdir()) == []
 
 
 def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ async def begun(made: RedisCache) -> RedisLease:
 
 
 async def landed(made: RedisCache, lease: RedisLease) -> bool:
-    return await made.complete(stored_name(KEY), lease.number, Entry(b"old", 1))
+    return await made.complete(stored_name(KEY), lease.number, Entry(b"old", 1), None)
 
 
 class Cut(RedisCache):
@@ -131,7 +131,7 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
             for key in (KEY, other):
                 lease = await made.begin(key, 10)
                 assert isinstance(lease, RedisLease)
-                assert await made.complete(stored_name(key), lease.number, Entry(key, 1))
+                assert await made.complete(stored_name(key), lease.number, Entry(key, 1), None)
             names = [b"rowcall:{%b}:a" % stored_name(key) for key in (KEY, other)]
             with redis.client() as client:
                 good = client.get(names[0])
@@ -140,7 +140,7 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
                     client.set(names[0], foreign or b"")
                     lease = await made.begin(KEY, 10)
                     assert isinstance(lease, RedisLease), "computed anew"
-                    assert await made.complete(stored_name(KEY), lease.number, Entry(KEY, 1))
+                    assert await made.complete(stored_name(KEY), lease.number, Entry(KEY, 1), None)
             result = await made.begin(KEY, 10)
             assert isinstance(result, Entry)
             assert result.body == KEY
@@ -155,7 +155,7 @@ def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> Non
             for key in (KEY, b"GET /others"):
                 lease = await made.begin(key, 10)
                 assert isinstance(lease, RedisLease)
-                assert await made.complete(stored_name(key), lease.number, Entry(key, 1))
+                assert await made.complete(stored_name(key), lease.number, Entry(key, 1), None)
 
             async def another_reply(*_arguments: object) -> list[object]:
                 return [b"the mark of another call", 1]

@@ -58,10 +58,14 @@ export async function deliver(
             });
         }
         xhr.onload = () => {
-            if (xhr.status >= 200 && xhr.status < 300) {
-                resolve({status: xhr.status, response: JSON.parse(xhr.responseText) as IDeliverResponse[], error: undefined});
-            } else {
-                resolve({status: xhr.status, response: [], error: JSON.parse(xhr.responseText) as ApiError});
+            try {
+                if (xhr.status >= 200 && xhr.status < 300) {
+                    resolve({status: xhr.status, response: JSON.parse(xhr.responseText) as IDeliverResponse[], error: undefined});
+                } else {
+                    resolve({status: xhr.status, response: [], error: xhr.responseText ? JSON.parse(xhr.responseText) as ApiError : undefined});
+                }
+            } catch (error) {
+                reject(error);
             }
         };
         xhr.onerror = () => reject({xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response});
