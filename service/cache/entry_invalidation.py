@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Iterable
 
-import orjson
-
+from rowcall.core.auth.parameter_injection import hashed_parameters, with_injected
 from rowcall.core.binding.binding import Binder
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -20,12 +18,12 @@ from rowcall.service.request.subrequests import AbsentClient, CapturedResponse, 
 from rowcall.service.request_context.request_context import RequestContext
 
 
-async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str, Any], services: Services) -> int:
+async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: bytes, services: Services) -> int:
     """Invalidate the response to a request with these arguments, and return 1, or 0 if there was none.
 
     endpoints: the overloads of one endpoint; the first one that is cached and takes the arguments is used. arguments:
-    by their names in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if the key of an
-    overload up to that one depends on more than the arguments or has digests of secret values, 503 if it is not
+    a JSON object by their names in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if
+    the key of that overload depends on more than the arguments or has digests of secret values, 503 if it is not
     confirmed that the entry is removed everywhere.
     """
     refusal = "the endpoint does not exist (any more)"
@@ -34,23 +32,34 @@ async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str
         if plan is None:
             refusal = "its responses are not cached"
             continue
+        context = RequestContext(
+            SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
+        )
+        try:
+            context.mask, context.arguments, context.has_null = _binder(endpoint, services).bind_body(arguments)
+        except BindingError as error:
+            refusal = error.detail
+            continue
         if endpoint.options.proxy is not None or plan.per_user or plan.surroundings or plan.before or plan.everything:
             raise Problem(409, "its key depends on the caller or on the whole request: invalidate all of the endpoint")
         if changes_values(endpoint):
             raise Problem(409, "its key has digests of secret values: invalidate all of the endpoint")
-        context = RequestContext(
-            SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
-        )
-        binder = Binder(
-            bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals
-        )
-        try:
-            context.mask, context.arguments, context.has_null = binder.bind_body(orjson.dumps(arguments))
-        except BindingError as error:
-            refusal = error.detail
-            continue
         services.caches.require_listener(plan.place)
         key = key_of(endpoint, plan, services)(context)
         existed = False if key is None else services.caches.of(plan.place).invalidate(key)
         return int(await existed if isinstance(existed, Awaitable) else existed)
     raise Problem(400, refusal)
+
+
+def _binder(endpoint: Endpoint, services: Services) -> Binder:
+    """Return the binder for the arguments, which converts values as that of the requests does. Parameters that get
+    hashes of others may be absent, and unknown arguments are ignored for a proxied endpoint, as in requests."""
+    hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
+    return Binder(
+        bound_parameters(with_injected(endpoint, hashes)),
+        Transport.BODY,
+        endpoint.options.query_null,
+        services.options.timestamps_utc,
+        refusals=endpoint.refusals,
+        open_ended=endpoint.passes_through,
+    )

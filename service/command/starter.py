@@ -45,11 +45,11 @@ def create(arguments: Arguments) -> int:
     target = Path(path)
     if not _NAME.fullmatch(target.name):
         return _failed(f"{path!r} is no name of a folder: letters, digits, '.', '_' and '-' are possible")
-    if target.exists():
-        return _failed(f"{path} exists and is left as it is")
     with as_file(files("rowcall.service.scaffold") / template) as source:
         try:
             _copy(source, target, target.name)
+        except FileExistsError as error:
+            return _failed(f"{error.filename} exists and is left as it is")
         except OSError as error:
             return _failed(f"{path} cannot be written: {error.strerror}")
     commands = "".join(f"\n  {line}" for line in _first_commands(target))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -102,9 +102,9 @@ class Sources:
     """Returns the URLs of the public listeners."""
     invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
     """Makes a worker invalidate the cached responses that have one of these tags."""
-    invalidate_entry: Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Invalidation | None]]
-    """Makes a worker invalidate the cached response of the endpoint with this name to a request with these arguments.
-    """
+    invalidate_entry: Callable[[str, bytes], Coroutine[Any, Any, Invalidation | None]]
+    """Makes a worker invalidate the cached response of the endpoint with this name to a request with these arguments, a
+    JSON object."""
     identify: Callable[[tuple[tuple[str, str], ...], str], Coroutine[Any, Any, Caller | None]]
     """Makes a worker authenticate request headers that came from this address."""
     events: Callable[[], HubActivity]

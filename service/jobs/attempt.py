@@ -80,8 +80,8 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
         headers += headers_of_tenant(endpoint.options.tenant, job.tenant)
     context = RequestContext(SubrequestScope(endpoint.method, endpoint.path, "", headers, 1), capture)
     context.scope.job = job
-    context.user = job.user(auth)
     try:
+        context.user = job.user(auth)
         context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job, auth)
     except BindingError as error:
         return Attempt(_UNFIT, error.detail, retry=False)

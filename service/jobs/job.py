@@ -30,19 +30,19 @@ MOST_INTERRUPTIONS = 20
 class Job:
     """One attempt of a job.
 
-    endpoint: its name. attempt: number of the attempt in the database, from 1, interrupted ones included. bound:
-    whether `arguments` contains bound arguments (`arguments_of`) with their signature, the tenant and headers;
-    otherwise it is a JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an
-    anonymous caller.
+    endpoint: its name. attempt: number of the attempt in the database, from 1, interrupted ones included. arguments:
+    JSON. bound: whether `arguments` contains bound arguments (`arguments_of`) with their signature, the tenant and
+    headers; otherwise it is a document by parameter names. claims: of the caller, as a JSON array of pairs of type and
+    value; None for an anonymous caller. Both are parsed for the attempt only, as SQL may enqueue what cannot be parsed.
     cancelled: set when the caller has cancelled the job, or the worker stops.
     """
 
     id: str
     endpoint: str
     attempt: int
-    arguments: Any
+    arguments: str
     bound: bool
-    claims: Any
+    claims: str | None
     report: Report
     trace: str | None = None
     """Trace context of the request that enqueued it (`traceparent`)."""
@@ -64,17 +64,23 @@ class Job:
         return self.attempt - min(self.interruptions, MOST_INTERRUPTIONS)
 
     @property
+    def request(self) -> Mapping[str, Any]:
+        """What the request that enqueued it has stored beside `values`, its bound arguments; empty for jobs enqueued in
+        SQL."""
+        content = orjson.loads(self.arguments) if self.bound else None
+        return content if isinstance(content, Mapping) else {}
+
+    @property
     def tenant(self) -> str | None:
         """Tenant of the request that enqueued it. None for jobs enqueued in SQL, which have claims only."""
-        tenant = self.arguments.get("tenant") if self.bound and isinstance(self.arguments, Mapping) else None
+        tenant = self.request.get("tenant")
         return tenant if isinstance(tenant, str) else None
 
     @property
     def headers(self) -> list[tuple[str, str]]:
         """The headers that attempts share with the request that enqueued the job: its time zone, and the execution id
         that its events have. Empty for jobs enqueued in SQL."""
-        pairs = self.arguments.get("headers", ()) if self.bound and isinstance(self.arguments, Mapping) else ()
-        return [(str(name), str(value)) for name, value in pairs]
+        return [(str(name), str(value)) for name, value in self.request.get("headers", ())]
 
     def interrupt(self, reason: str) -> None:
         """Record that the attempt ends for a reason of the service, unless the caller has cancelled it before."""
@@ -82,10 +88,22 @@ class Job:
             self.interruption = reason
 
     def user(self, options: AuthOptions) -> User | None:
-        """Return the caller who enqueued the job, with the claims of that time; None for an anonymous caller."""
-        if not isinstance(self.claims, list):
+        """Return the caller who enqueued the job, with the claims of that time; None for an anonymous caller. Raises
+        `BindingError` for claims of another form."""
+        if self.claims is None:
             return None
-        return User(tuple((str(kind), str(value)) for kind, value in self.claims), options.identity, "job")
+        try:
+            claims = orjson.loads(self.claims)
+        except orjson.JSONDecodeError:
+            claims = None
+        if not isinstance(claims, list) or not all(map(_is_claim, claims)):
+            raise BindingError(400, "the claims of the job are no array of pairs of type and value")
+        return User(tuple((str(kind), str(value)) for kind, value in claims), options.identity, "job")
+
+
+def _is_claim(item: Any) -> bool:
+    """Return whether a JSON value is an array of two texts, numbers or other single values."""
+    return isinstance(item, list) and len(item) == 2 and not any(isinstance(part, list | dict) for part in item)
 
 
 def arguments_of(endpoint: Endpoint, context: RequestContext) -> bytes:
@@ -117,9 +135,10 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Bindin
     are set from claims either. Raises `BindingError` for arguments that do not fit the endpoint.
     """
     if job.bound:
-        if not isinstance(job.arguments, Mapping) or job.arguments.get("signature") != names_of(endpoint):
+        request = job.request
+        if request.get("signature") != names_of(endpoint):
             raise BindingError(409, "the parameters of the endpoint have changed since the job was enqueued")
-        values: Mapping[str, str | None] = job.arguments.get("values", {})
+        values: Mapping[str, str | None] = request.get("values", {})
         mask = sum(1 << int(index) for index in values)
         texts = [values[key] for key in sorted(values, key=int)]
         arguments = [None if text is None else text.encode(errors="surrogateescape") for text in texts]
@@ -130,4 +149,4 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Bindin
         injected |= {item.index for item in claim_parameters(endpoint, options.login)}
     endpoint = with_injected(endpoint, injected, {source for target, source in hashed if target == source})
     binder = Binder(bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals)
-    return binder.bind_body(orjson.dumps(job.arguments))
+    return binder.bind_body(job.arguments.encode())

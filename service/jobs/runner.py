@@ -48,7 +48,7 @@ MOST_MESSAGE = 4000
 """Maximum number of characters of a message that is stored with a job."""
 
 _TAKE = (
-    "select id::text, endpoint, attempts, arguments, bound, claims, trace, interruptions,"
+    "select id::text, endpoint, attempts, arguments::text, bound, nullif(claims, 'null')::text, trace, interruptions,"
     " serial_key is not null"
     " from rowcall.take_jobs(%s::text[], %s::text[], %s)"
 )

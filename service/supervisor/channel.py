@@ -11,7 +11,7 @@ import pickle
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rowcall.service.snapshot.garbage_collection import paused
 
@@ -250,12 +250,12 @@ class InvalidateTags:
 @dataclass(frozen=True, slots=True)
 class InvalidateEntry:
     """Supervisor → one worker: invalidate the cached response of an endpoint to a request with these arguments, for all
-    workers. number: repeated in the reply. endpoint: its method and path.
+    workers. number: repeated in the reply. endpoint: its method and path. arguments: a JSON object.
     """
 
     number: int
     endpoint: str
-    arguments: Mapping[str, Any] = field(repr=False)
+    arguments: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,9 +259,9 @@ class Application:
         """
         return await self._caches.invalidate_tags(tags)
 
-    async def invalidate_entry(self, name: str, arguments: Mapping[str, Any]) -> int:
+    async def invalidate_entry(self, name: str, arguments: bytes) -> int:
         """Invalidate the cached response of an endpoint to a request with these arguments, and return 1, or 0 if there
-        was none. name: method and path of the endpoint. Raises `Problem` as
+        was none. name: method and path of the endpoint. arguments: a JSON object. Raises `Problem` as
         `service.cache.entry_invalidation.invalidate_entry` does.
         """
         # Imported here, as it is rarely used.

@@ -56,8 +56,12 @@ def test_the_example_is_the_template() -> None:
 
 def test_what_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    too_long = "x" * 300
     for arguments, message in (
         (("new", "there"), "there exists and is left as it is"),
+        (("new", "dangling/app"), "dangling exists and is left as it is"),
+        (("new", too_long), f"{too_long} cannot be written: File name too long"),
         (("new", "x", "--template", "blog"), "there is no template 'blog': name one of accounts, shop, empty"),
         (("new", "a b"), "'a b' is no name of a folder"),
         (("new", "missing/../..",), "is no name of a folder"),
@@ -65,7 +69,8 @@ def test_what_cannot_be_created(tmp_path: Path) -> None:
         done = rowcall(tmp_path, *arguments)
         assert done.returncode == 1
         assert message in done.stderr
-    assert [item.name for item in tmp_path.iterdir()] == ["there"]
+        assert "Traceback" not in done.stderr
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["dangling", "there"]
     assert rowcall(tmp_path, "--template", "shop").returncode == 2
 
 

@@ -67,6 +67,13 @@ comment on function deep(int) is 'HTTP GET /deep';
 create function not_json() returns text language sql stable as $$ select '{"a": ' $$;
 comment on function not_json() is 'HTTP GET /not-json
 Content-Type: application/json';
+create function conflicting(_body text) returns text language plpgsql as $$
+begin
+  perform set_config('response.status', '409', true);
+  return _body;
+end $$;
+comment on function conflicting(text) is 'HTTP POST /conflicting
+Content-Type: application/json';
 create function who() returns text language sql stable as
 $$ select concat_ws('|', current_user, current_setting('request.user_id', true)) $$;
 comment on function who() is 'HTTP GET /who
@@ -469,6 +476,22 @@ def test_json_that_cannot_be_a_part_of_the_response_is_a_text(service: Service, 
     shallow, *others = bodies(post(service, *requests, transaction=transaction))
     assert isinstance(shallow, list)
     assert others == ["[" * 300 + "]" * 300, "[" * 2000 + "]" * 2000, '{"a": ']
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('{"id": 12345678901234567890.1, "of": [1.50]}', '{"id":12345678901234567890.1,"of":[1.50],"item":1}'),
+        (' {"a": 1}', '{"a":1,"item":1}'),
+        ('{"a": ', '{"status":409,"item":1}'),
+        ('{"a": %s}' % ("[" * 300 + "]" * 300), '{"status":409,"item":1}'),
+        ("[1]", '{"status":409,"item":1}'),
+    ],
+    ids=["numbers", "blanks", "invalid", "levels", "array"],
+)
+def test_the_body_of_a_failed_request_has_its_number(service: Service, body: str, expected: str) -> None:
+    response = post(service, request("/conflicting", {"body": body}))
+    assert (response.status_code, response.text) == (409, expected)
 
 
 def test_texts_that_begin_with_a_dollar(service: Service) -> None:

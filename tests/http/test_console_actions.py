@@ -34,10 +34,26 @@ create function numbered(_n int, _t timestamp default null) returns bigint langu
     $$ select nextval('runs') $$;
 comment on function numbered(int, timestamp) is 'HTTP GET /numbered
 cached';
+create function priced(_price numeric, _more jsonb default null) returns bigint language sql volatile as
+    $$ select nextval('runs') $$;
+comment on function priced(numeric, jsonb) is 'HTTP GET /priced
+cached';
 create function mine() returns bigint language sql volatile as $$ select nextval('runs') $$;
 comment on function mine() is 'HTTP GET /mine
 cached
 user_context';
+create function overloaded(_a text) returns bigint language sql volatile as $$ select nextval('runs') $$;
+comment on function overloaded(text) is 'HTTP GET /overloaded
+cached
+user_context';
+create function overloaded(_secret text, _hashed text) returns bigint language sql volatile as
+    $$ select nextval('runs') $$;
+comment on function overloaded(text, text) is 'HTTP GET /overloaded
+cached
+parameter _hashed is hash of _secret';
+create function overloaded(_b int) returns bigint language sql volatile as $$ select nextval('runs') $$;
+comment on function overloaded(int) is 'HTTP GET /overloaded
+cached';
 create table work (what text);
 create table switch (fails boolean);
 insert into switch values (true);
@@ -264,6 +280,32 @@ def test_one_response_is_invalidated_by_its_arguments(service: Service, console:
     refusal(console, 400, "invalidate-cache", **ran, arguments="[]")
     refusal(console, 400, "invalidate-cache", all="true", arguments="{}")
     assert "depends on the caller" in refusal(console, 409, "invalidate-cache", endpoint="GET /mine", arguments="{}")
+
+
+@pytest.mark.parametrize("value", ["1.50", "12345678901234567890.1", "7e0"])
+def test_arguments_have_the_digits_that_are_written(service: Service, console: httpx.Client, value: str) -> None:
+    everywhere((service,), f"/priced?price={value}")
+    arguments = f'{{"price": {value}}}'
+    assert act(console, "invalidate-cache", endpoint="GET /priced", arguments=arguments) == {"invalidated": 1}
+
+
+def test_arguments_may_be_nested(service: Service, console: httpx.Client) -> None:
+    arguments = '{"price": 1, "more": %s}' % ("[" * 500 + "]" * 500)
+    assert act(console, "invalidate-cache", endpoint="GET /priced", arguments=arguments) == {"invalidated": 0}
+
+
+def test_the_overload_that_takes_the_arguments_decides_whether_one_response_can_be_invalidated(
+    service: Service, console: httpx.Client
+) -> None:
+    overloaded = {"endpoint": "GET /overloaded"}
+    (before,) = everywhere((service,), "/overloaded?b=1")
+    assert act(console, "invalidate-cache", **overloaded, arguments='{"b": 1}') == {"invalidated": 1}
+    assert everywhere((service,), "/overloaded?b=1") != {before}
+    refused = refusal(console, 409, "invalidate-cache", **overloaded, arguments='{"a": "x"}')
+    assert "depends on the caller" in refused
+    refused = refusal(console, 409, "invalidate-cache", **overloaded, arguments='{"secret": "x"}')
+    assert "digests of secret values" in refused
+    refusal(console, 400, "invalidate-cache", **overloaded, arguments='{"c": 1}')
 
 
 @pytest.mark.slow

@@ -108,6 +108,10 @@ create function hashed(_password text, _hash text default null) returns text lan
 comment on function hashed(text, text) is 'HTTP POST /hashed
 param _hash is hash of _password
 job';
+create function exact(_value jsonb, _price numeric default null) returns text language sql as
+$$ select concat_ws(' ', _price, _value) $$;
+comment on function exact(jsonb, numeric) is 'HTTP POST /exact
+job';
 create function sealed(_secret text, _password text) returns table (stored text, hash text) language sql as
 $$ select _secret, _password $$;
 comment on function sealed(text, text) is 'HTTP POST /sealed
@@ -367,6 +371,13 @@ def result_in_sql(database: Database, endpoint: str, arguments: str) -> Any:
     return wait_until(lambda: database.fetch(query), "the job is done", 20)[0][0]
 
 
+def reason_in_sql(database: Database, endpoint: str, arguments: str, claims: str) -> Any:
+    """Enqueue a job in SQL, and return why it has failed."""
+    enqueue_it = f"select rowcall.enqueue('{endpoint}', '{arguments}', _claims => '{claims}')::text"
+    query = f"select error from rowcall.job where id = '{database.value(enqueue_it)}' and state = 'failed'"
+    return wait_until(lambda: database.fetch(query), "the job has failed", 20)[0][0]
+
+
 @pytest.mark.parametrize("in_sql", [True, False])
 def test_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
     if in_sql:
@@ -377,6 +388,28 @@ def test_values_are_encrypted_and_hashed_once(service: Service, database: Databa
     assert row["stored"] != "K-4711"
     assert service.post("/opened", json={"stored": row["stored"]}).json() == {"secret": "K-4711"}
     assert verify_password("correct horse", row["hash"])
+
+
+def test_arguments_of_a_job_enqueued_in_sql_arrive_as_they_are(service: Service, database: Database) -> None:
+    arguments = '{"price": 12345678901234567890.10, "value": {"n": 0.10}}'
+    assert result_in_sql(database, "POST /exact", arguments) == '12345678901234567890.10 {"n": 0.10}'
+    nested = "[" * 1000 + "]" * 1000
+    assert result_in_sql(database, "POST /exact", f'{{"value": {nested}}}') == nested
+
+
+def test_a_job_whose_arguments_cannot_be_parsed_fails(service: Service, database: Database) -> None:
+    nested = "[" * 2000 + "]" * 2000
+    assert "depth limit exceeded" in reason_in_sql(database, "POST /exact", f'{{"value": {nested}}}', "[]")
+
+
+@pytest.mark.parametrize(
+    "claims",
+    ['["user_id"]', '{"user_id": "7"}', "7", '["ab"]', "[" * 2000 + "]" * 2000, '[["a", [1]]]'],
+    ids=["texts", "object", "number", "letters", "nested", "array"],
+)
+def test_a_job_with_claims_of_another_form_fails(service: Service, database: Database, claims: str) -> None:
+    reason = reason_in_sql(database, "POST /exact", '{"value": 1}', claims)
+    assert reason == "the claims of the job are no array of pairs of type and value"
 
 
 def test_a_hash_of_a_job_enqueued_in_sql(service: Service, database: Database) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import cast
 
 from psycopg import sql
 
@@ -20,9 +20,10 @@ log = logging.getLogger("rowcall.jobs")
 MOST = 1000
 """Most jobs of one block: each may enqueue further ones."""
 
-_Taken = tuple[str, str, int, Any, bool, Any]
+_Taken = tuple[str, str, int, str, bool, str | None]
 _TAKE = sql.SQL(
-    "select id::text, endpoint, attempts, arguments, bound, claims from rowcall.take_jobs({endpoints}::text[], null, 1)"
+    "select id::text, endpoint, attempts, arguments::text, bound, nullif(claims, 'null')::text"
+    " from rowcall.take_jobs({endpoints}::text[], null, 1)"
 )
 _FAIL = sql.SQL("select rowcall.fail_job({id}::uuid, {attempt}, {reason}, {delay}::float8, 'failed')")
 _REPORT = sql.SQL("select rowcall.report_job({id}::uuid, {attempt}, {message})")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
-from typing import Any
 
 from rowcall.service.supervisor.channel import (
     EndStreamReply,
@@ -45,9 +43,9 @@ class Questions:
         """
         return await self._invalidate(InvalidateTags(self.number(), tags))
 
-    async def invalidate_entry(self, endpoint: str, arguments: Mapping[str, Any]) -> InvalidationReply | None:
+    async def invalidate_entry(self, endpoint: str, arguments: bytes) -> InvalidationReply | None:
         """Invalidate the cached response of an endpoint to a request with these arguments, for all workers. endpoint:
-        method and path. Return the reply; None if there is none.
+        method and path. arguments: a JSON object. Return the reply; None if there is none.
         """
         return await self._invalidate(InvalidateEntry(self.number(), endpoint, arguments))
 
