@@ -80,8 +80,8 @@ def _started(folder: Path, url: str, environment: dict[str, str], *switches: str
 @contextlib.contextmanager
 def _running(folder: Path, environment: dict[str, str], *switches: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start a service with `api.conf` of the folder."""
-    command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
-    command += switches
+    service = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
+    command = (*service, *switches)
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jwt
@@ -132,16 +133,18 @@ def test_a_profile(server: Upstream) -> None:
     assert server.to("/token")[-1].header("accept") == "application/json"
 
 
+async def refreshed(provider: Provider, identity: str, talker: ProviderClient) -> Profile:
+    return await Profiles(provider, talker).by_refresh_token("r", identity, None)
+
+
 def test_an_id_token_of_a_provider_without_issuer_is_not_read(server: Upstream) -> None:
     """It is not verified, so it may be of any kind."""
     server.on("/token", answer({"access_token": "abc"}))
     server.on("/info", answer('{"email": "a@x"}'))
     provider = Provider("P", "/signin-p", "me", "secret", "http://a", f"{server.url}/token", f"{server.url}/info")
-    unsigned = jwt.encode({"sid": "of another session"}, None, "none")
+    unsigned = jwt.encode({"sid": "of another session"}, "", "none")
     for identity in ("opaque", unsigned):
-        result: Profile = with_talker(
-            lambda talker, identity=identity: Profiles(provider, talker).by_refresh_token("r", identity, None)
-        )
+        result: Profile = with_talker(partial(refreshed, provider, identity))
         assert result == Profile("a@x", None, '{"email": "a@x"}', "r", identity, None)
 
 

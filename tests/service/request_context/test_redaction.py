@@ -43,6 +43,6 @@ def test_elements_are_hidden_without_their_escapes(value: str, message: str) -> 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_no_element_of_any_text_is_shown(elements: list[str]) -> None:
-    for value in (json.dumps(elements), literal(elements, quoted=True)):
+    for value in (json.dumps(elements), literal([*elements], quoted=True)):
         for element in elements:
             assert hide_values(f"<{element}>", [value.encode()]) == f"<{HIDDEN}>"
