@@ -85,7 +85,6 @@ class ChannelListener:
                     await self._listen(connection, again=attempt > 0)
                     attempt = 0
             except (psycopg.Error, OSError) as error:
-                self.active = frozenset()
                 names = ", ".join(sorted(self._watched))
                 log.warning("streams of %s: not listening, tried again: %s", names, str(error).strip())
                 self._settled.set()
@@ -96,19 +95,21 @@ class ChannelListener:
         """Listen on the watched channels and pass notifications on, until no channel is watched. again: this is after a
         failure, so the log reports that it is over. Raises `psycopg.Error` and `OSError`.
         """
-        self.active = frozenset()
-        while watched := self._watched:
-            self._changed.clear()
-            for command, channels in (("listen {}", watched - self.active), ("unlisten {}", self.active - watched)):
-                for channel in sorted(channels):
-                    await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
-            self.active = watched
-            if again:
-                again = False
-                log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(watched)))
-            if watched == self._watched:
-                self._settled.set()
-            await self._hear_until_changed(connection)
+        try:
+            while watched := self._watched:
+                self._changed.clear()
+                for command, channels in (("listen {}", watched - self.active), ("unlisten {}", self.active - watched)):
+                    for channel in sorted(channels):
+                        await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
+                self.active = watched
+                if again:
+                    again = False
+                    log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(watched)))
+                if watched == self._watched:
+                    self._settled.set()
+                await self._hear_until_changed(connection)
+        finally:
+            self.active = frozenset()
 
     async def _hear_until_changed(self, connection: psycopg.AsyncConnection) -> None:
         """Pass notifications on until the watched channels change. Raises `psycopg.Error` and `OSError` if the

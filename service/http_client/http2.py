@@ -17,6 +17,7 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
+from h2.connection import ConnectionInputs, H2ConnectionStateMachine
 
 from rowcall.ext.base.http_heads import MAX_FIELDS
 from rowcall.service.http_client.errors import OutboundError
@@ -31,10 +32,19 @@ _OF_CONNECTION = frozenset(
 )
 
 
+class _StateMachine(H2ConnectionStateMachine):
+    """The states of a connection, which stays open after GOAWAY. h2 regards it as closed, so that further frames of the
+    streams in progress are errors. They can arrive together with GOAWAY, before its event is handled.
+    """
+
+    def process_input(self, input_: ConnectionInputs) -> list[h2.events.Event]:
+        return [] if input_ is ConnectionInputs.RECV_GOAWAY else super().process_input(input_)
+
+
 class _Stream:
     """One request, and the source of its `HttpResponse`."""
 
-    __slots__ = ("answer", "connection", "continued", "final", "interim", "number", "room", "sender", "unread")
+    __slots__ = ("answer", "connection", "continued", "final", "interim", "number", "room", "sender", "sent", "unread")
 
     def __init__(self, connection: Http2Connection, number: int, final: asyncio.Future[None]) -> None:
         """number: id of the stream. final: completed when the headers of the final response have arrived."""
@@ -46,6 +56,8 @@ class _Stream:
         """Completed when the server accepts further data; None: the request has not waited for that."""
         self.sender: asyncio.Task[None] | None = None
         """Sends the body; None: there is none."""
+        self.sent = False
+        """The request has been sent completely, with END_STREAM."""
         self.continued: asyncio.Event | None = None
         """Set by an interim response; None: the request does not expect one."""
         self.interim = 0
@@ -113,9 +125,15 @@ class Http2Connection(asyncio.Protocol):
         except h2.exceptions.NoAvailableStreamIDError:
             self._leaving = True
             raise OutboundError("the connection has no stream ids left", unanswered=True) from None
-        stream = self._streams[number] = _Stream(self, number, self._loop.create_future())
         body = request.body
-        self._state.send_headers(number, _fields(request), end_stream=not body)
+        try:
+            self._state.send_headers(number, _fields(request), end_stream=not body)
+        except h2.exceptions.ProtocolError as error:
+            # h2 may have begun a stream and changed its table of header fields, of which the server knows nothing.
+            self.retire()
+            raise OutboundError(f"the request cannot be sent over HTTP/2: {error}", unanswered=True) from None
+        stream = self._streams[number] = _Stream(self, number, self._loop.create_future())
+        stream.sent = not body
         self._flush()
         if body:
             stream.continued = asyncio.Event() if request.expects_continue else None
@@ -140,10 +158,12 @@ class Http2Connection(asyncio.Protocol):
                     await self._send_piece(stream, piece)
             if stream.number in self._streams:
                 self._state.end_stream(stream.number)
+                stream.sent = True
                 self._flush()
         except h2.exceptions.ProtocolError:
             return  # the stream has ended meanwhile
         except Exception as error:
+            self._reset(stream, h2.errors.ErrorCodes.CANCEL)
             self._end(stream, error)
 
     async def _send_piece(self, stream: _Stream, piece: bytes) -> None:
@@ -171,19 +191,24 @@ class Http2Connection(asyncio.Protocol):
 
     def cancel(self, stream: _Stream) -> None:
         """Reset a stream whose response is not needed; its request fails with `OutboundError`."""
-        if stream.number in self._streams and self._transport is not None:
-            try:
-                self._state.reset_stream(stream.number, h2.errors.ErrorCodes.CANCEL)
-                self._flush()
-            except h2.exceptions.ProtocolError:
-                pass
+        self._reset(stream, h2.errors.ErrorCodes.CANCEL)
         self._end(stream, OutboundError("the request was cancelled"))
+
+    def _reset(self, stream: _Stream, code: h2.errors.ErrorCodes) -> None:
+        """Send RST_STREAM, unless the stream has ended. A stream that either side has not ended counts against the
+        limit of the server until it is reset.
+        """
+        if stream.number in self._streams and self._transport is not None:
+            with contextlib.suppress(h2.exceptions.ProtocolError):
+                self._state.reset_stream(stream.number, code)
+                self._flush()
 
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # that of a stream can be written
         self._state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="latin-1"))
+        self._state.state_machine = _StateMachine()
         codes = h2.settings.SettingCodes
         self._state.local_settings = h2.settings.Settings(
             client=True,
@@ -236,6 +261,9 @@ class Http2Connection(asyncio.Protocol):
         elif isinstance(event, h2.events.TrailersReceived):
             stream.answer.trailers = [(str(name), str(value)) for name, value in event.headers][:MAX_FIELDS]
         elif isinstance(event, h2.events.StreamEnded):
+            if not stream.sent:
+                # The server needs no more of the body, and need not reset the stream itself (RFC 9113, 8.1).
+                self._reset(stream, h2.errors.ErrorCodes.NO_ERROR)
             self._end(stream, None)
         elif isinstance(event, h2.events.StreamReset):
             refused = event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM
@@ -263,8 +291,7 @@ class Http2Connection(asyncio.Protocol):
         """Reset a stream whose response is invalid; its request fails with `OutboundError`. problem: what is
         invalid.
         """
-        with contextlib.suppress(h2.exceptions.ProtocolError):
-            self._state.reset_stream(stream.number, h2.errors.ErrorCodes.PROTOCOL_ERROR)
+        self._reset(stream, h2.errors.ErrorCodes.PROTOCOL_ERROR)
         self._end(stream, OutboundError(f"the response is not valid: {problem}"))
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -71,8 +71,10 @@ class Keys:
         while self._ring.read_at < requested_at and (remaining := deadline - time.monotonic()) > 0:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.add(future)
-            await asyncio.wait({future}, timeout=remaining)
-            self._waiting.discard(future)
+            try:
+                await asyncio.wait({future}, timeout=remaining)
+            finally:
+                self._waiting.discard(future)
 
     def sealing(self, purpose: str) -> tuple[bytes, KeyCipher]:
         """Return the head of sealed texts (version and key id) and the cipher for sealing. While no key is active, the

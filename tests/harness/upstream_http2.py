@@ -12,15 +12,19 @@ import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+from hyperframe.frame import GoAwayFrame
 
 
 class Http2Upstream:
-    """`on(path, react)`: `react(connection, stream, headers, body)` sends with h2's connection."""
+    """`reactions[path]`: called as `react(connection, stream, headers, body)` when a request is complete; it sends with
+    h2's connection. `early[path]`: called as `react(connection, stream)` before, when the headers have arrived.
+    """
 
     def __init__(self, context: ssl.SSLContext) -> None:
         context.set_alpn_protocols(["h2"])
         self._context = context
         self.reactions: dict[str, Callable[[_Peer, int, dict[str, str], bytes], None]] = {}
+        self.early: dict[str, Callable[[_Peer, int], None]] = {}
         self.connections: list[_Peer] = []
         self._ready = threading.Event()
         self.port = 0
@@ -69,6 +73,8 @@ class _Peer(asyncio.Protocol):
             if isinstance(event, h2.events.RequestReceived):
                 headers = {name.decode(): value.decode() for name, value in event.headers}
                 self._requests[stream] = (headers, bytearray())
+                if (react := self._server.early.get(headers[":path"])) is not None:
+                    react(self, stream)
             elif isinstance(event, h2.events.DataReceived):
                 self._requests[stream][1].extend(event.data)
                 self.state.acknowledge_received_data(event.flow_controlled_length, stream)
@@ -103,6 +109,11 @@ class _Peer(asyncio.Protocol):
 
     def go_away(self, last: int) -> None:
         self.state.close_connection(last_stream_id=last)
+
+    def leave(self, last: int) -> None:
+        """Send GOAWAY, and complete the streams up to `last`, which h2 does not support."""
+        self.flush()
+        self.transport.write(GoAwayFrame(0, last_stream_id=last).serialize())
 
     def flush(self) -> None:
         if data := self.state.data_to_send():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Iterator
@@ -13,8 +14,15 @@ from urllib.parse import quote
 import httpx
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
+from rowcall.service.database.connector import ConnectionTarget, Connector
+from rowcall.service.database.options import DatabaseOptions
+from rowcall.service.database.replicas.options import ReplicaServer
+from rowcall.service.database.replicas.primary import Primary
+from rowcall.service.database.replicas.replica import Replica
 from tests.conftest import INSTALLATIONS
+from tests.ext.wire import run, until
 from tests.harness.database import Database, create_database
 from tests.harness.replication import ReplicatedServer, replicated
 from tests.harness.routines import routines
@@ -267,6 +275,28 @@ def test_a_client_waits_for_a_replica_that_is_about_to_have_it(
             assert begun.wait(10)
             assert service.get("/seen?note=soon").json() == {"port": servers[1].port, "seen": False}
         assert reading.result() == {"port": servers[1].port, "seen": True}
+
+
+def test_a_cancelled_wait_ends_the_queries_of_the_position(shop: Database, servers: Servers) -> None:
+    def target(server: ReplicatedServer) -> ConnectionTarget:
+        found = conninfo_to_dict(server.conninfo(shop.name))
+        return ConnectionTarget({name: str(value) for name, value in found.items()})
+
+    async def work() -> None:
+        primary = Primary(Connector(target(servers[0])))
+        replica = Replica(ReplicaServer("one", target(servers[1]), DatabaseOptions()))
+        await primary.sample()
+        await replica.look(primary)
+        assert replica.up
+        before = asyncio.all_tasks()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(replica.wait_until_replayed(2**64 - 1, 60), 0.05)
+        await until(lambda: asyncio.all_tasks() <= before)
+        replica.close()
+        primary.close()
+        await replica.database.close()
+
+    run(work())
 
 
 @pytest.mark.slow

@@ -112,11 +112,11 @@ class Replica:
         self._waiting.append((position, waiter))
         if self._polling is None or self._polling.done():
             self._polling = self._loop.create_task(self._poll())
-        await asyncio.wait({waiter}, timeout=seconds)
-        if waiter.done():
-            return not waiter.cancelled()
-        waiter.cancel()
-        return False
+        try:
+            await asyncio.wait({waiter}, timeout=seconds)
+        finally:
+            waiter.cancel()  # no effect if the position has been reached
+        return not waiter.cancelled()
 
     async def _poll(self) -> None:
         """Query the position every `POLL` seconds until no request waits for one, the replica is unusable, or a query

@@ -17,14 +17,16 @@ from psycopg import sql
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
 from rowcall.service.events.batches import Batch, unpack_received
-from rowcall.service.events.cross_host.outbox import Outbox
+from rowcall.service.events.cross_host.outbox import MOST_BYTES, Outbox
 
 log = logging.getLogger("rowcall.events")
 
 PART = 7_800
 """Characters of a payload, all of them ASCII; PostgreSQL accepts less than 8000 bytes."""
-MOST_PARTIAL = 64
-"""Maximum number of messages of which only some parts have arrived."""
+MOST_PARTS = 3 * MOST_BYTES // PART + 1
+"""Maximum number of parts of a message: enough for the largest batches that `Outbox` holds, as one byte of UTF-8
+becomes at most three characters (`ä`: two bytes, `\\u00e4`), only DEL six.
+"""
 
 _Listening = psycopg.AsyncConnection[tuple[object, ...]]
 
@@ -36,8 +38,11 @@ class PostgresTransport:
         self._connector = connector
         self._channel = channel
         self._outbox = Outbox()
-        self._partial: dict[str, list[str]] = {}
-        """Parts that have arrived of incomplete messages, by name of the message."""
+        self._name = ""
+        self._arrived: list[str] = []
+        """Name and parts of the message that is incomplete. There is only one: PostgreSQL delivers what one transaction
+        notifies without notifications of others in between.
+        """
         self._listening: psycopg.AsyncConnection | None = None
         """Connection that listens already, opened before any client subscribes, and not read yet."""
 
@@ -89,7 +94,7 @@ class PostgresTransport:
                 opened, self._listening = self._listening, None
                 async with opened or await self._listen() as connection:
                     attempt = 0
-                    self._partial.clear()
+                    self._arrived = []
                     async for notification in connection.notifies():
                         self._take(notification.payload, receive)
             except (psycopg.Error, OSError) as error:
@@ -104,8 +109,9 @@ class PostgresTransport:
         return connection
 
     def _take(self, payload: str, receive: Callable[[Batch], None]) -> None:
-        """Collect the parts of messages, and pass the batches of a complete message to `receive`. payload: of one
-        notification, as in `_parts`; other payloads are ignored, and so is a message with a missing part.
+        """Collect the parts of a message, and pass its batches to `receive` when it is complete. payload: of one
+        notification, as in `_parts`. Other payloads are ignored, and so is a message with a missing part or with more
+        than `MOST_PARTS`: every user of the database may notify.
         """
         name, _, rest = payload.partition(" ")
         position, _, text = rest.partition(" ")
@@ -113,21 +119,21 @@ class PostgresTransport:
             number, total = (int(part) for part in position.split("/"))
         except ValueError:
             return  # from another user of the channel
-        parts = self._partial.setdefault(name, [])
-        if number != len(parts) + 1:
-            del self._partial[name]
+        if number == 1:
+            self._name, self._arrived = name, []
+        if name != self._name or number != len(self._arrived) + 1 or not number <= total <= MOST_PARTS:
+            self._arrived = []
             return
-        parts.append(text)
-        if len(self._partial) > MOST_PARTIAL:
-            del self._partial[next(iter(self._partial))]
-        if number == total:
-            self._partial.pop(name, None)
-            try:
-                batches = unpack_received("".join(parts).encode())
-            except ValueError:
-                return  # from another user of the channel
-            for batch in batches:
-                receive(batch)
+        self._arrived.append(text)
+        if number < total:
+            return
+        parts, self._arrived = self._arrived, []
+        try:
+            batches = unpack_received("".join(parts).encode())
+        except ValueError:
+            return  # from another user of the channel
+        for batch in batches:
+            receive(batch)
 
 
 def _report_not_listening(error: Exception) -> None:
@@ -136,9 +142,13 @@ def _report_not_listening(error: Exception) -> None:
 
 def _parts(packed: bytes) -> list[str]:
     """Return the payloads `name number/total text` of a message. The name is unique to the message, so that no two
-    payloads are equal. packed: a batch from `pack`.
+    payloads are equal. A message with more than `MOST_PARTS` parts has none: it is logged and not sent. packed: a batch
+    from `pack`.
     """
     text = json.dumps(orjson.loads(packed), separators=(",", ":"))
     pieces = [text[start : start + PART] for start in range(0, len(text), PART)]
+    if len(pieces) > MOST_PARTS:
+        log.warning("events of %d bytes are too large for NOTIFY and do not reach other hosts", len(packed))
+        return []
     name = secrets.token_hex(8)
     return [f"{name} {number}/{len(pieces)} {piece}" for number, piece in enumerate(pieces, 1)]

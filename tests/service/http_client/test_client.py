@@ -226,6 +226,22 @@ def test_a_server_that_goes_away_is_asked_anew(second: Http2Upstream, certificat
     assert len(second.connections) == 2
 
 
+def test_a_server_that_goes_away_completes_what_it_has_begun(
+    second: Http2Upstream, certificate: tuple[Path, Path]
+) -> None:
+    second.early["/last"] = lambda peer, stream: peer.leave(stream)
+    second.reactions["/last"] = lambda peer, stream, headers, body: peer.answer(stream, body)
+    second.reactions["/next"] = lambda peer, stream, headers, body: peer.answer(stream, b"next")
+    body = bytes(200_000)  # more than the window: most of it is sent after GOAWAY
+
+    async def work(client: Client) -> None:
+        assert await ask(client, f"{second.url}/last", "POST", body) == body
+        assert await ask(client, f"{second.url}/next") == b"next"
+
+    run(work, ClientOptions(ca_file=str(certificate[0])))
+    assert len(second.connections) == 2
+
+
 @pytest.mark.parametrize(("method", "repeated"), [("GET", True), ("POST", False)])
 def test_a_connection_that_closes_before_the_response_is_replaced_for_idempotent_requests(
     second: Http2Upstream, certificate: tuple[Path, Path], method: str, repeated: bool
@@ -300,6 +316,52 @@ def test_endless_interim_responses_over_http2_fail_their_request(
             await ask(client, f"{second.url}/endless")
 
     run(work, ClientOptions(ca_file=str(certificate[0])))
+
+
+def test_responses_before_the_end_of_their_requests_take_no_stream_over_http2(
+    second: Http2Upstream, certificate: tuple[Path, Path]
+) -> None:
+    second.early["/large"] = lambda peer, stream: peer.answer(stream, b"too large", 413)
+    second.reactions["/good"] = lambda peer, stream, headers, body: peer.answer(stream, b"good")
+
+    async def work(client: Client) -> bytes:
+        for _ in range(110):  # the server allows 100 at a time
+            reply = await client.send(request(f"{second.url}/large", "POST", bytes(100_000)), named=True)
+            assert (reply.status, await reply.read(None)) == (413, b"too large")
+        return await ask(client, f"{second.url}/good")
+
+    assert run(work, ClientOptions(ca_file=str(certificate[0]))) == b"good"
+    assert len(second.connections) == 1
+
+
+def test_request_bodies_that_fail_take_no_stream_over_http2(
+    second: Http2Upstream, certificate: tuple[Path, Path]
+) -> None:
+    second.reactions["/good"] = lambda peer, stream, headers, body: peer.answer(stream, b"good")
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield b"begin"
+        raise EOFError
+
+    async def work(client: Client) -> bytes:
+        for _ in range(110):  # the server allows 100 at a time
+            with pytest.raises(EOFError):
+                await client.send(OutgoingRequest("POST", read_address(f"{second.url}/good"), [], broken()), named=True)
+        return await ask(client, f"{second.url}/good")
+
+    assert run(work, ClientOptions(ca_file=str(certificate[0]))) == b"good"
+    assert len(second.connections) == 1
+
+
+def test_a_request_that_http2_cannot_express_fails_alone(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+    second.reactions["/good"] = lambda peer, stream, headers, body: peer.answer(stream, b"good")
+
+    async def work(client: Client) -> bytes:
+        with pytest.raises(OutboundError, match="cannot be sent over HTTP/2"):
+            await client.send(OutgoingRequest("CONNECT", read_address(f"{second.url}/good"), []), named=True)
+        return await ask(client, f"{second.url}/good")
+
+    assert run(work, ClientOptions(ca_file=str(certificate[0]))) == b"good"
 
 
 # --- pools ----------------------------------------------------------------------------------------------------------
