@@ -65,8 +65,8 @@ class Job:
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """What the request that enqueued it has stored beside `values`, its bound arguments; empty for jobs enqueued in
-        SQL."""
+        """`arguments`, parsed, of a job that a request has enqueued: bound arguments as `values`, signature, tenant and
+        headers. Empty for jobs enqueued in SQL."""
         content = orjson.loads(self.arguments) if self.bound else None
         return content if isinstance(content, Mapping) else {}
 
