@@ -131,7 +131,8 @@ cdef class Connection:
     on_closed(connection): called after every execution in flight has been finished with its `Loss`.
     on_notice(label, severity, sqlstate, message, context, owner): called for each notice; label and owner are those of
     the head, or None without a head; sqlstate is empty for a notice of libpq itself; context may be None.
-    on_capacity(connection): called after a read that finished at least one execution.
+    on_capacity(connection): called after a read that finished at least one execution, and after `end_cancel` if none is
+    in flight; not if the connection is `owned`, closes, or begins to drain.
     owner: an object that has to live as long as the connection.
     corked: flushing is deferred: the caller submits several executions at once and calls `flush` itself.
     owned: a transaction over several executions is open; the code that opened it will end it.
@@ -204,7 +205,8 @@ cdef class Connection:
         own statement is not run.
 
         Unlike `submit`, this also works while the connection drains, is paused, or is being cancelled. Returns False if
-        the connection is closed.
+        the connection is closed. Raises ValueError, and closes the connection, for more statements than the segment has
+        room for, which are at least 32 in a new execution.
         """
         cdef bint idle = self.head is None
         if self.state == ConnectionState.CLOSED:
@@ -722,7 +724,8 @@ cdef class Connection:
         return 0
 
     cdef bint _session_changed(self) except -1:
-        """Return whether a watched parameter differs from its value at the start."""
+        """Return whether a watched parameter differs from its value at the start or, if that is later, at the latest
+        `accept_session`."""
         cdef const char *value
         cdef Py_ssize_t index
         for index in range(len(WATCHED)):
@@ -732,7 +735,8 @@ cdef class Connection:
         return False
 
     cdef tuple _session_parameters(self):
-        """Return the present values (bytes) of the parameters in WATCHED; empty if the server does not report one."""
+        """Return the present value (bytes) of each parameter in WATCHED; for one that the server does not report, an
+        empty value."""
         cdef const char *value
         cdef list values = []
         for name in WATCHED:

@@ -146,12 +146,6 @@ class PoolOptions:
     slow: float = interval(
         "SlowThreshold", "3 ms", "A routine whose usual duration is longer moves to the dedicated pool."
     )
-    busy_wait: float = interval(
-        "BusyWait",
-        "200 us",
-        "Longest time for which a worker waits for the result of a fast routine without sleeping, while it has nothing "
-        "else to do and processors are idle. A sleeping worker is woken late. 0: never.",
-    )
     stream_after: int = integer(
         "StreamAfterBytes", 524_288, "Response bytes that are collected before streaming begins."
     )

@@ -20,7 +20,6 @@ from rowcall.service.background import Background
 from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.pools.dedicated import DedicatedPool
 from rowcall.service.database.pools.pipelined import PipelinedPool
-from rowcall.service.database.pools.pool_assignment import Contention
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext
@@ -441,7 +440,7 @@ async def _left(late: Late, pool: PipelinedPool, connection: Connection, stuck: 
     """The watchdog listens no longer once the head is finished."""
     stuck.owner = RequestContext(None, Left())
     background = Background()
-    watchdog = Watchdog(late, DedicatedPool(late, OPTIONS), [pool], background, 0.0)
+    watchdog = Watchdog(late, DedicatedPool(late, OPTIONS), [pool], background)
     watchdog.start()
     await late.sent.wait()
     await until(lambda: stuck.finished)
@@ -498,37 +497,5 @@ def test_opening_fails_with_an_error_of_psycopg(database: Database) -> None:
     async def work() -> None:
         with pytest.raises(psycopg.Error):
             await Connector(ConnectionTarget({"host": "127.0.0.1", "port": "1"})).open()
-
-    run(work())
-
-
-class Measured(Contention):
-    """Contention that was measured at another time: that of a test run is random."""
-
-    def __init__(self, factor: float) -> None:
-        super().__init__()
-        self.factor = factor
-
-    def look(self) -> None:
-        pass
-
-
-@pytest.mark.parametrize("crowded", [False, True])
-def test_connections_wait_without_sleeping_while_processors_are_idle(
-    database: Database, crowded: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rowcall.service.database.watchdog.PROCESSORS", 2)
-
-    async def work() -> None:
-        opener = connector(database)
-        pool = PipelinedPool("shared", opener, OPTIONS, slow=60.0)
-        pool.open_missing()
-        await until(lambda: len(pool.connections) == OPTIONS.pipelined_connections)
-        watchdog = Watchdog(opener, DedicatedPool(opener, OPTIONS), [pool], Background(), 0.001)
-        monkeypatch.setattr(watchdog, "contention", Measured(2.0 if crowded else 1.0))
-        watchdog.start()
-        assert {connection.busy_wait for connection in pool.connections} == {0.0 if crowded else 0.001}
-        watchdog.stop()
-        close(pool)
 
     run(work())
