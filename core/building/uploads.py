@@ -74,7 +74,9 @@ class UploadEndpoint:
         )
 
     def noticed(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-        """Yield the diagnostics. identity: of the object. used: annotation → its line."""
+        """Yield a diagnostic for each message in `diagnostics` and `refusals`, with the line of the annotation
+        `upload`. Those of `refusals` report that the endpoint is left out. identity: of the object. used: annotation →
+        its line."""
         for message in self.diagnostics:
             yield Diagnostic(identity, used.get("upload"), message)
         for message in self.refusals:
@@ -136,7 +138,11 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
 
 
 def _side_effects(options: Options, method: str, used: Mapping[str, str], upload: Upload) -> Iterator[str]:
-    """Yield a message for each setting of the endpoint that `upload` changes, or that has no effect beside it."""
+    """Yield a message for each setting of the endpoint that uploads change (method, parameters in the body), and for
+    each setting of `upload` that has no effect with the other options (progress, resumable).
+
+    method: before it becomes POST. used: annotation → its line.
+    """
     if method != "POST":
         yield f"uploads require POST, which is the method instead of {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:

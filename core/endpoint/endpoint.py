@@ -125,7 +125,9 @@ class Field(Record):
 
 @dataclass(frozen=True, slots=True)
 class EndpointParameter(Record):
-    """One request value. A composite-typed routine parameter gives an `EndpointParameter` for each attribute."""
+    """One request value. A parameter of a composite type of a function or procedure gives an `EndpointParameter` for
+    each attribute. Composites of other sources (SQL files, tables), domains over composites and arrays are one value,
+    with `fields`."""
 
     db_name: str
     """Name in the catalogue (`_user_id`), `$2` for an unnamed parameter."""
@@ -251,7 +253,12 @@ class ResultPart(Record):
 
 @dataclass(frozen=True, slots=True)
 class Options(Record):
-    """Effects of annotations. Each field has a default that means "off"."""
+    """Effects of annotations, over the defaults of the configuration, which the endpoint builder passes to the
+    constructor.
+
+    Without arguments, authorization is required, pages of the configured origins may call the endpoint (`cors`), and
+    all capabilities are off.
+    """
 
     requires_authorization: bool = True
     roles: tuple[str, ...] = ()

@@ -96,8 +96,11 @@ def _milliseconds(value: str, _now: float) -> float | None:
 
 
 def _moment(value: str, now: float) -> float | None:
-    """Return the seconds until a moment, negative if it has passed; None: the text is malformed, or a moment without an
-    offset. now: seconds since 1970."""
+    """Return the seconds until a moment, negative if it has passed; None: the text is malformed, or a date without an
+    offset.
+
+    value: seconds since 1970, a date and time in ISO 8601 (RFC 3339), or an IMF-fixdate. now: seconds since 1970.
+    """
     if _NUMBER.fullmatch(value):
         return float(value) - now
     for read in (datetime.fromisoformat, parsedate_to_datetime):

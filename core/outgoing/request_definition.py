@@ -91,8 +91,12 @@ class _Draft:
 
 
 def read_definition(comment: str) -> Reading:
-    """Return the request that a comment describes. Raises no errors: mistakes are `problems` of the result. A comment
-    that does not begin with a request line is prose, and no mistake."""
+    """Return the request that a comment describes. Raises no errors: mistakes are `problems` of the result.
+
+    Directives, lines that begin with `#` and empty lines may precede the request line. If the first other line is no
+    request line, the comment is prose: no request, and no mistake. A method of HTTP that no type can have is a mistake,
+    and gives no request.
+    """
     lines = _BEHIND_LINE.split(comment)
     draft = _Draft()
     start = _request_line(lines, draft)

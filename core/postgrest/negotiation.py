@@ -92,9 +92,14 @@ def _plan(media: MediaType, schema: Schema, shape: Shape, plain: bool) -> Negoti
 
 
 def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated | None:
-    """Return the response by the database for a media type: the value of a function that returns a domain named
-    after this type, or the result of a handler of the relation for any type, of the relation for this type, or of
-    every relation for this type. None: there is none. plain: as `plain_select` of `negotiate`."""
+    """Return how a function or handler of the schema produces a media type; None: none does. The first of these counts:
+
+    1. the called function, if it returns one value of a domain named after this type or `*/*`;
+    2. the handler of the relation for any type, then the one for this type;
+    3. the handler of every relation for this type.
+
+    name: of the media type. plain: as `plain_select` of `negotiate`; False: handlers of the relation (2) are not used.
+    """
     if shape.media_type is not None and shape.media_type in (name, ANY) and shape.scalar and shape.single:
         return Negotiated(Output("value", scalar=True, binary=shape.binary), _content_type(shape.media_type))
     handlers = schema.handlers

@@ -168,7 +168,9 @@ def _of_type(oid: int, codecs: Codecs, open_text: Open) -> Open | None:
 
 
 def _array(element: Open, delimiter: str) -> Open:
-    """Return the function for arrays, given that for elements. A text that is no array stays unchanged."""
+    """Return a function that decrypts the elements of an array, at every depth: from the text of an array to the text
+    with decrypted elements. A text that is no array is returned unchanged. element: decrypts the text of one element.
+    delimiter: between elements."""
 
     def within(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
         return [within(item) if isinstance(item, list) else None if item is None else element(item) for item in items]
@@ -185,8 +187,10 @@ def _array(element: Open, delimiter: str) -> Open:
 
 
 def _composite(parts: list[Open | None]) -> Open:
-    """Return the function for composites, given one for each attribute (None: it stays unchanged). A text that is no
-    such composite stays unchanged.
+    """Return a function that decrypts the attributes of a composite: from the text of a composite to the text with
+    decrypted attributes. A text that is no composite with this number of attributes is returned unchanged.
+
+    parts: for each attribute, the function that decrypts its text; None: it stays unchanged.
     """
 
     def open_attributes(text: str) -> str:

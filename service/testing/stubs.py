@@ -17,7 +17,8 @@ from rowcall.service.request_context.trace import Trace
 
 
 class StubbedClient(Client):
-    """A client whose responses come from `stubs`, which the test sets."""
+    """A client whose responses come from `stubs`, which the test sets. While `stubs` is empty, it sends requests to the
+    real services; otherwise to none."""
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options)

@@ -61,9 +61,11 @@ class PoolSelection:
         self._names = None
 
     def place(self, call: Call, mask: int) -> tuple[PipelinedPool, Statement] | None:
-        """Return the pipelined pool for the call and the statement to run there, and have guarded statements prepared
-        where they are missing. None: no connection has the statement yet, so the call runs on a dedicated connection.
-        Raises the error of a statement that cannot be built for `mask`.
+        """Return the pipelined pool for a call that is assigned to one (`Call.shared`, which callers check), and the
+        statement to run there. None: no connection of this pool is open or has the statement yet, so the call runs on a
+        dedicated connection. Guarded statements that are missing are prepared in the background.
+
+        mask: of the supplied parameters, as in `Call`. Raises the error of a statement that cannot be built for `mask`.
         """
         if call.volatile:
             pool = self._writes

@@ -77,10 +77,12 @@ class SharedSession:
         return execution
 
     async def recover(self, call: Call, context: RequestContext, execution: Execution) -> None:
-        """Repeat a call as often as `Failures.pause` allows, until it succeeds. execution: its failed run; if it has
-        succeeded, nothing happens.
+        """Repeat a failed call, after the pauses and as often as `Failures.pause` allows, until it succeeds, and put
+        the successful execution into the request context. execution: its failed run; if it has succeeded, nothing
+        happens.
 
-        Raises: Problem: it may not be repeated, the repetitions failed too, or the connection of the session is lost.
+        Raises: Problem: it may not be repeated, the repetitions failed too, no connection is free, or the connection of
+        the session is lost.
         """
         tries = AttemptState()
         while not execution.succeeded:
@@ -113,8 +115,12 @@ class SharedSession:
         return execution
 
     async def _acquired(self, execution: Execution) -> Connection:
-        """Return the connection of the session. Until a call has succeeded, a lost connection is replaced; after that,
-        `Problem` is raised. execution: the next one, whose time limit bounds the wait for a connection.
+        """Return the connection of the session, which the first call acquires from the pool. Until a call has
+        succeeded, a lost connection is replaced. execution: the next one, whose time limit bounds the wait for a
+        connection.
+
+        Raises: Problem: 503, if the pool has no connection within the limit, or the connection is lost after a call has
+        succeeded.
         """
         connection = self._connection
         if connection is not None and connection.state == ConnectionState.READY:
