@@ -34,8 +34,8 @@ FALLBACK_SECONDS = 30.0
 _DIRECTIVE = re.compile(
     r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
 )
-_IN_URL = re.compile(r"[/{]")
-"""A character of every path, absolute URL and placeholder, by which a URL differs from a word of prose."""
+_IN_URL = re.compile(r"[/{?:]|\w\.\w\w")
+"""What a URL, path, placeholder or name of a host has, unlike most words of prose."""
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _UNSENT = re.compile(r"content-(?!type).*|allow|expires|last-modified", re.IGNORECASE)
 _BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")

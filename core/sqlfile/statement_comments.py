@@ -136,7 +136,7 @@ def is_type_text(text: str) -> bool:
 def _about_parameters(line: str, notes: Notes) -> None:
     words = line.removeprefix("@").replace(",", " ").rstrip("; ").split()
     if len(words) > 1 and words[0].lower() in DEFINE_PARAM.aliases:
-        type_name = words[2].lower() if len(words) > 2 else "text"
+        type_name = words[2].lower().rstrip(";") if len(words) > 2 else "text"
         notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
         notes.claimed.add(line)
 

@@ -25,11 +25,12 @@ _LONGEST = 18
 """Number of digits up to which an integer certainly fits into 64 bits."""
 
 
-def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment) -> Any:
+def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment, *, written: bool = True) -> Any:
     """Parse JSON. Fractions, exponents, integers of more than 18 characters and `-0`, which Python or orjson would
     change, become what `number` returns for their text. Of a repeated key, the last value counts.
 
-    text: UTF-8. Raises ValueError if it is not valid JSON, or has more than `LEVELS` levels, and what `number` raises.
+    text: UTF-8. written: the value will be written again, so it may have at most `LEVELS` levels; otherwise the limit
+    is that of Python. Raises ValueError if it is not valid JSON or has too many levels, and what `number` raises.
     """
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
@@ -40,7 +41,7 @@ def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment) -> Any:
         value = json.loads(text.decode(), parse_float=number, parse_int=partial(_whole, number), parse_constant=_refuse)
     except RecursionError:
         raise _too_deep() from None
-    if text.count(b"[") + text.count(b"{") > LEVELS:
+    if written and text.count(b"[") + text.count(b"{") > LEVELS:
         _check_levels(value)
     return value
 

@@ -81,7 +81,7 @@ def pattern(command: RowCommand) -> Pattern | None:
     """Return the parts of a command that can process many rows: an insert of one row of values that does not use the
     previous result, or a select of one value. None: the command is neither, or uses a `$n` that has no value."""
     sql = command.sql
-    if any(int(match["number"] or 0) > len(command.picks) for match in _tokens(sql)):
+    if any(match["number"] and not 0 < int(match["number"]) <= len(command.picks) for match in _tokens(sql)):
         return None  # the server reports the number, for one row
     if _INSERT.match(sql):
         result = _values(sql)

@@ -18,8 +18,8 @@ class Templates:
         self._known: dict[str, tuple[tuple[int, ...], Template]] = {}
 
     def find(self, name: str) -> Template:
-        """Return the template with this name. Raises `MailError` if there is none, `OSError` if its file cannot be
-        read, and UnicodeDecodeError if it is not UTF-8."""
+        """Return the template with this name. Raises `MailError` if there is none, or if it is invalid, not UTF-8
+        or has a NUL, and `OSError` if its file cannot be read."""
         if self._folder is None:
             raise MailError(f"the template {name} cannot be read, because Mail:Templates is not set")
         paths = [os.path.join(self._folder, f"{name}{suffix}") for suffix in (".txt", ".html")]

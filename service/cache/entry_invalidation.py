@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
 
-from rowcall.core.auth.parameter_injection import hashed_parameters, with_injected
+from rowcall.core.auth.parameter_injection import hashed_parameters, injected_parameters, with_injected
 from rowcall.core.binding.binding import Binder
+from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import bound_parameters
@@ -32,18 +33,18 @@ async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: bytes, serv
         if plan is None:
             refusal = "its responses are not cached"
             continue
+        refused = _refused(endpoint, plan)
         context = RequestContext(
             SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
         )
         try:
-            context.mask, context.arguments, context.has_null = _binder(endpoint, services).bind_body(arguments)
+            binder = _binder(endpoint, services, filled=refused is not None)
+            context.mask, context.arguments, context.has_null = binder.bind_body(arguments)
         except BindingError as error:
             refusal = error.detail
             continue
-        if endpoint.options.proxy is not None or plan.per_user or plan.surroundings or plan.before or plan.everything:
-            raise Problem(409, "its key depends on the caller or on the whole request: invalidate all of the endpoint")
-        if changes_values(endpoint):
-            raise Problem(409, "its key has digests of secret values: invalidate all of the endpoint")
+        if refused is not None:
+            raise Problem(409, f"its key {refused}: invalidate all of the endpoint")
         services.caches.require_listener(plan.place)
         key = key_of(endpoint, plan, services)(context)
         existed = False if key is None else services.caches.of(plan.place).invalidate(key)
@@ -51,12 +52,22 @@ async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: bytes, serv
     raise Problem(400, refusal)
 
 
-def _binder(endpoint: Endpoint, services: Services) -> Binder:
+def _refused(endpoint: Endpoint, plan: CachePlan) -> str | None:
+    """Return why arguments do not determine the key of a response, as the end of a sentence; None: they do."""
+    if endpoint.options.proxy is not None or plan.per_user or plan.surroundings or plan.before or plan.everything:
+        return "depends on the caller or on the whole request"
+    return "has digests of secret values" if changes_values(endpoint) else None
+
+
+def _binder(endpoint: Endpoint, services: Services, *, filled: bool) -> Binder:
     """Return the binder for the arguments, which converts values as that of the requests does. Parameters that get
-    hashes of others may be absent, and unknown arguments are ignored for a proxied endpoint, as in requests."""
-    hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
+    hashes of others may be absent, and unknown arguments are ignored for a proxied endpoint, as in requests. filled:
+    so may all parameters that requests get from claims, the client's address or hashes."""
+    hashes = {target for target, source in hashed_parameters(endpoint) if filled or target != source}
+    login = services.options.auth.login
+    injected = {item.index for item in injected_parameters(endpoint, login)} if filled else set()
     return Binder(
-        bound_parameters(with_injected(endpoint, hashes)),
+        bound_parameters(with_injected(endpoint, hashes | injected)),
         Transport.BODY,
         endpoint.options.query_null,
         services.options.timestamps_utc,

@@ -284,8 +284,8 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
 
 
 def _number(keyword: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise StartupError(f"{keyword} needs a whole number of at most nine digits")
+    if not (value.isascii() and value.isdigit() and len(value) <= 10):
+        raise StartupError(f"{keyword} needs a whole number of at most ten digits")
     return int(value)
 
 

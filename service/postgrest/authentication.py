@@ -209,7 +209,7 @@ def _permitted(caller: Authenticated | None) -> Authenticated:
 
 
 def user_of(user: Authenticated, identity: IdentityClaims) -> User:
-    """Return the user of a token, with those of its claims that are texts, numbers or booleans (as `True` or `False`).
+    """Return the user of a token, with those of its claims that are texts or numbers; booleans are left out.
 
     identity: claim types of id and roles. Unless the token has a claim of the type of the id, `sub` is the id. The
     database role replaces the claim of the roles.

@@ -111,8 +111,8 @@ class Folders:
             raise ProtectedFolderError(folder)
 
     def settle(self) -> None:
-        """Make the files permanent, before the commit. A crash after this no longer removes them: a surplus file is
-        better than a row without its file. `undo` still removes them. Raises `OSError`.
+        """Make the files permanent, before the commit, folder by folder. A crash after this no longer removes them: a
+        surplus file is better than a row without its file. `undo` still removes them. Raises `OSError`.
 
         If the process is killed between this and the commit, the files remain, even if the commit did not take place.
         They cannot be checked later: the outcome is known only to the server of the transaction (`pg_xact_status`), and

@@ -42,6 +42,15 @@ create function mine() returns bigint language sql volatile as $$ select nextval
 comment on function mine() is 'HTTP GET /mine
 cached
 user_context';
+create function own(_user_id text) returns bigint language sql volatile as $$ select nextval('runs') $$;
+comment on function own(text) is 'HTTP GET /own
+cached
+user_context
+user_parameters';
+create function hidden(_secret text) returns bigint language sql volatile as $$ select nextval('runs') $$;
+comment on function hidden(text) is 'HTTP GET /hidden
+cached
+parameter _secret is hash of _secret';
 create function overloaded(_a text) returns bigint language sql volatile as $$ select nextval('runs') $$;
 comment on function overloaded(text) is 'HTTP GET /overloaded
 cached
@@ -280,6 +289,8 @@ def test_one_response_is_invalidated_by_its_arguments(service: Service, console:
     refusal(console, 400, "invalidate-cache", **ran, arguments="[]")
     refusal(console, 400, "invalidate-cache", all="true", arguments="{}")
     assert "depends on the caller" in refusal(console, 409, "invalidate-cache", endpoint="GET /mine", arguments="{}")
+    assert "depends on the caller" in refusal(console, 409, "invalidate-cache", endpoint="GET /own", arguments="{}")
+    assert "digests" in refusal(console, 409, "invalidate-cache", endpoint="GET /hidden", arguments="{}")
 
 
 @pytest.mark.parametrize("value", ["1.50", "12345678901234567890.1", "7e0"])

@@ -121,7 +121,8 @@ def test_the_browser_lands_at_the_configured_path_or_at_the_requested_one(
         const visit = (search, script) => {{
             const gone = [];
             globalThis.location = {{
-                origin: {service.url!r}, pathname: "/signin-acme", search, hash: "", href: {service.url!r} + search,
+                origin: {service.url!r}, protocol: "http:", pathname: "/signin-acme", search, hash: "",
+                href: {service.url!r} + search,
                 replace: to => gone.push(to),
             }};
             (0, eval)(script);
@@ -132,7 +133,7 @@ def test_the_browser_lands_at_the_configured_path_or_at_the_requested_one(
         """
     )
     ran = subprocess.run([node(), program], capture_output=True, text=True, check=False)
-    assert (ran.stdout.strip(), ran.stderr) == (landed, "")
+    assert (ran.stdout.strip(), ran.stderr) == (service.url + landed, "")
 
 
 def test_the_page_sends_the_browser_to_the_provider(service: Service, provider: IdentityProvider) -> None:

@@ -115,10 +115,10 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
 
 
 def masked_in_addresses(text: str, variables: Mapping[str, str]) -> str:
-    """Return a text with resolved placeholders; if it then contains an address, its secret parts are masked as in a
-    connection string. variables: for placeholders."""
+    """Return a text with resolved placeholders; if it contains an address, before or then, its secret parts are masked
+    as in a connection string. variables: for placeholders."""
     resolved = resolve_what_is_set(text, variables)
-    return masked_in_parts(text, variables) if "://" in resolved else resolved
+    return masked_in_parts(text, variables) if "://" in text or "://" in resolved else resolved
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:

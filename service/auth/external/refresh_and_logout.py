@@ -87,11 +87,10 @@ class RefreshAndLogout:
 
     async def leave(self, context: RequestContext) -> None:
         """End the session here, revoke the tokens at the provider, and redirect the browser to its end-session
-        endpoint; clients that accept JSON get the URL instead. If the provider fails, the browser is led to
-        `ReturnToPath` of this service.
+        endpoint; clients that accept JSON get the URL instead. If the provider fails, or too many requests to providers
+        are in progress, the browser is led to `ReturnToPath` of this service.
 
-        Raises `Problem`: 403 for a page of another site; 503 if too many requests to providers are in progress, in
-        which case the session does not end.
+        Raises `Problem` 403 for a page of another site.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)

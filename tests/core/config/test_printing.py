@@ -70,6 +70,7 @@ def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
         '{"Service": {"ProxyOptions": {"Host": "http://me:geheim@legacy"}}}',
         '{"Service": {"ProxyOptions": {"Host": "{LEGACY}"}}}',
         '{"Service": {"ProxyOptions": {"Host": "{!LEGACY:none}"}}}',
+        '{"Service": {"ProxyOptions": {"Host": "{!LEGACY:http://localhost}"}}}',
         '{"Service": {"CustomRequestHeaders": {"X-Source": "{LEGACY}"}}}',
         '{"Log": {"OTLPEndpoint": "{LEGACY}"}}',
         '{"HttpServer": {"Certificates": {"Default": {"Path": "{LEGACY}"}}}}',
@@ -82,6 +83,11 @@ def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
 )
 def test_no_secret_is_shown(text: str) -> None:
     assert "geheim" not in shown(text, PW="geheim", LEGACY="http://me:geheim@legacy")
+
+
+def test_no_secret_of_a_variable_in_place_of_an_address_is_shown() -> None:
+    text = '{"Service": {"ProxyOptions": {"Host": "{!LEGACY:http://localhost}"}}}'
+    assert "geheim" not in shown(text, LEGACY="http=x;Password=geheim")
 
 
 def test_a_map_of_claims_is_shown_with_any_names_of_claims() -> None:

@@ -57,6 +57,7 @@ def test_a_whole_definition() -> None:
         ("A box of things", None),
         ("Get the box of things", None),
         ("Delete marker", None),
+        ("Get e.g. the newest", None),
         ("See https://a/b", None),
         ("GET", None),
         ("", None),

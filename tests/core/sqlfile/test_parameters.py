@@ -150,10 +150,10 @@ def test_other_forms_of_param_declare_no_type(line: str) -> None:
 
 
 def test_virtual_parameters_are_listed_and_their_lines_claimed() -> None:
-    lines = ("@define_param format", "define_param Count int", "define_param a ;", "define_param b;")
+    lines = ("@define_param format", "define_param Count int", "define_param a ;", "define_param c int; prose")
     notes = read_file("\n".join([*(f"-- {line}" for line in lines), "select 1"])).notes
     virtual = [(item.name, item.type_name) for item in notes.virtual]
-    assert virtual == [("format", "text"), ("Count", "int"), ("a", "text"), ("b", "text")]
+    assert virtual == [("format", "text"), ("Count", "int"), ("a", "text"), ("c", "int")]
     assert notes.claimed == set(lines)
 
 

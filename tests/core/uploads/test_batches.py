@@ -14,6 +14,8 @@ from rowcall.core.uploads.row_command import row_command
         ("insert into t (a) values ($2[1])", True),
         ("insert into t (a) values ($2[1] || $7)", False),
         ("insert into t (a) values ('$7' || $2[1])", True),
+        ("insert into t (a, b) values ($0, $1)", False),
+        ("insert into t (a) values ($0)", False),
         ("select f($2, $9)", False),
         ("select f($2)", True),
     ],
