@@ -1,4 +1,4 @@
-"""`python -m bench.observing`: cost of metrics, traces and the console. One worker each with nothing, with metrics,
+"""`python -m bench.observability`: cost of metrics, traces and the console. One worker each with nothing, with metrics,
 with traces of which none or a twentieth is sampled, and with the console, with no page open and with one. They take
 turns under the same load, many times, so that other work of the machine affects all alike. `--kinds` selects some.
 

@@ -1,4 +1,4 @@
-"""`python -m bench.many_answers`: 100,000 responses of 1 kB, requested at random with equal probability, through a
+"""`python -m bench.many_cached_responses`: 100,000 responses of 1 kB, requested at random with equal probability, through a
 cache with a memory limit: hit rate, cost of hits and misses for the worker, memory.
 
 `--megabytes` is `CacheOptions:MemoryCacheMaximumMegabytes`. If it is too small for all responses, the oldest are
