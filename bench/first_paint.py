@@ -13,7 +13,7 @@ import sys
 from playwright.sync_api import Browser, sync_playwright
 
 from bench.one_worker import SMALL, OneWorker
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from bench.services import free_port
 
 TOKEN = "an operator's token of the bench"
@@ -43,7 +43,7 @@ def main() -> None:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         sys.exit("no Chromium on this machine (Debian: apt install chromium)")
-    with throw_away("auto") as server, sync_playwright() as playwright:
+    with temporary_server("auto") as server, sync_playwright() as playwright:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SMALL)
         port = free_port()
