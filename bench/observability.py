@@ -3,8 +3,8 @@ them, with metrics, with traces (none or 5 % sampled), and with the console (no 
 turns under the same load, many times, so that other work of the machine affects all alike. `--kinds` selects some.
 
 The result is the processor time of worker and supervisor for a request, which a busy machine changes less than the
-rate: the median over all turns, and its ratio to that of the service without any of them. The target is 0.98, and
-that of the console without a page is the one of metrics, which it records, and with a page 0.98 of that.
+rate: the median over all turns, and its ratio to that of the service without any of them. Targets: 0.98; the console
+without a page as metrics, which it records; with a page, 0.98 of that.
 """
 
 import argparse

@@ -42,7 +42,7 @@ def main() -> None:
     cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(done.stdout.strip().splitlines()[-1])
     print(
-        f"{arguments.tests} tests in {seconds:.2f} s ({cpu.ru_utime + cpu.ru_stime:.2f} s of CPU time, all child processes)"
+        f"{arguments.tests} tests in {seconds:.2f} s ({cpu.ru_utime + cpu.ru_stime:.2f} s of CPU, all child processes)"
     )
 
 
