@@ -19,8 +19,10 @@ from bench.services import free_port
 TOKEN = "an operator's token of the bench"
 # Without these options, the browser contacts hosts of its vendor at every start.
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
-PAINTS = """() => Object.fromEntries(performance.getEntriesByType("paint").map(one => [one.name, one.startTime]))"""
-LOADED = """() => performance.getEntriesByType("resource").reduce((sum, one) => sum + one.transferSize,
+PAINTS = (
+    """() => Object.fromEntries(performance.getEntriesByType("paint").map(entry => [entry.name, entry.startTime]))"""
+)
+LOADED = """() => performance.getEntriesByType("resource").reduce((sum, entry) => sum + entry.transferSize,
     performance.getEntriesByType("navigation")[0].transferSize)"""
 
 
