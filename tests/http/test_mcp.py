@@ -144,8 +144,8 @@ def token(service: Service, name: str) -> dict[str, str]:
 def test_tools_are_described(service: Service) -> None:
     tools = {tool["name"]: tool for tool in reply(ask(service, "tools/list"))["result"]["tools"]}
     assert sorted(tools) == [
-        "bed_notes", "clear_all", "deep", "echo_to_admins", "for_admins", "is_wet", "names", "one_bed", "only_tool", "same",
-        "undescribed", "who", "write_note",
+        "bed_notes", "clear_all", "deep", "echo_to_admins", "for_admins", "is_wet", "names", "one_bed", "only_tool",
+        "same", "undescribed", "who", "write_note",
     ]  # fmt: skip
     number = {"type": ["integer", "null"], "format": "int32"}
     text = {"type": ["string", "null"]}
