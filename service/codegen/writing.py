@@ -91,8 +91,9 @@ class ClientFiles:
         return True
 
     def _write(self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
-        """Write and remove files and log their numbers. Raises `NoPlaceError` if the path of the client needs a
-        placeholder, and OSError.
+        """Write the files that are missing or have changed, remove those that no endpoint needs any more, and log the
+        numbers. If `FileOverwrite` is false, existing files stay unchanged. Raises `NoPlaceError` if the path of the
+        client needs a placeholder, and OSError.
         """
         client = self._client
         now = datetime.datetime.now().astimezone()
@@ -154,7 +155,8 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by a comment."""
+    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by a comment. Raises
+    OSError if neither is possible."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
