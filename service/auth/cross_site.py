@@ -137,8 +137,8 @@ def _warning(scope: Any, origin: str | None) -> str:
     if origin.lower() == "null":
         return (
             f"refused {scope.method} {one_line(scope.path[:200])} from a page with the origin null, such as a file or "
-            "a sandboxed frame; it cannot be told from those of other sites: serve the page from an origin of its own, "
-            "and add that to Auth:TrustedOrigins"
+            "a sandboxed frame; it cannot be distinguished from those of others: serve the page from an origin of its "
+            "own, and add that to Auth:TrustedOrigins"
         )
     text = one_line(origin[:200])
     return f"refused a request from a page of {text}; to allow it, add the origin to Auth:TrustedOrigins"
