@@ -17,6 +17,8 @@ import sys
 import time
 import weakref
 
+from rowcall.service.sockets.peers import client_of, without_zone
+
 _TCP_INFO = struct.Struct("=120xQ")
 """Field of Linux' `struct tcp_info`: bytes that the peer has acknowledged since the connection was opened."""
 _RESET = struct.pack("ii", 1, 0)
@@ -60,6 +62,7 @@ class Connections:
         """
         if sys.platform != "linux" or not client:
             return None
+        client = without_zone(client)
         result = self._ask(client)
         if result is None and not self._looking and time.monotonic() > self._scanned_at + _LOOK_AGAIN:
             self._look()
@@ -77,7 +80,7 @@ class Connections:
             connection = socket.socket(fileno=descriptor)
             try:
                 # The descriptor may belong to another connection by now.
-                if _address(connection) == client:
+                if client_of(connection) == client:
                     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
                     acknowledged: int = _TCP_INFO.unpack(info)[0]
                     return acknowledged
@@ -92,6 +95,7 @@ class Connections:
         """
         if sys.platform != "linux" or not client:
             return
+        client = without_zone(client)
         if self._ask(client) is None:
             self._connections_among(os.listdir(_DESCRIPTORS))
         with contextlib.suppress(OSError, KeyError), socket.socket(fileno=os.dup(self._descriptors[client])) as end:
@@ -130,15 +134,9 @@ class Connections:
                     continue
                 with socket.socket(fileno=os.dup(descriptor)) as connection:
                     if connection.family in (socket.AF_INET, socket.AF_INET6):
-                        result[_address(connection)] = descriptor
+                        result[client_of(connection)] = descriptor
         self._descriptors.update(result)
         return result
-
-
-def _address(connection: socket.socket) -> str:
-    """Return the address of the client as `host:port`. Raises `OSError` if the socket is not connected."""
-    host, port = connection.getpeername()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Unread:
