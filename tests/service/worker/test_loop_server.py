@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import resource
 import socket
-from collections.abc import Iterator
 from typing import Any
 
 import uvloop
@@ -15,19 +12,9 @@ from rowcall.core.config.sections.http_server import HttpServer
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.sockets.listeners import BACKLOG, Listener
 from rowcall.service.worker.loop_server import LoopServer
+from tests.harness.descriptors import no_free_descriptors
 
 OPTIONS = HttpOptions(HttpServer())
-
-
-@contextlib.contextmanager
-def no_free_descriptors() -> Iterator[None]:
-    """Let each request for a new file descriptor of this process fail (EMFILE)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _respond(_scope: Any, protocol: Any) -> None:
