@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -11,7 +12,7 @@ from typing import Any
 from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.request.body import BODIES, broken_chunks, cut_off, read_body, too_large, too_slow
+from rowcall.service.request.body import BODIES, LOOK_EVERY, broken_chunks, cut_off, read_body, too_large, too_slow
 from rowcall.service.request_context.request_context import RequestContext
 
 SMALL = 65_536
@@ -116,7 +117,7 @@ async def pieces(
     while True:
         requested = loop.time()
         with upstream.paused():
-            piece = await _next(chunks, _time_left(size, waited))
+            piece = await _next(chunks, max(LOOK_EVERY, _time_left(size, waited)))
         if piece is None:
             break
         waited += loop.time() - requested
@@ -126,18 +127,20 @@ async def pieces(
         size += len(piece)
         if size > limit:
             raise too_large(limit)
+        if _time_left(size, waited) < 0:
+            raise too_slow()
         if piece:
             yield bytes(piece)
     if length is not None and size < length:
         raise cut_off()
 
 
-async def _next(chunks: AsyncIterator[bytes], seconds: float | None) -> bytes | None:
-    """Return the next chunk of a body, or None at its end. Raises `Problem`: 408 after these seconds (None: no limit),
-    400 if the client has disconnected.
+async def _next(chunks: AsyncIterator[bytes], seconds: float) -> bytes | None:
+    """Return the next chunk of a body, or None at its end. Raises `Problem`: 408 after these seconds, 400 if the client
+    has disconnected.
     """
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(None if seconds == math.inf else seconds):
             return await anext(chunks)
     except StopAsyncIteration:
         return None
@@ -147,12 +150,10 @@ async def _next(chunks: AsyncIterator[bytes], seconds: float | None) -> bytes | 
         raise cut_off() from None
 
 
-def _time_left(size: int, waited: float) -> float | None:
-    """Return the seconds until a body is too slow; None: never. size: bytes that have arrived. waited: seconds for
-    which the client was waited for.
+def _time_left(size: int, waited: float) -> float:
+    """Return the seconds until a body is too slow; infinite without limits. size: bytes that have arrived. waited:
+    seconds for which the client was waited for.
     """
     limits = BODIES.limits
-    ends = [limits.grace + size / limits.rate] if limits.rate else []
-    if limits.longest:
-        ends.append(limits.longest)
-    return min(ends) - waited if ends else None
+    by_rate = limits.grace + size / limits.rate if limits.rate else math.inf
+    return min(by_rate, limits.longest or math.inf) - waited
