@@ -123,11 +123,12 @@ def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
     """Return the private key in PEM or DER data. Raises ValueError, TypeError (no password for an encrypted key) and
     UnsupportedAlgorithm.
     """
-    if b"-----BEGIN" not in data:
-        return load_der_private_key(data, password)
-    encrypted = b"ENCRYPTED" in data
-    # A password for an unencrypted key is accepted: it may be set for another environment.
-    return load_pem_private_key(data, password if encrypted else None)
+    load = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
+    try:
+        # A password for an unencrypted key is accepted: it may be set for another environment.
+        return load(data, None)
+    except TypeError:
+        return load(data, password)
 
 
 def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
