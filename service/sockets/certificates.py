@@ -120,12 +120,11 @@ def _opened(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
 
 
 def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
-    """Return the private key in PEM or DER data. Raises ValueError, TypeError (no password for an encrypted key) and
-    UnsupportedAlgorithm.
-    """
+    """Return the private key in PEM or DER data. A password for an unencrypted key is ignored. Raises ValueError,
+    UnsupportedAlgorithm, and TypeError for an encrypted key without a password."""
     load = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
     try:
-        # A password for an unencrypted key is accepted: it may be set for another environment.
+        # The password may be set for another environment.
         return load(data, None)
     except TypeError:
         return load(data, password)
