@@ -57,6 +57,12 @@ comment on function all_moods is 'HTTP GET';
 create function double(_n int, _m mood) returns int language sql stable strict as 'select _n * 2';
 comment on function double is 'HTTP GET
 mcp doubles';
+create table crate (label text check (label in ('x', 'y')));
+create table sack (label text);
+create function packed() returns table (in_crate crate, in_sack sack) language sql stable
+    as 'select null::crate, null::sack';
+comment on function packed is 'HTTP GET
+nested';
 """
 FILES = {
     "joined": "select p.id, d.kind, p.id * 2 as twice from parcel p join depot d on d.id = p.depot_id;",
@@ -111,6 +117,9 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         'IMoodsRequest {\n    of: "good" | "it\'s bad" | null;\n    in?: "red" | "green" | null;\n}',
         'IMoodsResponse {\n    m: "good" | "it\'s bad" | null;\n    c: "red" | "green" | null;\n    s: number;\n}',
         'IDoubleRequest {\n    n: number;\n    m: "good" | "it\'s bad";\n}',
+        'IInCrate {\n    label: "x" | "y" | null;\n}',
+        "IInSack {\n    label: string | null;\n}",
+        "IPackedResponse {\n    inCrate: IInCrate | null;\n    inSack: IInSack | null;\n}",
         'IJoinedResponse {\n    id: number;\n    kind: "a" | "b";\n    twice: number | null;\n}',
         'IOuterResponse {\n    id: number | null;\n    kind: "a" | "b" | null;\n}',
     ],
