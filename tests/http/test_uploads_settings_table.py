@@ -317,7 +317,7 @@ def test_a_setting(service: Service, database: Database, number: int) -> None:
         ("fifth_value", "csv_row_command: a row command has the values $1 to $4, not $5; the endpoint is left out"),
     ],
 )
-def test_an_endpoint_with_an_unknown_handler_or_value_is_left_out(
+def test_an_endpoint_with_an_unknown_handler_is_left_out(
     service: Service, database: Database, name: str, message: str
 ) -> None:
     """Files would be stored elsewhere, with other checks than the comment asks for."""
