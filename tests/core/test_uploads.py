@@ -14,7 +14,6 @@ from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, colum
 from rowcall.core.uploads.checks import Checks, Status, image_type, image_types, matches, patterns
 from rowcall.core.uploads.names import LONGEST, extension, file_name
 from rowcall.core.uploads.row_command import check_numbers, row_command
-from rowcall.core.uploads.row_errors import ErrorHandling, OnError, error_handling
 
 
 @pytest.mark.parametrize(
@@ -185,22 +184,6 @@ def test_row_commands_with_unknown_numbers(text: str) -> None:
 @pytest.mark.parametrize("text", ["select $1, $4", "select '$5', \"$6\", $$ $7 $$, {$5} -- $8", "select 1; -- $9"])
 def test_numbers_that_are_no_values(text: str) -> None:
     assert check_numbers(text) == text
-
-
-@pytest.mark.parametrize(
-    ("text", "handling"),
-    [
-        ("collect 050", ErrorHandling(OnError.COLLECT, 50)),
-        ("Collect 10000", ErrorHandling(OnError.COLLECT, 10_000)),
-        ("collect 10001", None),
-        ("collect 0", None),
-        ("collect 0000000011111111", None),
-        ("collect 000000001" + "1" * 5000, None),
-        ("skip 5", None),
-    ],
-)
-def test_treatments_of_rows_with_errors(text: str, handling: ErrorHandling | None) -> None:
-    assert error_handling(text) == handling
 
 
 def test_digests() -> None:
