@@ -347,15 +347,19 @@ _SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
 def _spread_hosts(parameters: dict[str, str]) -> None:
     """Split hosts with ports in place: `a:5433,b` becomes two hosts and two ports.
 
-    A host without a port gets the value of `port`.
+    A host without a port gets the value of `port`, or that at its place if there are several. Raises `StartupError` if
+    their number is another than that of the hosts.
     """
-    hosts = parameters.get("host", "").split(",")
-    if not any(_host_and_port(host)[1] for host in hosts):
+    hosts = [_host_and_port(host.strip()) for host in parameters.get("host", "").split(",")]
+    if not any(port for _, port in hosts):
         return
-    common = parameters.get("port", "5432")
-    parts = [_host_and_port(host.strip()) for host in hosts]
-    parameters["host"] = ",".join(host for host, _ in parts)
-    parameters["port"] = ",".join(port or common for _, port in parts)
+    ports = (parameters.get("port") or "5432").split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    if len(ports) != len(hosts):
+        raise StartupError(f"Port has {len(ports)} values in the connection string, and Host has {len(hosts)}")
+    parameters["host"] = ",".join(host for host, _ in hosts)
+    parameters["port"] = ",".join(own or port.strip() for (_, own), port in zip(hosts, ports, strict=True))
 
 
 def _host_and_port(host: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.startup_error import StartupError
+from rowcall.service.startup_error import StartupError, require_folder
 
 _NAME = re.compile(r"(\d{1,18})[-_](.+)\.sql")
 _ALONE = re.compile(r"\A\s*--\s*no transaction\s*$", re.MULTILINE | re.IGNORECASE)
@@ -83,13 +83,16 @@ def migrate(arguments: Arguments) -> int:
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """Return the migrations of a folder by number. Raises `StartupError` for a missing folder, and for files that
-    cannot be ordered or read, or would end the transaction in which they run.
+    """Return the migrations of a folder by number. Raises `StartupError` for a folder that is missing or cannot be
+    read, and for files that cannot be ordered or read, or would end the transaction in which they run.
     """
-    if not folder.is_dir():
-        raise StartupError(f"Migrations:Folder: there is no folder {folder}")
+    require_folder("Migrations:Folder", folder)
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.name.endswith(".sql"))
+    except OSError as error:
+        raise StartupError(f"Migrations:Folder: the folder {folder} cannot be read: {error.strerror}") from None
     migrations: dict[int, Migration] = {}
-    for path in sorted(folder.glob("*.sql")):
+    for path in paths:
         match = _NAME.fullmatch(path.name)
         if match is None:
             raise StartupError(f"{path}: the name has to be a number, - and a text, such as 001-accounts.sql")

@@ -94,6 +94,9 @@ def test_files_that_are_refused(own_database: Database, tmp_path: Path, files: d
 
 def test_without_a_folder(own_database: Database, tmp_path: Path) -> None:
     fails(tmp_path, own_database, "Migrations:Folder: there is no folder migrations")
+    code, text = migrate(tmp_path, own_database, f"--Migrations:Folder={'x' * 300}")
+    assert code == 1
+    assert f"Migrations:Folder: the folder {'x' * 300} cannot be reached: File name too long" in text
 
 
 def test_a_file_without_a_transaction(own_database: Database, tmp_path: Path) -> None:

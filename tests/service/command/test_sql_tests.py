@@ -643,6 +643,11 @@ def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -
             3,
             "step Setup[1]: its WorkingDirectory 'nowhere' is no folder",
         ),
+        (
+            ("--TestRunner:Setup:0:Command=true", f"--TestRunner:Setup:0:WorkingDirectory={'x' * 300}"),
+            3,
+            f"step Setup[1]: its WorkingDirectory '{'x' * 300}' is no folder that this user can reach",
+        ),
         (("--TestRunner:Setup:0:SqlFile=no.sql",), 3, "step Setup[1]: its SqlFile 'no.sql' cannot be read: No such"),
         (("--TestRunner:ResponseTempTable:Columns:Headers=body",), 3, "two columns are called 'body'"),
         (("--TestRunner:Filtr=x", "--Config:ValidateConfigKeys=Error"), 3, "did you mean TestRunner:Filter?"),
