@@ -37,6 +37,8 @@ class Client:
     files: Files
     names: Callable[[Sequence[Endpoint]], Iterator[tuple[Endpoint, str]]]
     """Yields the endpoints that have a function, with its name."""
+    comment: str = "//"
+    """Begin of a line that is a comment."""
 
 
 def clients_of(
@@ -54,7 +56,7 @@ def clients_of(
         yield Client("Dart", "Service:DartClientCodeGen", dart, files, names)
     if python is not None:
         files, names = partial(python_files, options=python), partial(python_names, options=python)
-        yield Client("Python", "Service:PythonClientCodeGen", python, files, names)
+        yield Client("Python", "Service:PythonClientCodeGen", python, files, names, "#")
 
 
 async def write_client(
@@ -97,7 +99,7 @@ def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, def
         if not output.overwrite and path.exists():
             left_alone.add(output.path)
         elif output.text is None:
-            _remove(path)
+            _remove(path, f"{client.comment} No endpoints found.\n")
         elif _is_same(path, output):
             unchanged += 1
         else:
@@ -138,10 +140,10 @@ def replace_file(path: Path, text: str) -> None:
     log.debug("client code: %s is written", path)
 
 
-def _remove(path: Path) -> None:
-    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by a comment. Raises
-    OSError if neither is possible."""
+def _remove(path: Path, comment: str) -> None:
+    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by the comment.
+    Raises OSError if neither is possible."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        path.write_text("// No endpoints found.\n", encoding="utf-8")
+        path.write_text(comment, encoding="utf-8")
