@@ -89,6 +89,8 @@ insert into api."Port Log" values (1, 'x', 3), (2, 'y', 4);
 insert into api.parted values (1, '2020-05-05');
 insert into api.flag values (1, 255, 'calm'), (2, 65280, 'rough');
 insert into api.flag_use values (1, 1), (2, 2);
+create function api.lexemes_of(api.script) returns tsvector immutable language sql as 'select $1.vector';
+create function api.shout(api.script) returns text immutable language sql as 'select upper($1.body)';
 insert into api.script values (1, 'running ships', 'fat:1 cat:2', 'fat:1 cat:2', '(59.9,)', true), (2, 'a harbour', 'dog:1', 'dog:1', '(1,2)', false),
   (3, null, null, null, null, null);
 insert into api.many select generate_series(1, 1000); analyze api.many;
@@ -330,6 +332,9 @@ COUNTED = {"prefer": "count=exact"}
         Case("GET /script?select=id&body=not.plfts(english).harbour", json=[{"id": 1}]),
         Case("GET /script?select=id&vector=fts.cat%26fat", json=[{"id": 1}]),
         Case("GET /script?select=id&lexemes=fts.cat", json=[{"id": 1}]),
+        Case("GET /script?select=id&lexemes_of=fts.cat", json=[{"id": 1}]),
+        Case("GET /script?select=id&lexemes_of=not.plfts(english).cats&order=id", json=[{"id": 2}]),
+        Case("GET /script?select=id&shout=fts.harbour", json=[{"id": 2}]),
         # contained, and operators with any and all
         Case("GET /vessel?select=id&period=cs.[2,3]", json=[{"id": 1}]),
         Case("GET /vessel?select=id&period=cd.[0,9]", json=[{"id": 1}]),

@@ -141,12 +141,15 @@ class Renderer:
         return f"{left} {_OPERATORS[operator]} {placeholder}"
 
     def _full_text(self, left: str, operation: Operation, value: str, field: Field, relation: Relation | None) -> str:
-        """Return the SQL of a full-text search. left: SQL of the field. value: the query."""
+        """Return the SQL of a full-text search. left: SQL of the field. value: the query.
+
+        A column that is not known, such as a computed one, is searched as it is: it may be a `tsvector`.
+        """
         configuration = ""
         if operation.configuration is not None:
             configuration = f"{self._parameters.add(operation.configuration)}::regconfig, "
-        column = relation.column(field.name) if relation is not None and not field.path else None
-        if column is None or column.base_type != "tsvector":
+        column = relation.column(field.name) if relation is not None else None
+        if column is not None and column.base_type != "tsvector":
             left = f"to_tsvector({configuration}{left})"
         return f"{left} @@ {_FULL_TEXT[operation.operator]}({configuration}{self._parameters.add(value)})"
 
