@@ -110,7 +110,7 @@ class CallPlanner:
         bodies; None if it has to be planned with its body, for example to report an error. raw: the query string, of
         which `query` was parsed.
         """
-        form = (payload.keys, payload.is_array, payload.raw_type)
+        form = (payload.kind, payload.keys, payload.is_array, payload.raw_type)
         key = (request.schema, request.name, request.profile, request.negotiation, raw, form)
         call = self._calls.get(key)
         if call is not None:
