@@ -52,7 +52,9 @@ class RefusedError(Exception):
 
 
 class Cursor:
-    """A position in the text of one parameter. Parsers read at the position and move it forward."""
+    """A position in the text of one parameter. Parsers read at the position and move it forward. They raise
+    `RefusedError` if the text does not follow the grammar.
+    """
 
     __slots__ = ("depth", "position", "text")
 
