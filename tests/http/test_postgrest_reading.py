@@ -383,6 +383,15 @@ COUNTED = {"prefer": "count=exact"}
             text='[{"avg":313.3333333333333333,"min":140,"most":500,"count":2}]',
         ),
         Case("GET /vessel?select=heavy:specs->>beam::int.sum()::text", json=[{"heavy": "19"}]),
+        *(
+            Case(f"GET /voyage?select={select}", headers={"prefer": "count=exact"}, has={"content-range": total})
+            for select, total in (
+                ("id,...vessel(label,tonnage.sum())", "0-2/3"),
+                ("id,...vessel!inner(label,tonnage.sum())&vessel.label=eq.Skua", "0-1/2"),
+                ("id,vessel!inner(label,home:harbour(title))&vessel.order=home(title)", "0-2/3"),
+                ("id,...crew(duty)&crew=not.is.null", "0-1/2"),
+            )
+        ),
         Case(
             "GET /harbour?select=*,id.count()&id=eq.1",
             text='[{"id":1,"title":"Oslo","country":"NO","count":1}]',
