@@ -12,12 +12,15 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 PREFIX = f"rowcall-store-{os.getuid()}-"
 _UNLOCKED = f"rowcall-begun-{os.getuid()}-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (a private folder is created in it)
 _LOCK = "owner"
+_BEGUN_SECONDS = 600
+"""Age of a folder that is not locked yet from which its service is assumed to have been killed."""
 LEAST = 16 << 20
 """Bytes that have to be free in shared memory: for messages, leases, limits and a few responses."""
 
@@ -74,12 +77,21 @@ def _locked(folder: Path) -> int | None:
 
 def _remove_abandoned(base: Path) -> None:
     """Remove the state folders of services in `base` that have ended without doing so."""
-    for folder in base.glob(PREFIX + "*"):
-        # Without a lock file, another process is removing it.
-        if not (folder / _LOCK).exists():
-            continue
+    for folder in (*base.glob(PREFIX + "*"), *base.glob(_UNLOCKED + "*")):
         with contextlib.suppress(OSError):
-            descriptor = _locked(folder)
+            descriptor = _locked(folder) if _may_be_abandoned(folder) else None
             if descriptor is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(descriptor)
+
+
+def _may_be_abandoned(folder: Path) -> bool:
+    """Return whether a state folder is abandoned if its lock is free. Raises `OSError`."""
+    state = folder.lstat()
+    if state.st_uid != os.getuid():
+        return False  # another user may have prepared links in it
+    if folder.name.startswith(_UNLOCKED):
+        # Its service is between creating and locking it.
+        return time.time() - state.st_mtime > _BEGUN_SECONDS
+    # Without a lock file, another process is removing it.
+    return (folder / _LOCK).exists()

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from rowcall.core.codegen.selection import Output
-from rowcall.service.codegen.writing import clients_of, write_client
+from rowcall.service.codegen.writing import ClientFiles, clients_of
 
 
 def test_a_file_that_cannot_be_deleted_becomes_a_comment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +29,7 @@ def test_a_file_that_cannot_be_deleted_becomes_a_comment(tmp_path: Path, monkeyp
     texts = {}
     for client in clients_of(options, options, options):
         path.write_text("old", encoding="utf-8")
-        assert asyncio.run(write_client(replace(client, files=files), [], cast(Any, None), cast(Any, None)))
+        assert asyncio.run(ClientFiles(replace(client, files=files)).write([], cast(Any, None), cast(Any, None)))
         texts[client.language] = path.read_text(encoding="utf-8")
     slashes = "// No endpoints found.\n"
     assert texts == {"TypeScript": slashes, "Dart": slashes, "Python": "# No endpoints found.\n"}
