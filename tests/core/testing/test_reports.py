@@ -56,7 +56,7 @@ BROKEN = FileResult("tests/a&b.test.sql", (Assertion("x <1>\x01", Verdict.ERROR,
         (
             BROKEN,
             False,
-            ["ERROR tests/a&b.test.sql  (500ms)", "        ✗ x <1>\x01  [t.sql:1]", "          42601: no"],
+            ["ERROR tests/a&b.test.sql  (500ms)", "        ✗ x <1>\x01  [t\x02.sql:1]", "          42601: no"],
         ),
     ],
 )
