@@ -6,7 +6,7 @@ Used only while a developer works on the service (`Watch:Enabled`, `--watch`).
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ async def file_changes(
     channel: str,
     interval: int | None = None,
     recursive: bool = True,
-) -> AsyncIterator[set[tuple[Change, str]]]:
+) -> AsyncGenerator[set[tuple[Change, str]], None]:
     """Yield the changes of files in the folders, without end. Watching begins in the first step of the iteration.
 
     Subfolders that this user may not read are not watched. If the kernel has no more watches, the folders are polled.

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config.sections.sqlfiles import SqlFileOptions
+from rowcall.service.discovery.fingerprint import Fingerprint
 from rowcall.service.file_changes import file_changes
 from rowcall.service.snapshot.catalogue_watch import _watch_files
 from rowcall.service.testing.watch import Watch
@@ -93,8 +94,8 @@ def test_files_are_polled_if_the_kernel_has_no_more_watches(folder: Path, caplog
 
 
 def _watch_of_tests(*folders: Path) -> Watch:
-    async def unchanged() -> None:
-        return None
+    async def unchanged() -> Fingerprint:
+        return Fingerprint({}, "")
 
     return Watch([str(folder) for folder in folders], unchanged, 0, "rowcall")
 
