@@ -111,7 +111,7 @@ class CallPlanner:
         which `query` was parsed.
         """
         texts = payload.texts
-        form = (payload.keys, payload.is_array, payload.raw_type, texts is None)
+        form = (payload.kind, payload.keys, payload.is_array, payload.raw_type, texts is None)
         key = (request.schema, request.name, request.profile, request.negotiation, raw, form)
         call = self._calls.get(key)
         if call is not None:
