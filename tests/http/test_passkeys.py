@@ -13,7 +13,16 @@ import pytest
 
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.database import Database
-from tests.harness.passkeys import ATTESTED, BACKED_UP, PRESENT, VERIFIED, Authenticator, base64url, from_base64url
+from tests.harness.passkeys import (
+    ATTESTED,
+    BACKED_UP,
+    EXTENDED,
+    PRESENT,
+    VERIFIED,
+    Authenticator,
+    base64url,
+    from_base64url,
+)
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -261,6 +270,31 @@ def test_attestations_that_are_none(caller: httpx.Client, attestation: bytes, ti
     request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
     response = post(caller, "register", {**request, "attestationObject": base64url(attestation)})
     assert refusal(response)[2] == title
+
+
+@pytest.mark.parametrize("place", ["attestation", "key", "extensions"])
+def test_tags_in_attestations_are_refused(caller: httpx.Client, place: str) -> None:
+    """The library compiles patterns, for example: 10 kB of one took three seconds of the worker."""
+    authenticator = Authenticator(ORIGIN, HOST)
+    tagged = {"pattern": cbor2.CBORTag(35, "[a-z]")}
+    if place == "key":
+        authenticator = authenticator.but(cose={**authenticator.public(), **tagged})
+    request = authenticator.made(options_of(caller, "register", {"name": new_name()}))
+    members = cbor2.loads(from_base64url(request["attestationObject"]))
+    if place == "extensions":
+        data = bytearray(members["authData"] + cbor2.dumps(tagged))
+        data[32] |= EXTENDED
+        members["authData"] = bytes(data)
+    content = cbor2.dumps(members | (tagged if place == "attestation" else {}))
+    response = post(caller, "register", {**request, "attestationObject": base64url(content)})
+    assert refusal(response) == (400, "attestation_invalid", "Invalid attestation object")
+
+
+def test_tags_in_data_of_a_login_are_refused(caller: httpx.Client) -> None:
+    authenticator = registered(caller)
+    tagged = authenticator.but(extensions={"pattern": cbor2.CBORTag(35, "[a-z]")})
+    assert refusal(signed_in(caller, tagged)) == (401, "assertion_invalid", "Invalid authenticator data")
+    assert signed_in(caller, authenticator.but(extensions={"credProps": {"rk": True}})).is_success
 
 
 def test_without_attested_data(caller: httpx.Client) -> None:
