@@ -442,11 +442,20 @@ def test_data_that_is_none(caller: httpx.Client) -> None:
         assert refusal(post(caller, "login", request)) == (401, "assertion_invalid", title)
 
 
-def test_unknown_credentials_look_alike(caller: httpx.Client) -> None:
-    unknown_key = Authenticator(ORIGIN, HOST)
-    unknown = (401, "authentication_failed", "Authentication failed")
-    assert refusal(signed_in(caller, unknown_key)) == unknown
-    assert refusal(signed_in(caller, unknown_key.but(origin="https://evil.example"))) == unknown
+@pytest.mark.parametrize("change", [{}, {"origin": "https://evil.example"}, {"flags": PRESENT}], ids=str)
+def test_unknown_credentials_look_like_known_ones(caller: httpx.Client, change: dict[str, Any]) -> None:
+    """Otherwise, the `allowCredentials` of a name would show whether there is an account."""
+    name = new_name()
+    registered(caller, name)
+    options = [options_of(caller, "login", {"userName": user}) for user in (name, "unknown " + name)]
+    assert [[sorted(item) for item in each["allowCredentials"]] for each in options] == [[["id", "type"]]] * 2
+    forger = Authenticator(ORIGIN, HOST).but(**change)
+    known, unknown = (
+        refusal(post(caller, "login", forger.signed(each, credentialId=each["allowCredentials"][0]["id"])))
+        for each in options
+    )
+    assert known == unknown
+    assert known[:2] == (401, "assertion_invalid")
 
 
 def test_a_credential_that_was_not_asked_for(caller: httpx.Client) -> None:
