@@ -608,6 +608,20 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_copy_of_a_database_admits_those_whom_the_database_admits(
+    planted: Database, tmp_path: Path, closed: bool
+) -> None:
+    if closed:
+        planted.execute(f"revoke connect on database {planted.name} from public")
+    test = f"select has_database_privilege('pg_monitor', current_database(), 'connect') = {not closed};"
+    write(tmp_path, {f"tests/{name}.test.sql": f"-- @isolation template\n{test}" for name in ("one", "two")})
+    outcome = run(tmp_path, planted)
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
+
+
+@pytest.mark.slow
 def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -> None:
     request = "begin;\ninsert into bed values (2, '{kind}');\n/*\nGET /beds\n# @snapshot\n*/\n"
     write(tmp_path, {"tests/snap.test.sql": request.format(kind="moss")})
