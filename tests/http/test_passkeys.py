@@ -388,6 +388,26 @@ def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> 
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
 
 
+def test_a_challenge_for_another_key_makes_no_new_user(caller: httpx.Client) -> None:
+    signed_in(caller, registered(caller))
+    response = post(caller, "register", Authenticator(ORIGIN, HOST).made(options_of(caller, "add", {})))
+    assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
+
+
+def test_a_user_context_that_names_another_user(caller: httpx.Client, database: Database) -> None:
+    """A command that lets the body choose the account gives no keys of others."""
+    signed_in(caller, registered(caller))
+    written = database.value("select pg_get_functiondef('passkey_challenge_add_existing'::regproc)")
+    assert "'user_id', m.id" in written
+    try:
+        database.execute(written.replace("'user_id', m.id", "'user_id', m.id + 1"))
+        members = options_of(caller, "add", {})
+    finally:
+        database.execute(written)
+    response = post(caller, "add", Authenticator(ORIGIN, HOST).made(members))
+    assert refusal(response) == (400, "challenge_invalid", "User context mismatch")
+
+
 def test_what_sql_refuses_leaves_nothing(caller: httpx.Client) -> None:
     taken = registered(caller)
     again = Authenticator(ORIGIN, HOST, id=taken.id)
@@ -483,6 +503,24 @@ def test_logins_are_not_replayed(caller: httpx.Client, database: Database) -> No
     assert refusal(post(caller, "login", late)) == gone
     registration = options_of(caller, "register", {"name": new_name()})
     assert refusal(post(caller, "login", authenticator.signed(registration))) == gone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("issued_only", [False, True])
+def test_logins_with_challenges_of_other_hosts(own_database: Database, serve_once: Serve, issued_only: bool) -> None:
+    settings = {"Auth:PasskeyAuth:IssuedChallengesOnly": str(issued_only), "Service:RequiresAuthorization": None}
+    service = serve_once(own_database, PAGE.sql, {**PAGE.settings, **settings})
+    with service.new_client(headers={"origin": ORIGIN}) as caller:
+        authenticator = registered(caller)
+        ((number, challenge),) = own_database.fetch(
+            "insert into passkey_challenge (operation) values ('authentication') returning id, challenge"
+        )
+        options = {"challengeId": str(number), "challenge": base64url(challenge)}
+        response = post(caller, "login", authenticator.signed(options))
+    if issued_only:
+        assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
+    else:
+        assert response.is_success
 
 
 def test_pages_of_other_sites_cannot_sign_in(caller: httpx.Client) -> None:
