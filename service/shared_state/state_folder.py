@@ -11,6 +11,7 @@ import fcntl
 import logging
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -62,8 +63,10 @@ def _base() -> Path:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder. Return a descriptor that holds the lock, or None if another process holds it."""
-    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    """Lock a folder. Return a descriptor that holds the lock, or None if another process holds it. Raises `OSError`,
+    also if the lock is a symbolic link.
+    """
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -73,8 +76,12 @@ def _locked(folder: Path) -> int | None:
 
 
 def _remove_abandoned(base: Path) -> None:
-    """Remove the state folders of services in `base` that have ended without doing so."""
+    """Remove the state folders of services in `base` that have ended without doing so. Folders of other users are left
+    alone: everyone can make one with such a name.
+    """
     for folder in base.glob(PREFIX + "*"):
+        if not _is_ours(folder):
+            continue
         # Without a lock file, another process is removing it.
         if not (folder / _LOCK).exists():
             continue
@@ -83,3 +90,12 @@ def _remove_abandoned(base: Path) -> None:
             if descriptor is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(descriptor)
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether it is a folder that belongs to this user, and no link to one."""
+    try:
+        state = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
