@@ -208,6 +208,9 @@ _TLS_VERSIONS = {"tls12", "tls13"}
 
 
 def _words(setting: object) -> list[str]:
+    """Return the words of a list, or those of a text, which are separated by commas."""
+    if isinstance(setting, str):
+        return [word.strip() for word in setting.split(",") if word.strip()]
     values = setting.values() if isinstance(setting, Mapping) else setting if isinstance(setting, list | tuple) else ()
     return [str(value) for value in values]
 

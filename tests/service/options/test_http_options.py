@@ -41,6 +41,17 @@ def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
 
 
 @pytest.mark.parametrize(
+    ("protocols", "only_tls13"), [("Tls13", True), ("Tls12, Tls13", False), ("Tls12", False), ("", False)]
+)
+def test_tls_versions_may_be_a_text(protocols: str, only_tls13: bool) -> None:
+    (plan,) = listener_plans(
+        assemble(load_files([]), [ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", protocols)], {}).settings
+    )
+    assert plan.only_tls13 is only_tls13
+    assert said(ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", "Tls11"))[0].endswith("is ignored")
+
+
+@pytest.mark.parametrize(
     "key",
     [
         "HttpServer:Endpoints:A:ClientCertificateMode",
