@@ -607,6 +607,17 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
     assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
 
 
+def test_a_debug_table_takes_the_place_of_no_other_table(planted: Database, tmp_path: Path) -> None:
+    write(tmp_path, {"tests/one.test.sql": "/* GET /beds */"})
+    outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.kept")
+    assert outcome.code == 3
+    assert "DebugTable 'public.kept': there is such a table, which no run of tests has made" in outcome.errors
+    assert planted.value("select count(*) from kept") == 0
+    for _ in range(2):
+        outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.answer")
+        assert (outcome.code, planted.value("select count(*) from answer")) == (0, 1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_copy_of_a_database_admits_those_whom_the_database_admits(
