@@ -37,6 +37,7 @@ async def main() -> None:
         keep_alive=True,
         idle_seconds=60.0,
         unread_seconds=60.0,
+        gather_seconds=0.00005,
     )
 
     def connection() -> Any:

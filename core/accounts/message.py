@@ -136,8 +136,9 @@ def _written(name: str, display: str, address: str) -> str:
 
 
 def _attachments(text: str | None) -> list[dict[str, str]]:
-    """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64; empty for None or
-    an empty text. Raises `MailError` if the text is no such array, a type is no media type, or a name has a NUL."""
+    """Return the attachments in a JSON array of objects with `name`, `type` (`application/octet-stream` if it is
+    missing) and `content` in base64; empty for None or an empty text. Raises `MailError` if the text is no such array,
+    a type is no media type, or a name has a NUL."""
     if not text:
         return []
     try:

@@ -93,7 +93,7 @@ class NamedLine:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a text is a word of letters, digits, `-`, `_` and `@`."""
+    """Return whether a text is a word of letters, digits, `-`, `_` and `@`, with at least one letter or digit."""
     return bool(text) and text.replace("-", "").replace("_", "").replace("@", "").isalnum()
 
 

@@ -122,7 +122,7 @@ def _text(cell: Cell | None) -> str | None:
 
 def _status(cell: Cell | None) -> int | None:
     """Return the status that the column gives, or None if it refuses the sign-in. 200 without the column. Raises
-    `LoginRowError` for a value that is neither a boolean nor an HTTP status."""
+    `LoginRowError` for NULL, and for a value that is neither a boolean nor a status from 200 to 599."""
     if cell is None:
         return 200
     if cell.text is None:

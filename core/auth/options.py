@@ -84,8 +84,8 @@ class DatabaseRoles:
 
 
 def _key_header(text: str) -> str:
-    """Return the name of a header in lower case. Raises ValueError if it is not valid, or its header has another
-    meaning."""
+    """Return the name of a header in lower case. Raises ValueError if it is not valid, or for `Authorization` and
+    `Cookie`, which have another meaning."""
     header = cookie_name(text).lower()
     if header in ("", "authorization", "cookie"):
         raise ValueError(f"{header!r} cannot hold keys")

@@ -88,7 +88,8 @@ def headers_parameter(endpoint: Endpoint) -> int | None:
 
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
-    """Return whether the parameter has the name for headers and is optional."""
+    """Return whether the parameter has the name for headers, is optional, and does not filter or write a column of a
+    table."""
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
     # A parameter that filters or writes a table (exact) is never set from anything but the request.
     optional = parameter.has_default or parameter.defaulted
@@ -144,8 +145,9 @@ def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[
 
 
 def _composites(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[InjectedParameter]:
-    """Yield composite parameters with the name of an injected one. Otherwise, clients could supply the injected
-    value."""
+    """Yield the first field of each composite parameter that has the name of an injected one, with the source of the
+    value; none without the option `user_parameters`. The endpoint is left out for them, because clients could supply
+    the injected value."""
     if endpoint.options.user_parameters:
         first_attributes = {item.position: (index, item) for index, item in reversed([*enumerate(endpoint.parameters)])}
         composites = (candidate for candidate in first_attributes.values() if candidate[1].attribute is not None)

@@ -268,9 +268,9 @@ class Binder:
 
     def _find_leniently(self, slot: _Slot, request: _Values) -> _Value:
         """Return the value by the rules of the established system: an invalid text is replaced by the value of the next
-        source, and finally by the default.
+        source, and finally by the default, except for an `exact` parameter.
 
-        An invalid value is a fault if it is in JSON, if no value replaces it, or if the parameter is `exact`.
+        An invalid value is a fault if it is in JSON, or if nothing replaces it.
         """
         name = slot.parameter.api_name
         failed: InvalidValueError | None = None
@@ -294,7 +294,7 @@ class Binder:
 
     def _spread(self, members: dict[str, bytes], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
         """Replace objects under the names of composite parameters by their fields. For null, all fields are absent; any
-        other value is a fault.
+        other value is a fault, which is added to `faults`. Raises `BindingError` for invalid JSON.
 
         Returns the members, and by name the paths of members that come from objects.
         """
@@ -359,7 +359,7 @@ class Binder:
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
         """Return the text for PostgreSQL of values of query, path or raw body (binding-15 to binding-18); None: NULL.
 
-        Raises `InvalidValueError`.
+        Raises `InvalidValueError`; for a text that PostgreSQL cannot store, `BindingError`.
         """
         if not slot.parameter.array:
             if len(texts) > 1 and not (self._refusals.lenient or slot.parameter.ignored):

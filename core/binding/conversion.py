@@ -137,7 +137,8 @@ def _real(text: str) -> str:
 
 def _check_float(text: str, value: float, too_large: float, too_small: float) -> None:
     """Raise `NotConvertible` if the absolute value is `too_large` or more, or if it is `too_small` or less although the
-    text has a digit other than 0. value: that of the text."""
+    text has a digit other than 0 before its exponent. Texts of NaN and infinity are accepted. value: that of the text.
+    """
     if _NOT_FINITE.fullmatch(text):
         return
     mantissa = text.lower().partition("e")[0]
@@ -153,7 +154,8 @@ def _boolean(text: str) -> str:
 
 
 def _uuid(text: str) -> str:
-    """Return a uuid in lower case with hyphens. In `text`, hyphens may be missing, and braces may enclose it."""
+    """Return a uuid in lower case with hyphens. In `text`, hyphens may be missing, and braces or parentheses may
+    enclose it. Raises `NotConvertible`."""
     text = text.strip(" \t\n\r\v\f")
     bare = text[1:-1] if text[:1] + text[-1:] in {"{}", "()"} else text
     if not _UUID.fullmatch(bare):

@@ -52,7 +52,8 @@ def _access(
 ) -> Access:
     """Return one shared object for equal arguments, because most endpoints have equal access.
 
-    values: of `authorize`. freshness: in seconds. Other arguments as the fields of `Access`, or as in `access_of`.
+    open_login: as `Options.open_login`; conditions on the user do not apply then. signed_in: callers have to be signed
+    in. values: of `authorize`. freshness: in seconds. Other arguments as the fields of `Access`, or as in `access_of`.
     """
     restricted = not open_login and (signed_in or bool(values) or freshness is not None or second_factor)
     anonymous = not restricted and basic is None and (anonymous_database_role or not database_role)

@@ -39,15 +39,17 @@ def read_comment(text: str, draft: Draft) -> None:
 
 
 def _warn_of_routes(draft: Draft, lines: Sequence[Line]) -> None:
-    """Warn of lines such as `GET /beds`: without `HTTP` in front they are prose."""
+    """Warn of lines such as `GET /beds`: without `HTTP` in front they are prose. The draft records that the object was
+    meant to be exposed (`meant_http`)."""
     for line in filter(is_route, lines):
         draft.warn(line, f"without HTTP in front this is prose; write `HTTP {line.text.removeprefix('@')}`")
         draft.meant_http = True
 
 
 def _read_line(line: Line, draft: Draft) -> None:
-    """Apply one line to the draft: as a block, an annotation or prose. Errors of annotations become diagnostics. If
-    the annotation would protect the endpoint, the endpoint is left out."""
+    """Apply one line to the draft: as a block, an annotation or prose. An error of an annotation becomes a diagnostic;
+    if the annotation should protect the endpoint, the endpoint is left out then. So it is for surplus words about
+    access. A line that was applied elsewhere is only recorded."""
     if line.text in draft.claimed:
         draft.applied.append(line.shown)
         return
@@ -72,9 +74,9 @@ def _read_line(line: Line, draft: Draft) -> None:
 
 
 def _read_prose(line: Line, draft: Draft) -> None:
-    """Add the line to the prose that documents publish, or warn of it if it may be a misspelt annotation. If the
-    annotation would protect the endpoint, the endpoint is left out. A line that resembles an annotation is not
-    published, and lines of a muted block are ignored."""
+    """Add the line to the prose that documents publish, or warn of it if it may be a misspelt annotation; in the
+    comment of an extension, warn only if that annotation would protect the endpoint. In this case the endpoint is left
+    out. A line that has the form of an annotation is not published, and lines of a muted block are ignored."""
     if draft.muted:
         # The block applies to other objects, whose annotations are not recognized here.
         return
@@ -90,15 +92,17 @@ def _read_prose(line: Line, draft: Draft) -> None:
 
 
 def _resembles_annotation(line: Line) -> bool:
-    """Return whether a line without effect has the form of an annotation: `@word`, or a word such as `proxy_host`."""
+    """Return whether a line without effect has the form of an annotation: `@word`, or a word of an annotation with an
+    underscore, such as `proxy_out`."""
     word = line.keyword.rstrip(":=")
     return line.text.startswith("@") or ("_" in word and word in BY_WORD)
 
 
 def _apply(line: Line, draft: Draft) -> Annotation | None:
-    """Apply the line and return its annotation, or None for prose.
+    """Apply the line and return its annotation, or None for prose. Raises `BadValueError`.
 
-    The order of these tests is part of the grammar: `for` block, `key = value`, `Name: value`, keyword.
+    The order of these tests is part of the grammar: `for` block, `key = value`, `Name: value`, keyword. In a muted
+    block, only the first and the last are made.
     """
     if draft.tags and line.keyword in TAGS.aliases:
         open_block(draft, line)
@@ -144,7 +148,8 @@ _HEADERS_TOO = frozenset({"connection", "etag", "vary"})
 
 def _apply_header(line: Line, draft: Draft) -> Annotation | None:
     """Apply a line `Name: value` and return its annotation; None: the line has another form. Raises `BadValueError`,
-    also if the name is that of an annotation."""
+    also if the name is that of an annotation and not in `_HEADERS_TOO`; the endpoint is left out then if the annotation
+    is about access."""
     sides = line.split_at(":")
     if sides is None or _names_with_colon(line) or not _HEADER_NAME.fullmatch(sides[0]):
         return None

@@ -87,7 +87,7 @@ def _no_connection_of_a_tenant(endpoint: Endpoint, known: KnownNames, line: str 
 
 
 def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
-    """Report an unknown policy, which leaves the endpoint out. A policy that is switched off does not: that is a
+    """Report an unknown policy, which leaves the endpoint out, and one that is switched off, which does not: that is a
     choice of the operator. line: of the annotation, or None."""
     name = endpoint.options.rate_limiter
     if name is None or known.rate_limiters is None or name in known.rate_limiters:

@@ -274,8 +274,9 @@ def _changed_options(
     expressions: tuple[tuple[str, str], ...],
     custom: tuple[tuple[str, str], ...],
 ) -> Options:
-    """Return the defaults with changes. Cached, because most comments of a large schema make the same changes. changes:
-    pairs of an option and its value. Other arguments as the fields of `Options`."""
+    """Return the defaults with changes, without proxies if these are disabled. Cached, because most comments of a large
+    schema make the same changes. changes: pairs of an option and its value. Other arguments as the fields of `Options`.
+    """
     changed = changed_options(_default_options(shared), dict(changes), headers, expressions, custom)
     return without_proxies(changed) if shared.value.proxies is None else changed
 
@@ -420,9 +421,10 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
 
 
 def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefaults) -> Endpoint:
-    """Return the endpoint with the limit of its pages, and without `queryable` if its result cannot be queried.
+    """Return the endpoint with the limit of its pages, and without `queryable` if it has no ability or the result
+    cannot be queried.
 
-    The filters of a table replace its parameters, except those of the path.
+    If requests may filter a table, the filters replace its parameters, except those of the path.
     """
     if not queryable.enabled or obstacle(endpoint) is not None:
         return replace(endpoint, options=_shared(replace(endpoint.options, queryable=None)))

@@ -74,7 +74,8 @@ class _ConstraintReader:
     # --- parameters ------------------------------------------------------------------------------------------------
 
     def parameter(self, endpoint: Endpoint, parameter: EndpointParameter) -> ValueConstraints:
-        """Return the constraints of a parameter. A parameter that only filters a table may be NULL."""
+        """Return the constraints of a parameter. A parameter that only filters a table may be NULL; one of a STRICT
+        function may not, because NULL prevents the call."""
         routine = endpoint.routine
         source = routine.source
         if isinstance(source, TableOperation):
@@ -112,8 +113,9 @@ class _ConstraintReader:
         return replace(shape, columns=columns, parts=parts, constraints=replace(constraints, never_null=False))
 
     def _column(self, endpoint: Endpoint, shape: ResultShape, column: ResultColumn) -> ValueConstraints:
-        """Return the constraints of a result column. It may be NULL if its row is one that may be missing, or if it
-        belongs to a composite column."""
+        """Return the constraints of a result column. It may be NULL if its row may be missing, if it belongs to a
+        composite column, if its row is written through a view, or if a statement of the file may replace values by NULL
+        (`keeps_nulls_out`)."""
         routine = endpoint.routine
         type_constraints, row_constraints = self.type(column.column.type_oid), NO_CONSTRAINTS
         rows = shape.is_set

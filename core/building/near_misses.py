@@ -188,8 +188,8 @@ def _is_sentence(line: Line, names: frozenset[str]) -> bool:
 
 
 def _is_misspelt(word: str, known: str) -> bool:
-    """Return whether the word is a misspelling of `known`, a word of a protective annotation, and not another
-    English word."""
+    """Return whether the word is a misspelling of `known`, a word of a protective annotation other than `cors`, and not
+    another English word."""
     meant = BY_WORD[known].name
     if meant not in PROTECTIVE or meant == "cors" or word in _ENGLISH:
         return False

@@ -213,9 +213,8 @@ def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
 
 
 def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
-    """Yield the indexes of the parameters with this name in the database or in requests; of a composite, those of all
-    fields.
-    """
+    """Yield the indexes of the parameters with this name in the database or in requests, except those of a query over
+    the result; of a composite, those of all fields."""
     for index, item in enumerate(endpoint.parameters):
         if name in (item.db_name, item.api_name) and not item.of_query:
             yield index

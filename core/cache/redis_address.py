@@ -145,8 +145,8 @@ _OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
 
 
 def _with_option(address: RedisAddress, name: str, value: str) -> RedisAddress:
-    """Return the address with an option. name: in lower case. Raises `BadAddressError` if it is unknown, or for an
-    invalid value."""
+    """Return the address with an option; unchanged for an option that has no effect here. name: in lower case. Raises
+    `BadAddressError` if it is unknown, or for an invalid value."""
     if name in _OPTIONS:
         field, read = _OPTIONS[name]
         return replace(address, **{field: read(name, value)})

@@ -289,8 +289,9 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
 def _either(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Merge the operations of two overloads, as OpenAPI has one operation for a method and path.
 
-    The result has the parameters, members of the body, and responses of both, and the texts of the first. A parameter
-    or member is required if both operations require it.
+    The result has the parameters, members of the body, and responses of both; all else, as texts and security
+    requirements, is that of the first. A parameter or member is required if both operations require it; parameters of
+    the path always are.
     """
     result = {**{name: other[name] for name in ("x-event-stream",) if name in other}, **first}
     listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (first, other)]

@@ -154,7 +154,8 @@ def _members(payload: str) -> dict[str, object]:
 
 
 def _text(value: object) -> str | None:
-    """Return a JSON value as the text that a claim would have; None for null, and for one that is nested too deeply."""
+    """Return a JSON value as text: a text as it is, another value as JSON; None for null, and for one that is nested
+    too deeply."""
     if value is None or isinstance(value, str):
         return value
     try:

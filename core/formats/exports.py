@@ -148,7 +148,8 @@ _PART = re.compile(r"\s*([^;,\s]+/[^;,\s]+)\s*(?:;([^,]*))?")
 
 
 def _weights(accept: str) -> Iterator[tuple[str, float]]:
-    """Yield media type in lower case and weight of each entry of the header Accept."""
+    """Yield media type in lower case and weight of each entry of the header Accept. An entry that has no media type is
+    skipped; a weight that is missing or malformed is 1."""
     for part in accept.split(","):
         match = _PART.match(part)
         if match is None:

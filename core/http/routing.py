@@ -82,9 +82,9 @@ class Routing:
 
 
 def _is_plain(place: _Place) -> bool:
-    """Return whether no template of another shape matches the paths of this one.
+    """Return whether the template ends neither in an optional segment nor in a slash, which is not significant.
 
-    That is so if it ends neither in an optional segment nor in a slash, which is not significant.
+    If so, a template of another shape matches a path of this one only with another precedence (`shape_of`).
     """
     return "?}" not in place.template and (not place.template.endswith("/") or place.template == "/")
 

@@ -61,7 +61,8 @@ def parse_claim_path(text: str) -> ClaimPath:
 
 
 class _Parser:
-    """A parser of one path. Methods read at the current position and move it behind what they have read."""
+    """A parser of one path. Methods read at the current position and move it behind what they have read. Those that
+    read a part of a path raise `ClaimPathError` if it is not there."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -206,7 +207,8 @@ class _Parser:
 
 
 def _unquoted(match: re.Match[str]) -> str:
-    """Return the text within quotes, with decoded escapes."""
+    """Return the text within quotes. A backslash is left out, and the character behind it stands for itself; there are
+    no other escapes."""
     text = match[1] if match[1] is not None else match[2]
     return _ESCAPE.sub(r"\1", text)
 

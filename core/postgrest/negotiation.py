@@ -82,8 +82,8 @@ def _produced(media: MediaType, schema: Schema, shape: Shape, plans: bool, plain
 
 
 def _plan(media: MediaType, schema: Schema, shape: Shape, plain: bool) -> Negotiated | None:
-    """Return how the plan of a statement is produced, which is that for another media type; None: that cannot be
-    produced."""
+    """Return how an execution plan is produced: that of the statement for the wrapped media type (`plan_for`); None:
+    that media type cannot be produced."""
     wrapped_name, _, parameters = media.plan_for.partition(";")
     base = wrapped_name.partition("+")[0] if wrapped_name.startswith("application/vnd.pgrst.") else wrapped_name
     stripped = "nulls=stripped" in parameters.replace(" ", "")

@@ -291,7 +291,8 @@ def _distance(length: int, places: Mapping[str, int], other: str) -> int:
 
 def _proposal(schema: Schema, origin: tuple[str, str], target: str) -> tuple[str, str] | None:
     """Return a similar name and the name that it should replace: the target's, or the origin's if that has no
-    relationship at all."""
+    relationship at all. None: no name is similar, the target is related already, or the schema has `MANY_RELATIONS`
+    relations or more."""
     present = schema.relationships.get(origin)
     if present:
         names = [item.target[1] for item in present]

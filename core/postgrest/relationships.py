@@ -55,7 +55,8 @@ _RANKS = {
 
 
 def _place(item: Relationship) -> tuple[object, ...]:
-    """Return what relationships of one origin are sorted by: target, then kind, then constraints."""
+    """Return what relationships of one origin are sorted by: target, then kind, then constraints. Those of functions
+    come last, by function and target."""
     if item.function is not None:
         return (1, item.function, item.target)
     junction = item.junction

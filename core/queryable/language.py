@@ -194,8 +194,8 @@ def unique_columns(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def _unique(endpoint: Endpoint, columns: tuple[QueryColumn, ...]) -> tuple[str, ...]:
-    """Return the keys of the columns that `by` names, or of the primary key; empty: one of them is not in the
-    result."""
+    """Return the keys of the columns that `by` names, or of the primary key; empty: there are none, or one of them is
+    not in the result or is encrypted."""
     abilities = endpoint.options.queryable
     names = (abilities.unique if abilities is not None else ()) or _primary_key(endpoint)
     matches = [_named(name, columns) for name in names]

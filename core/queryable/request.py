@@ -114,8 +114,8 @@ def _is_known(language: Language, key: str) -> bool:
 def _paged(
     language: Language, request: ResultRequest, single: dict[str, str], open_cursor: OpenCursor
 ) -> ResultRequest:
-    """Return the request with limit, and with the offset or the position at which its page begins. single: text of each
-    parameter that may occur once. Raises `BindingError`."""
+    """Return the request with limit, and with the offset or the position at which its page begins; with `before`, the
+    page ends in front of the position. single: text of each parameter that may occur once. Raises `BindingError`."""
     limit = _number(language, LIMIT, single[LIMIT]) if LIMIT in single else language.default_rows
     request = replace(request, limit=min(limit, language.most_rows))
     requested = [key for key in (OFFSET, AFTER, BEFORE) if key in single]
@@ -221,7 +221,7 @@ def _selected(language: Language, text: str) -> tuple[SelectColumn, ...]:
 
 def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ...]:
     """Return the columns of one item of `select`: several for `*`. Raises `BindingError` for embeds, aggregates,
-    unknown columns, and casts that are not allowed."""
+    unknown columns, casts that are not allowed, and changes of encrypted columns or expanded composites."""
     if not isinstance(item, SelectColumn):
         raise language.invalid(SELECT, f"{shown(item.target)} cannot be embedded: the result has only its own columns")
     if item.aggregate == "count" and not item.field.name and language.column("count") is not None:

@@ -170,7 +170,8 @@ def converted(declaration: Declaration, path: str, value: Any) -> Any:
 
 
 def _each_converted(convert: Convert, path: str, value: Any) -> Any:
-    """Return a map or a tuple with converted texts; an empty tuple for None. path: of the key, for messages."""
+    """Return a map or a tuple with converted texts; an empty tuple for None. path: of the key, for messages. Raises
+    `ConfigError` as `_convert` does."""
     if isinstance(value, Mapping):
         return {name: _convert(convert, f"{path}:{name}", text) for name, text in value.items()}
     return tuple(_convert(convert, path, text) for text in value or ())

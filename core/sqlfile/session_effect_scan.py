@@ -105,7 +105,8 @@ def scan(text: str) -> Scan:
 
 def _significant(text: str) -> list[tuple[Kind, str]]:
     """Return kind and text of each token that is neither blank nor a comment, with words in lower case, and quoted
-    names without their quotes. An ambiguous token has the text `"\0"`."""
+    names without their quotes. A named placeholder counts as a word, because in a slice, `a[1:n]`, it is an identifier.
+    An ambiguous token (a quoted name with `U&`, an unclosed comment) has NUL as its text."""
     result: list[tuple[Kind, str]] = []
     for kind, start, end in tokens(text):
         if kind in (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT):

@@ -72,8 +72,8 @@ def are_same(first: str, second: str) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """Return the JSON value of a text, with numbers as int or Decimal. Raises ValueError if it is no JSON, or has an
-    exponent beyond those of Decimal."""
+    """Return the JSON value of a text, with numbers as int or Decimal. Raises ValueError if it is no JSON, has more
+    than `exact_json.LEVELS` levels, or has an exponent beyond those of Decimal."""
     try:
         return exact_json.parse(text.encode(), Decimal)
     except InvalidOperation:

@@ -47,8 +47,8 @@ def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment, *, writte
 
 
 def _check_levels(value: Any) -> None:
-    """Raise ValueError if a value has more than `LEVELS` levels. orjson writes it for that, within further levels, as a
-    walk in Python takes much longer."""
+    """Raise ValueError if a value has more than `LEVELS` levels. To find out, the value is put into nested lists that
+    use up the other levels of orjson, and serialized: a walk in Python takes much longer."""
     for _ in range(_WRITTEN_LEVELS - LEVELS):
         value = [value]
     try:

@@ -92,7 +92,8 @@ def pattern(command: RowCommand) -> Pattern | None:
 
 
 def _values(sql: str) -> Pattern | None:
-    """Return the parts of `insert into … values (one row)` without a further clause; None for other commands."""
+    """Return the parts of `insert into … values (one row)` without a further clause. None for other commands, and if
+    the row contains `default` or a subquery."""
     depth, start = 0, -1
     for match in _tokens(sql):
         if depth == 0 and (match["word"] or "").lower() == "values":
@@ -120,7 +121,7 @@ def _closes(text: str) -> int:
 
 
 def _is_one_value(text: str) -> bool:
-    """Return whether the text behind `select` is one expression without further clauses."""
+    """Return whether the text behind `select` is one expression without an alias, subqueries and further clauses."""
     depth = 0
     for match in _tokens(text):
         mark, word = match["mark"] or "", (match["word"] or "").lower()

@@ -67,8 +67,8 @@ def cell_text(value: Cell, formats: MomentFormats) -> str | None:
 
 
 def _duration(value: datetime.timedelta, formats: MomentFormats) -> str:
-    """Return the text of a duration: in the format of times if it is from 0 to 24 hours, else `[-]hh:mm:ss`. In a
-    sheet, a duration may have more than 24 hours (`[h]:mm`)."""
+    """Return the text of a duration: in the format of times if it is at least 0 and less than 24 hours, else
+    `[-]hh:mm:ss`. In a sheet, a duration may have more than 24 hours (`[h]:mm`)."""
     if datetime.timedelta() <= value < datetime.timedelta(days=1):
         return format_moment(datetime.datetime.combine(_DAY_ZERO, datetime.time()) + value, formats.time)
     seconds = round(abs(value.total_seconds()))

@@ -89,10 +89,10 @@ def members(line: bytes, names: Sequence[str]) -> bytes:
 
 
 def _written_members(text: str) -> dict[str, str | None]:
-    """Return the members of an object with their values as texts; null gives None. If a name is repeated, its last
-    value counts.
+    """Return the members of an object with their values as texts: strings without quotes and escapes, other values as
+    written; None for null. If a name is repeated, its last value counts.
 
-    Raises ValueError for any other text.
+    Raises ValueError for any other text, and RecursionError if it is nested too deeply.
     """
     result: dict[str, str | None] = {}
     place = _skip(text, 0)

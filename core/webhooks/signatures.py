@@ -199,8 +199,8 @@ def _matches_standard(secret: str, delivery: Delivery) -> bool:
 
 
 def _standard_key(secret: str) -> bytes:
-    """Return the bytes of a key in base64, which may have a prefix. Raises `SecretError` if there are none, or an
-    Ed25519 key has a wrong size."""
+    """Return the bytes of a key in base64, which may have a prefix. Raises `SecretError` if the text is not base64 or
+    empty, or if an Ed25519 key has a wrong size."""
     prefix = next((item for item in (_PUBLIC_KEY, _PRIVATE_KEY) if secret.startswith(item)), _SECRET)
     try:
         key = _decoded(secret.removeprefix(prefix))

@@ -22,9 +22,16 @@ cdef class Http1Server:
     cdef object handle, problem_body, send_file, take_http2, closed_error, loop, on_closed
     cdef Py_ssize_t head_limit, line_limit, body_buffer
     cdef bint keep_alive
-    cdef double idle_seconds, unread_seconds
+    cdef double idle_seconds, unread_seconds, gather_seconds
+    cdef double last_response   # time of the last complete response
+    cdef void *last_connection  # its connection, which may have ended
     cdef readonly set connections
+    cdef list unsent            # connections whose output is sent at the end of this turn of the event loop
+    cdef object send_method     # `_send_gathered`
     cdef public bint closing    # every response says `Connection: close`, and its connection is closed behind it
+
+    cdef bint gathers(self, Connection connection) except -1
+    cdef int send_later(self, Connection connection) except -1
 
 
 cdef class Connection:
@@ -33,11 +40,12 @@ cdef class Connection:
     cdef str client, local      # addresses of the peer and of the listener, as `Scope` has them
     cdef bytes pending          # received bytes, parsed up to `position`; None if all are parsed
     cdef Py_ssize_t position    # offset in `pending`
-    cdef list output            # bytes that `_flush` sends
+    cdef list output            # bytes that are not passed to the transport yet
     cdef RequestProtocol request  # the present request; None if there is none
     cdef Phase phase
     cdef bint fresh             # no request has been parsed: the HTTP/2 preface is possible
     cdef bint advancing         # `_advance` is running, and sends the output when it ends
+    cdef bint gathered          # the connection is in `unsent` of the server
     cdef bint reading_paused    # the transport does not read
     cdef bint writing_paused    # the buffer of the transport is full
     cdef bint eof               # the client has closed its sending half
@@ -57,6 +65,8 @@ cdef class Connection:
     cdef int respond(self, bytes message, bytes body) except -1
     cdef int complete(self, bint close) except -1
     cdef int _flush(self) except -1
+    cdef bint _gather(self) except -1
+    cdef int _write(self) except -1
     cdef int send_now(self) except -1
     cdef bint has_more(self) noexcept
     cdef int _control_reading(self) except -1

@@ -68,12 +68,14 @@ cdef class Http1Server:
     limit; the application checks the line of a complete head. body_buffer: bytes of an unread body at which reading
     from the client pauses; less than READ_AHEAD counts as READ_AHEAD. keep_alive: False closes each connection after
     its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for
-    which a client may leave sent bytes unread.
+    which a client may leave sent bytes unread. gather_seconds: a complete response that follows one of
+    another connection in less time is sent at the end of its turn of the event loop, together with all others of the
+    turn, so that a client with many connections is woken once; 0: each response is sent at once.
     """
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
                  Py_ssize_t head_limit, Py_ssize_t line_limit, Py_ssize_t body_buffer, bint keep_alive,
-                 double idle_seconds, double unread_seconds):
+                 double idle_seconds, double unread_seconds, double gather_seconds):
         self.loop = loop
         self.handle = handle
         self.problem_body = problem_body
@@ -87,7 +89,10 @@ cdef class Http1Server:
         self.keep_alive = keep_alive
         self.idle_seconds = idle_seconds
         self.unread_seconds = unread_seconds
+        self.gather_seconds = gather_seconds
         self.connections = set()
+        self.unsent = []
+        self.send_method = self._send_gathered
 
     def check(self):
         """Close connections whose time limit has passed, and look for clients that have left during a request. Has to
@@ -109,6 +114,32 @@ cdef class Http1Server:
         cdef Connection connection
         for connection in list(self.connections):
             connection.abort()
+
+    cdef bint gathers(self, Connection connection) except -1:
+        """Record a complete response; return whether it is sent at the end of this turn of the event loop."""
+        # A single client waits for each of its responses, so there is nothing to gather, however fast it is.
+        cdef bint gathers = (connection.last_sent - self.last_response < self.gather_seconds
+                             and <void*>connection != self.last_connection)
+        self.last_response = connection.last_sent
+        self.last_connection = <void*>connection
+        return gathers
+
+    cdef int send_later(self, Connection connection) except -1:
+        """Send the output of a connection at the end of this turn of the event loop."""
+        if not self.unsent:
+            self.loop.call_soon(self.send_method)
+        self.unsent.append(connection)
+        return 0
+
+    def _send_gathered(self):
+        """Send the output of the connections for which `send_later` was called."""
+        cdef Connection connection
+        cdef list unsent = self.unsent
+        self.unsent = []
+        for connection in unsent:
+            connection.gathered = False
+            if connection.output:
+                connection._write()
 
 
 cdef class Connection:
@@ -369,20 +400,33 @@ cdef class Connection:
         return 0
 
     cdef int _flush(self) except -1:
-        """Send the output, and close the transport (CLOSING) or its sending half (LINGERING) behind it."""
-        if self.output:
-            output = self.output
-            self.output = []
-            if self.transport is not None and not self.transport.is_closing():
-                if len(output) == 1:
-                    self.transport.write(output[0])
-                else:
-                    self.transport.writelines(output)
+        """Send the output now or, behind a complete response, at the end of this turn of the event loop; close the
+        transport (CLOSING) or its sending half (LINGERING) behind it."""
+        if self.output and not (self.phase == READING_HEAD and self._gather()):
+            self._write()
         if self.phase == CLOSING:
             self.transport.close()
         elif self.phase == LINGERING and self.deadline == 0:
             self.deadline = now() + LINGER_SECONDS
             self.transport.write_eof()
+        return 0
+
+    cdef bint _gather(self) except -1:
+        """Return whether the server sends the output at the end of this turn of the event loop."""
+        if self.server.gathers(self) and not self.gathered:
+            self.gathered = True
+            self.server.send_later(self)
+        return self.gathered
+
+    cdef int _write(self) except -1:
+        """Pass the output to the transport."""
+        output = self.output
+        self.output = []
+        if self.transport is not None and not self.transport.is_closing():
+            if len(output) == 1:
+                self.transport.write(output[0])
+            else:
+                self.transport.writelines(output)
         return 0
 
     cdef int send_now(self) except -1:

@@ -37,8 +37,10 @@ cdef int _request(Connection connection, list broken) except -1:
             broken.append("engine-2: nothing of the body remains to be dropped")
     if connection.advancing:
         broken.append("engine-3: the connection takes every call for one from within")
-    if connection.output:
+    if connection.output and not connection.gathered:
         broken.append("engine-3: bytes of a response were not sent")
+    if connection.gathered != (connection in connection.server.unsent):
+        broken.append("engine-3: the server does not send what the connection has gathered")
     return 0
 
 

@@ -65,7 +65,8 @@ class _Check:
             raise Problem(400, faults[0].message, others={"errors": [fault.members for fault in faults]})
 
     def _words(self, context: RequestContext) -> list[str]:
-        """Return the texts that a password must not contain: the user's name and arguments about the user."""
+        """Return the texts that a password must not contain: the user's name and arguments about the user. Empty if the
+        rules have no `not_containing`."""
         if not self._rules.not_containing:
             return []
         words = [argument_text(context, index) for index in self._about_user]

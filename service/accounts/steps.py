@@ -157,7 +157,8 @@ class _Run:
             self._respond(context, rows)
 
     async def _end_attempt(self, context: RequestContext) -> None:
-        """Report a valid token to the guard of sign-ins, which counts invalid ones."""
+        """Report a valid token to the guard of sign-ins, which counts invalid ones. If the request has begun no
+        attempt, do nothing. Raises `NoKeyError`."""
         attempt = None if self._guard is None else self._guard.attempt_of(context)
         if attempt is not None:
             await attempt.succeed(context, by_browser=False)

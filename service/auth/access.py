@@ -233,9 +233,8 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
 
 
 def _who_may(endpoint: Endpoint, required: RequiredRoles | None) -> str:
-    """Return the detail of the 403 for a signed-in user. It names roles, but no users, whom the endpoint admits.
-    required: as the endpoint lists them; None: it lists none.
-    """
+    """Return the detail of the 403 for a signed-in user: the roles that the endpoint admits, without names of users.
+    required: as the endpoint lists them; None: it lists none."""
     if required is None or not required.roles:
         return f"{endpoint.name} is for other users"
     return f"{endpoint.name} is for users with one of the roles {', '.join(required.roles)}"
@@ -257,9 +256,9 @@ def _with_error(challenge: str, context: RequestContext) -> str:
 
 
 def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
-    """Return the detail of the 401: who may call the endpoint, and which setting opens it to anonymous callers.
-    by_default: the configuration requires authorization of all endpoints (`Service:RequiresAuthorization`).
-    """
+    """Return the detail of the 401: who may call the endpoint and, if it requires neither roles nor a database role,
+    which setting opens it to anonymous callers. by_default: the configuration requires authorization of all endpoints
+    (`Service:RequiresAuthorization`)."""
     if endpoint.access.required:
         return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.access.required)}"
     if endpoint.access.database_role:

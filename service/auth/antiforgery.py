@@ -100,7 +100,8 @@ class _AntiforgeryCheck:
 
     def ask(self, context: RequestContext) -> Waiting:
         """The step: raise `Problem` 400 if the request needs a token, and has none or an invalid one. If forms are
-        read, the body of a form is stored in `context.body`; `Problem` 413 is raised if it is too large."""
+        read, the body of a form is stored in `context.body`. Also raises the errors of `read_body`, such as 413, and of
+        `caller`."""
         scope = context.scope
         kind = kind_of(scope)
         by_cookie = context.user is not None and context.user.scheme in self._cookies
@@ -116,8 +117,8 @@ class _AntiforgeryCheck:
         """Check a request as `ask` does, with the token of the header or, if that is missing, of the form field.
 
         If forms are read, the whole body is stored in `context.body`, without the field if `strips` is set. Raises
-        `Problem` 400 for a missing or invalid token, 413 for a body that is too large. kind: media type of the body,
-        without parameters. free: the request needs no token; only the field is removed.
+        `Problem` 400 for a missing or invalid token, and the errors of `read_body`, such as 413, and of `caller`. kind:
+        media type of the body, without parameters. free: the request needs no token; only the field is removed.
         """
         scope = context.scope
         options = self._guard.options

@@ -115,7 +115,7 @@ class _Basic:
         check: Callable[[], Awaitable[None]],
     ) -> None:
         """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before. Raises
-        `Problem` 429 after too many failures, and the errors of the check.
+        `Problem` 429 after too many failures, `NoKeyError`, and the errors of the check.
 
         fingerprint: keyed hash of the credentials. check: verifies them and sets `context.user`, or raises `Problem`.
         """
@@ -140,7 +140,8 @@ class _Basic:
         raise self._challenge("HTTP Basic is accepted over https only")
 
     async def _check(self, context: RequestContext, credentials: Credentials, fingerprint: bytes) -> None:
-        """Verify the password, set `context.user`, and cache the user. Raises `Problem` 401 for a wrong password.
+        """Verify the password, set `context.user`, and cache the user. Raises `Problem`: 401 for an unknown user or a
+        wrong password, 503 if too many passwords are being checked.
 
         fingerprint: keyed hash of the credentials, under which the user is cached.
         """
@@ -164,8 +165,7 @@ class _Basic:
     async def _ask(self, context: RequestContext, credentials: Credentials, command: Command) -> None:
         """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11 step 4).
         Sets `context.user`. Raises `Problem`: 401 if the command does not accept the credentials, 500 if its row cannot
-        be used, and the errors of `Command.run`.
-        """
+        be used, 503 if too many passwords are being checked, and the errors of `Command.run`."""
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
         rows = await command.run(context, values)
@@ -181,7 +181,8 @@ class _Basic:
         context.user = self._identity.sessions.user(row.claims, SCHEME)
 
     async def _known_validity(self, credentials: Credentials) -> str | None:
-        """Return whether the password is right: "true" or "false"; None for a user who is not configured.
+        """Return whether the password is right: "true" or "false"; None for a user who is not configured. Raises
+        `Problem` 503 if too many passwords are being checked.
 
         The check of an unknown user takes as long as that of a wrong password, so the time reveals nothing.
         """

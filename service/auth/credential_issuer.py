@@ -119,8 +119,7 @@ class CredentialIssuer:
 
     def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         """Return the members of the response for a scheme with opaque tokens. Raises `Problem` 500 if the access token
-        is too large. mark: text of the mark of the refresh token; None: it has none.
-        """
+        is too large, and `NoKeyError`. mark: text of the mark of the refresh token; None: it has none."""
         now = time.time()
         expire = lifetime(claims, now, scheme.expire)
         access = self._sessions.access[scheme.name].issue(claims, now, expire)
@@ -135,8 +134,8 @@ class CredentialIssuer:
     def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         """Return the members of the response for a JWT scheme. Raises `Problem` 500 if the access token is too large.
 
-        Its lifetimes are what remains in whole seconds after signing: usually one second less (sign-in-30). mark: text
-        of the mark of the refresh token; None: it has none.
+        The lifetimes in the response are the whole seconds that remain after signing: usually one second less
+        (sign-in-30). mark: text of the mark of the refresh token; None: it has none.
         """
         tokens = self._sessions.signed[scheme.name]
         start = time.time()

@@ -101,8 +101,7 @@ class _Login:
 
     async def _end_attempt(self, context: RequestContext, row: LoginRow) -> None:
         """Report a correct sign-in to the guard of sign-ins. If the row has a status between 201 and 399, the attempt
-        counts neither as correct nor as failed.
-        """
+        counts neither as correct nor as failed. Raises `NoKeyError`."""
         attempt = None if self._guard is None else self._guard.attempt_of(context)
         if attempt is None or attempt.ended:
             return
@@ -112,9 +111,10 @@ class _Login:
             await attempt.withdraw()
 
     def _finds_no_user(self, cells: list[Cell]) -> bool:
-        """Return whether the routine found no user: no row, or a record in which everything is NULL.
+        """Return whether the routine found no user: no row, or a row in which everything is NULL.
 
-        A set returns such a row only on purpose. If it has a status column, NULL is an invalid status (sign-in-18).
+        Such a row of a set with a status column counts as found: a set returns it only on purpose, and NULL is an
+        invalid status (sign-in-18).
         """
         if any(cell.text is not None for cell in cells):
             return False
@@ -135,7 +135,8 @@ class _Login:
     async def _verify(self, context: RequestContext, row: LoginRow) -> None:
         """Verify the password against the hash of the row, and run the configured command for failed or for succeeded
         verifications. The latter gets a new hash if the stored one is outdated. Raises `Problem` 401, or 404 if the
-        options distinguish wrong passwords, unless the password matches.
+        options distinguish wrong passwords, unless the password matches; 503 if too many passwords are being checked;
+        and the errors of the command for succeeded verifications.
 
         A NULL, empty or missing password counts as a failure.
         """
@@ -240,9 +241,8 @@ class _Login:
         return "user " + " ".join(one_line(part) for part in parts if part)
 
     def _answer_status(self, context: RequestContext, row: LoginRow, headers: list[tuple[str, str]]) -> None:
-        """Respond with status and body of the row, without a sign-in. Raises `Problem` with a status from 400 on if the
-        row has no body.
-        """
+        """Respond with status and body of the row, without a sign-in. If the row has no body, a status of 400 or above
+        is raised as `Problem`."""
         if row.body is not None:
             headers = [("content-type", self._options.content_type), *headers]
             context.protocol.response_bytes(row.status, headers, row.body.encode())

@@ -60,8 +60,10 @@ def refresh_routes(
 def _opaque(
     scheme: BearerScheme, sessions: Sessions, issuer: CredentialIssuer, keys: Keys, once: RefreshTokenUse | None
 ) -> Step:
-    """Return the step of an opaque bearer scheme. It raises `Problem` 401 if the refresh token is not valid (any more),
-    was used before, or does not belong to the caller. once: as for `_use`.
+    """Return the step of an opaque bearer scheme. It raises `Problem`: 400 if the body has no refresh token, 401 if the
+    token is not valid (any more), was used before, or does not belong to the caller, 503 if it is unknown whether it
+    was used; and the errors of `read_body`, of `Sessions.authenticate` and of `CredentialIssuer.send_tokens`. once: as
+    for `_use`.
 
     The new tokens carry the claims of the refresh token. The caller must still be signed in as the same user. If the
     caller is another user, one of the credentials is stolen: the request is refused, and all tokens that descend from
@@ -105,9 +107,10 @@ async def _read(sessions: EncryptedSessions, keys: Keys, token: str) -> Encrypte
 
 
 def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, once: RefreshTokenUse | None) -> Step:
-    """Return the step of a JWT scheme. It raises `Problem` 401 if the refresh token is not valid (any more), was used
-    before, or belongs to a session that has ended. once: as for `_use`.
-    """
+    """Return the step of a JWT scheme. It raises `Problem`: 400 if the body has no refresh token, 401 if the token is
+    not valid (any more), was used before, or belongs to a session that has ended, 503 if it is unknown whether it was
+    used; and the errors of `read_body`, of the session check and of `CredentialIssuer.send_tokens`. once: as for
+    `_use`."""
     tokens = sessions.signed[scheme.name]
 
     async def refresh(context: RequestContext) -> None:
@@ -145,7 +148,8 @@ async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: 
 
 
 async def _token(context: RequestContext, member: str) -> str:
-    """Return the refresh token: the text in this member of the JSON body. Raises `Problem` 400 if there is none."""
+    """Return the refresh token: the text in this member of the JSON body. Raises `Problem` 400 if there is none, and
+    the errors of `read_body`."""
     body = await read_body(context.scope, context.protocol, LARGEST)
     try:
         content = orjson.loads(body)

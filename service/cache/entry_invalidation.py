@@ -62,7 +62,7 @@ def _refused(endpoint: Endpoint, plan: CachePlan) -> str | None:
 def _binder(endpoint: Endpoint, services: Services, *, filled: bool) -> Binder:
     """Return the binder for the arguments, which converts values as that of the requests does. Parameters that get
     hashes of others may be absent, and unknown arguments are ignored for a proxied endpoint, as in requests. filled:
-    so may all parameters that requests get from claims, the client's address or hashes."""
+    parameters that requests get from claims, from the client's address or as hashes may be absent too."""
     hashes = {target for target, source in hashed_parameters(endpoint) if filled or target != source}
     login = services.options.auth.login
     injected = {item.index for item in injected_parameters(endpoint, login)} if filled else set()

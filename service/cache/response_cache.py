@@ -156,8 +156,8 @@ def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
 
 def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
     """Return the step that stores the result with the lease of the request (cache writer). If the result cannot be
-    stored, each waiting request computes its own. Without a lease, the step does nothing.
-    """
+    stored, each waiting request computes its own. If an error follows, as for a single value without a row, the lease
+    is left to it: waiting requests get the error too. Without a lease, the step does nothing."""
     seconds_of = lifetime_of(plan)
     shareable = _shareable(endpoint, plan)
     largest = services.caches.largest(plan.place)

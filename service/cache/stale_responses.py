@@ -89,7 +89,8 @@ class StaleResponses:
         return tuple(self._guarded(step) for step in run) if self._stale.error else run
 
     def _guarded(self, step: Step) -> Step:
-        """Wrap a step that the lookup enters: if it fails, the last response is sent, and no other of them runs."""
+        """Wrap one of the steps that the lookup enters: if it raises a `Problem`, `_fall_back` sends the last response
+        in place of it, or raises it. If the response was sent, no further step of these runs."""
 
         async def run_later(context: RequestContext, waiting: Awaitable[None]) -> None:
             try:
@@ -107,9 +108,8 @@ class StaleResponses:
         return run
 
     async def _fall_back(self, context: RequestContext, problem: Problem) -> None:
-        """Send the last response in place of the problem, and release the lease. Raises the problem if there is no
-        response, or the request has no lease.
-        """
+        """Send the last response in place of the problem, and release the lease. Raises the problem if the request has
+        no lease, or if `_instead` returns no response."""
         lease = context.lease
         entry = None if lease is None else await self._instead(problem, lease.last)
         if entry is None:
@@ -124,9 +124,8 @@ class StaleResponses:
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
         """Return the last response, to send it in place of the problem. None: the problem is no server error, the
-        options do not allow it, or `last` finds none. last: finds the response, for `key` if that is passed, and these
-        options.
-        """
+        options do not allow it, or `last` finds none. last: called with `key`, if that is passed, and the options of
+        stale responses; returns the response, or an awaitable of it."""
         if problem.status < FAILED or not self._stale.error:
             return None
         result = last(*key, self._stale)

@@ -82,9 +82,9 @@ async def write_client(
 
 
 def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
-    """Write the files of a client and log their numbers. Raises `NoPlaceError` if its path needs a placeholder, and
-    OSError.
-    """
+    """Write the files of a client that are missing or have changed, remove those that no endpoint needs any more, and
+    log the numbers. If `FileOverwrite` is false, existing files stay unchanged. Raises `NoPlaceError` if its path needs
+    a placeholder, and OSError."""
     now = datetime.datetime.now().astimezone()
     offset = now.strftime("%z")
     result = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
@@ -139,7 +139,8 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by a comment."""
+    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by a comment. Raises
+    OSError if neither is possible."""
     try:
         path.unlink(missing_ok=True)
     except OSError:

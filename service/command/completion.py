@@ -31,7 +31,8 @@ def _words() -> list[str]:
 
 
 def _keys() -> list[str]:
-    """Return keys that the command line can set, except those below user-defined names."""
+    """Return the tokens `--Section:Key=` of the keys that the command line can set, except those below user-defined
+    names."""
     return [f"--{key.path}=" for key in KEYS if key.type not in _NOT_GIVEN_ALONE and not {"<", "["} & set(key.path)]
 
 
@@ -76,7 +77,8 @@ complete -F _rowcall rowcall
 
 
 def _tops() -> list[str]:
-    """Return the top-level sections, and the keys without a section."""
+    """Return the tokens with which keys begin: `--Section:` of each top-level section, and `--Key=` of the keys without
+    a section."""
     tops = dict.fromkeys(f"{key.split(':')[0]}:" if ":" in key else key for key in _keys())
     return list(tops)
 

@@ -66,7 +66,8 @@ class ConfigurationWatch:
 
 
 def _content(file: Path) -> bytes | None:
-    """Return the content of a file; None if it is missing or a pipe, which can be read only once."""
+    """Return the content of a file; None if it is missing, cannot be read, or is no regular file: a pipe can be read
+    only once."""
     try:
         return file.read_bytes() if file.is_file() else None
     except OSError:

@@ -133,7 +133,8 @@ def _descriptions(settings: Settings, options: WorkerOptions) -> Descriptions:
 
 
 async def _read_once(settings: Settings, options: WorkerOptions, opened: Connections, rehearsal: DryRun) -> None:
-    """Read the database and the key ring once, and add the results and errors to `rehearsal`."""
+    """Read the database and the key ring once, and add the results and errors to `rehearsal`. An error of the key ring
+    is added only if there is no other error."""
     reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
     rehearsal.run(reader.watcher)
     try:

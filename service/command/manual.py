@@ -48,7 +48,8 @@ def serve(arguments: Arguments) -> int:
 
 
 def _address(text: str) -> tuple[str, int] | None:
-    """Return host and port of `PORT`, `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; None for anything else."""
+    """Return host and port of `PORT`, `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; None for anything else. A missing
+    host is `HOST`, a missing port is `PORT`; an empty text gives both."""
     if text.isascii() and text.isdigit():
         host, digits = HOST, text
     elif text.startswith("["):

@@ -144,8 +144,7 @@ class Connector:
 
     def _parameters(self, session: Mapping[str, str]) -> dict[str, str]:
         """Return the libpq keywords, with settings of the session unless there is a pooler. Keywords and options of the
-        target override defaults.
-        """
+        target override defaults; the encoding is always UTF-8."""
         parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters, **ENCODING}
         if self._target.pooler:
             return parameters

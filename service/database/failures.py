@@ -353,8 +353,8 @@ def level_of(status: int) -> int:
 
 def _passes(call: Call, execution: Execution) -> bool:
     """Whether the call has a retry strategy for this error, and nothing of the call has taken effect (driver-24,
-    driver-25). A lost connection is retried by every strategy, an error of the server if the strategy lists it and the
-    policy does not map it.
+    driver-25). A lost connection is retried by every strategy, an error of the server if the strategy lists it, the
+    policy does not map it, and a retry may change the state that it reports (`_PERMANENT`).
 
     If a procedure that may commit has failed, its effects are unknown, unless it never started.
     """
@@ -399,8 +399,9 @@ def _why(execution: Execution) -> str:
 
 
 def _answer(call: Call, execution: Execution, message: str, tries: AttemptState) -> Problem:
-    """Return the problem for an error of the server, as the policy of the call maps it. A time limit that has passed,
-    and a transient error after retries, have problems of their own.
+    """Return the problem for an error of the server, as the policy of the call maps it; an error in front of the
+    routine is not mapped. A time limit that has passed, and a transient error after retries, have problems of their
+    own.
 
     execution: ended in an error. message: of that error, for the client. tries: the failed runs of the request.
     """

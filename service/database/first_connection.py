@@ -65,8 +65,7 @@ class OpeningRetries:
 
     def _may_pass(self, error: psycopg.Error) -> bool:
         """Return whether the error may be transient: errors of the network are, those of the server by their SQLSTATE
-        (configuration-22).
-        """
+        (configuration-22). A refused attempt to connect has no SQLSTATE, and counts by its message."""
         if error.sqlstate is None:
             message = str(error)
             is_refused = "FATAL:" in message or "no password supplied" in message

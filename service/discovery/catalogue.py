@@ -198,9 +198,8 @@ def _order(routine: Routine) -> tuple[str, str, int]:
 
 
 def _composed(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
-    """Return the result with the routines and the objects that are left out in its catalogue. routines: all that are
-    served, in order.
-    """
+    """Return the result with a catalogue that has the routines, and lists the objects that are left out. routines: all
+    that are served, in order."""
     untrusted = (*discovered.untrusted.values(), *discovered.tables_untrusted)
     ignored_objects = sorted(
         discovered.ignored_objects.values(), key=lambda diagnostic: (diagnostic.object, diagnostic.message)

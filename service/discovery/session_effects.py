@@ -199,7 +199,8 @@ async def _rows(cursor: AsyncCursor[TupleRow], sql: str, parameters: dict[str, A
 
 
 def _function(row: TupleRow) -> CatalogueObject:
-    """Return the function of a row of `_FUNCTIONS`. It is readable if all of its effects can be known."""
+    """Return the function of a row of `_FUNCTIONS`. It is readable if its source is in `texts` (SQL, PL/pgSQL), if it
+    is an aggregate, whose functions are listed, or if it is a C function of one of `HARMLESS_EXTENSIONS`."""
     oid, schema, name, kind, language, body, defaults, mark, extension, types, variadic, parts = row
     has_source = language in ("sql", "plpgsql")
     aggregate = kind == "a"

@@ -137,7 +137,7 @@ class EmbeddedServer:
 
     def _prepare_socket_folder(self) -> None:
         """Create the socket folder. Raises `StartupError` if it belongs to another user, who could pose as the server,
-        and `OSError`."""
+        or is a symbolic link, and `OSError`."""
         with contextlib.suppress(FileExistsError):
             self._socket.mkdir(mode=0o700)
         owners = {os.geteuid(), self._account.uid} if self._account else {os.geteuid()}
@@ -160,8 +160,7 @@ class EmbeddedServer:
 
     def _start(self) -> None:
         """Start the server, or use one that a killed rowcall has left running (this process holds the lock of the
-        folder). Raises `StartupError`.
-        """
+        folder). Raises `StartupError` and `OSError`."""
         if self._is_running():
             return
         settings = {**_SETTINGS, "unix_socket_directories": str(self._socket)}
@@ -182,7 +181,8 @@ class EmbeddedServer:
         return (self._path / "throw-away").exists()
 
     def _run(self, program: str, arguments: Sequence[str], log: Path | None = None) -> None:
-        """Run a PostgreSQL program. Raises `StartupError` with its output, and the end of `log`, if it fails."""
+        """Run a PostgreSQL program. Raises `StartupError` with its output, and the end of `log`, if it fails, and
+        `OSError` if it cannot be executed."""
         code, output = self._call(program, arguments)
         if code == 0:
             return

@@ -133,7 +133,8 @@ class EventHub:
             self._history.add(fresh)
 
     def _receive(self, batch: Batch) -> None:
-        """Pass those events of other hosts that are new to the workers."""
+        """Store those events of another host that are not known yet in the replay buffer, and send them to the workers
+        with streams."""
         fresh = self._fresh(batch)
         if fresh is not None:
             self._received += len(fresh.events)

@@ -171,9 +171,9 @@ class Stream:
         self._on_slow(self)
 
     def _wait(self, texts: Sequence[bytes]) -> None:
-        """Add events to those that wait. If the queue is full, drop the oldest ones, or end the stream if the options
-        say so.
-        """
+        """Add events to those that wait. If the queue is full, drop the oldest ones, count them, and end the stream if
+        the options say so. In the first `LENIENT` seconds, only the limit of bytes applies. Does nothing if the stream
+        does not hold events."""
         if self._backlog is None:
             return
         bounded = time.monotonic() > self._held + LENIENT

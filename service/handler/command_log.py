@@ -149,9 +149,8 @@ def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], sec
 
 
 def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str]) -> str:
-    """Return the value as it is logged: as a literal of SQL, `null` for None, or a mark for a value that SQL computes.
-    resolved: as for `_values`.
-    """
+    """Return the value as it is logged: a number or boolean plainly, other values between quotes (quotes within them
+    are not doubled), `null` for None, or a mark for a value that SQL computes. resolved: as for `_values`."""
     if parameter.db_name in resolved:
         return "(resolved)"
     if value is None:

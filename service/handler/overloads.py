@@ -64,9 +64,8 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
 
 
 def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
-    """Return the endpoint without the parameters that claims and hashes fill: overloads are selected by the parameters
-    that clients send.
-    """
+    """Return the endpoint with the parameters that parameter injection or the hash of another parameter fills made
+    optional, as overloads are selected by the parameters that clients send."""
     claims = {item.index for item in injected_parameters(endpoint, services.options.auth.login)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
     return with_injected(endpoint, claims | hashes)

@@ -25,7 +25,7 @@ other requests.
 
 
 class _Host:
-    """All connections to one origin."""
+    """The connections to one origin that were opened with the guard, or those that were opened without it."""
 
     __slots__ = ("idle", "open", "shared", "waiting")
 
@@ -141,9 +141,9 @@ class Pool:
         return connection
 
     def _on_free(self, host: _Host, made: list[Connection]) -> Callable[[Connection], None]:
-        """Return the function that a connection calls when it can take a request or is closed. made: the connections to
-        the host that are in use by this pool.
-        """
+        """Return the function that a connection calls when it can take a request or is closed. made: contains the
+        connection that was opened, from its registration until it is closed; calls for any other connection are
+        ignored."""
 
         def freed(connection: Connection) -> None:
             if connection not in made:
@@ -215,9 +215,8 @@ class Pool:
             raise
 
     def _close_old(self) -> None:
-        """Close idle connections that are too old, and remove the records of hosts without any. Again later, while
-        there are hosts.
-        """
+        """Close idle connections that are too old, and retire shared ones that are. Remove the records of hosts without
+        connections and waiting requests. Again later, while there are hosts."""
         self._sweep = None
         for key, host in list(self._hosts.items()):
             for connection in [item for item in (*host.idle, *host.shared) if self._is_old(item)]:

@@ -137,10 +137,11 @@ class _Once:
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
         """Run a procedure that commits by itself, or take the stored result. The key is recorded in a transaction
-        before the procedure, and the result in one after it. If the pool has no room for the procedure, the record of
-        the key is deleted; if it has none for the result, that is stored a little later. Raises `Problem` as `run`
-        does; 409 also if the outcome of an earlier run is unknown, or if the procedure has failed and may have taken
-        effect in part."""
+        before the procedure, and the result in one after it. If the procedure has not begun (for example because the
+        pool has no room or a setting ahead of it fails), the record of the key is deleted; if the result cannot be
+        stored because the service is unavailable, that is done a little later. Raises `Problem` as `run` does; 409 also
+        if the outcome of an earlier run is unknown, or if the procedure has failed and may have taken effect in part.
+        """
         names, values = self._values(context, key)
         async with self._database.transaction(self._begin, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))
@@ -171,9 +172,8 @@ class _Once:
             self._background.start(self._run_later(_FINISH, result))
 
     async def _run_later(self, sql: str, values: Values) -> None:
-        """Run `_FORGET` or `_FINISH` on a maintenance connection, because the pool has no room. Again if the database
-        cannot be reached, for about ten seconds.
-        """
+        """Run `_FORGET` or `_FINISH` on a maintenance connection, which needs no room in the pool. Again after errors
+        of the database, for about ten seconds; then log a warning."""
         typed = [value if value is None or index == _BODY else value.decode() for index, value in enumerate(values, 1)]
         reason = ""
         for attempt in range(_ATTEMPTS):

@@ -118,8 +118,8 @@ async def download(options: ClientOptions, url: str) -> bytes:
 
 
 def _read(body: bytes) -> list[tuple[str | None, Any]]:
-    """Return id and key of each usable key. A document without keys withdraws all of them. Raises various errors if
-    invalid."""
+    """Return id (None: it has none) and key of each usable key. Empty if the list `keys` has none, which withdraws all
+    keys. Raises various errors for an invalid document, such as one without that list."""
     members = orjson.loads(body)["keys"]
     if not isinstance(members, list):
         raise TypeError("its keys are no list")

@@ -288,8 +288,7 @@ class Sessions:
 
     def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Add a session cookie with these claims and a full lifetime to the response, whatever its status (sign-in-28),
-        unless the request is HEAD or its cookie is renewed already.
-        """
+        unless the request is HEAD or its cookie is renewed already. Raises `NoKeyError`."""
         if is_head(context) or isinstance(context.protocol, RenewingProtocol):
             return
         now = time.time()

@@ -115,9 +115,9 @@ class SignInGuard:
         return self._attempts.get(context)
 
     async def _counters(self, context: RequestContext, account: str | None, network: str | None) -> list[_Counter]:
-        """Return what is counted for a request, the address before the account: an attempt that the address refuses
-        must not add to the failures of the account. account, network: None: not counted. Raises `NoKeyError`.
-        """
+        """Return what is counted for a request: the address, and behind it the account, because an attempt that the
+        address refuses must not add to the failures of the account. For a known browser of the account, only this
+        browser. account, network: None: not counted. Raises `NoKeyError`."""
         by_address = []
         if network is not None:
             about = f"sign-ins from {network}"

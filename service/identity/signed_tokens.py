@@ -211,7 +211,7 @@ def _others(payload: dict[str, Any]) -> tuple[Claim, ...]:
 
 
 def _text(value: Any) -> str:
-    """Return the value of a claim as text: JSON, unless it is a text already. Raises `BadTokenError`."""
+    """Return a claim as text: a text unchanged, an empty text for null, else its JSON. Raises `BadTokenError`."""
     if isinstance(value, str):
         return _storable(value)
     try:

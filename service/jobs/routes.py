@@ -146,8 +146,9 @@ class _Jobs:
         context.protocol.response_bytes(200, headers, orjson.dumps(members))
 
     async def _follow(self, context: RequestContext, members: dict[str, Any]) -> None:
-        """Send an event for each change until the job has ended. The id of an event is the state of the job: browsers
-        connect again after the end with the last id, and get 204, after which they stop.
+        """Send an event for each change until the job has ended, the worker drains, or the client has disconnected. The
+        id of an event is the state of the job: browsers connect again after the end with the last id, and get 204 if
+        the job has ended, after which they stop.
 
         members: of the job at the beginning, as `show` responds with them.
         """

@@ -186,7 +186,8 @@ class HostPermits:
             self._sweeping = self._loop.call_later(0.05 if more else SWEEP_SECONDS, self._sweep)
 
     def _sweep_some(self, *, force: bool) -> bool:
-        """Delete idle counters among the next few, or all of these with `force`; return whether there are more.
+        """Delete idle counters among the next few, or all of these with `force` or if the environment is fuller than
+        `FULL`; return whether there are more.
 
         Few at a time, because the event loop is blocked meanwhile. If the environment is so full that deleting many
         finds no free pages, it deletes fewer.
@@ -197,8 +198,8 @@ class HostPermits:
         return False
 
     def _sweep_next(self, most: int, *, force: bool) -> bool:
-        """Examine the next `most` counters and delete idle ones, or all of them with `force`. Return whether there are
-        more."""
+        """Examine the next `most` counters and delete idle ones and those of unknown policies; all of them with `force`
+        or if the environment is fuller than `FULL`. Return whether there are more. Raises `lmdb.MapFullError`."""
         now = time.monotonic()
         with self._environment.write() as transaction:
             force = force or used(transaction) > self._environment.size * FULL

@@ -107,8 +107,9 @@ def _configured_levels(keys: Log) -> dict[str, int]:
 
 
 def _channel(name: str) -> str:
-    """Return the name of the logger for a name in the configuration: one of `OTHER_NAMES`, of a channel in `CHANNELS`
-    or `PLATFORM` or below it, each in any case. Other names are returned as written, since loggers depend on case."""
+    """Return the name of the logger for a name in the configuration, without surrounding blanks. The names of
+    `OTHER_NAMES`, `CHANNELS` and `PLATFORM` are recognized in any case, the latter two also with further parts behind a
+    dot, which become lower case. Other names are returned as written, since loggers depend on case."""
     by_folded_name = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
     folded = name.strip().casefold()
     if folded in OTHER_NAMES or folded in by_folded_name:

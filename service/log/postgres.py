@@ -75,9 +75,9 @@ class PostgresSink:
 
     def _store(self, rows: Sequence[tuple[str | None, ...]]) -> None:
         """Store all rows in one pipeline. If a row is refused, store each row separately, so that only the refused ones
-        are lost. rows: parameters of the command. Raises `psycopg.OperationalError` if the connection is lost, and
-        `psycopg.Error` for a refused row.
-        """
+        are lost. rows: parameters of the command. Raises `psycopg.Error` for a refused row; and
+        `psycopg.OperationalError`, without storing rows separately, if the connection is lost, or if a statement is
+        cancelled or meets a lock."""
         connection = self._connection or self._connect()
         try:
             with connection.pipeline(), connection.cursor() as cursor:

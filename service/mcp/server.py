@@ -330,9 +330,8 @@ class _Server:
         return answer, body
 
     def _send_position(self, context: RequestContext, answer: HttpResponse) -> None:
-        """Add the WAL position in the response to a subrequest to that of the tool call, so that the client reads from
-        replicas what it has written.
-        """
+        """Add the WAL position, if the response to a subrequest has one, to the response to the tool call, so that the
+        client reads from replicas what it has written."""
         replicas = self._replicas
         text = None if replicas is None else position_of_response(replicas.options, answer.headers)
         if replicas is not None and text is not None:

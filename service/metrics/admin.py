@@ -293,7 +293,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._check_host(options)
 
     def _check_host(self, options: AdminOptions) -> None:
-        """Raise `Problem` 403 if no token is configured and the header Host is neither an address nor `localhost`."""
+        """Raise `Problem` 403 if no token is configured and the header Host is neither an address nor `localhost`.
+        Requests over a Unix socket are not checked."""
         local = options.access.anonymous and not options.address.unix
         if local and not is_address(self.headers.get("host", "")):
             # Pages in an operator's browser can reach this address by a name of their own (DNS rebinding).

@@ -86,9 +86,8 @@ class Segment:
         return meter
 
     def _adopt(self, number: int) -> Meter:
-        """Create the meter of a row that a previous worker has left, or that was just written. number: of the row, from
-        0. None of its requests is in flight any more.
-        """
+        """Create and register the meter of a row that a previous worker has left, or that was just written. number: of
+        the row, from 0. Its number of requests in flight is set to 0."""
         start = _HEADER + number * _ROW + _LABEL
         label = _label(self._memory, number)
         # Requests in flight ended when the previous worker exited.

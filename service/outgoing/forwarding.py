@@ -237,8 +237,8 @@ class ForwardRequest:
     async def _body(self, context: RequestContext, extend_deadline: Callable[[], None]) -> tuple[Body, int | None]:
         """Return the body of the client's request: as bytes, or as an iterator over its chunks with their total length
         in bytes, if that is known. None: there is no body, or uploads store it here. extend_deadline: called whenever a
-        chunk arrives. Raises `Problem` as `bodies.pieces` does.
-        """
+        chunk arrives, but not for a body that this service reads completely because it needs it too. Raises `Problem`
+        as `bodies.pieces` does."""
         if context.body is not None:
             return context.body or None, None
         if self._leaves_body:

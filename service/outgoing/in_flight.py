@@ -104,7 +104,8 @@ class InFlightRequest(PendingHttpResponse):
                 self.continue_in_task()
 
     def _count(self, status: int) -> None:
-        """Report the end of the request to the client, which counts it. status: of the response; 0: there is none."""
+        """Report the end of the request to the HTTP client, which counts it for circuit breakers and metrics. status:
+        of the response; 0: there is none."""
         if self._owner.client.watches:
             self._owner.client.ended(self, status)
 

@@ -183,14 +183,15 @@ class Transactions:
         return options.rolls_back
 
     def _result(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
-        """Return the result of the execution. Raises `ApiError` or `Problem` if it failed."""
+        """Return the result of the execution. If it failed, raises `ApiError`, `Problem` or, for a disconnected client,
+        `ClientDisconnectedError`."""
         self._raise_if_failed(request, execution)
         if not work.options.raw:
             return read_result(execution.body)
         return Result(None, execution.rows, execution.body or b"", None, None, None, None)
 
     def _result_of_plan(self, request: ApiRequest, execution: Execution) -> int:
-        """Return the row estimate that the execution of `Work.estimate` gives. Raises `ApiError` or `Problem`."""
+        """Return the row estimate that the execution of `Work.estimate` gives. Raises as `_result` does."""
         self._raise_if_failed(request, execution)
         return estimated_rows(execution.body or b"")
 

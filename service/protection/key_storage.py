@@ -161,7 +161,8 @@ class Folder:
         await asyncio.to_thread(self._write, name, text)
 
     def _read(self) -> list[str]:
-        """Return the texts of all usable key files. Raises `StartupError` if the folder cannot be read."""
+        """Return the texts of all usable key files, and record the state of the folder for `has_changed`. A missing
+        folder is created. Raises `StartupError` if the folder cannot be read or created."""
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self._path.stat()

@@ -174,10 +174,9 @@ def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values
 
 
 def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_values: PathValues, limit: int) -> Step:
-    """Return the binding step for a request that is forwarded to another service: its body is only parsed if the
-    routine has parameters that may be in it. A body that is no JSON object contains none of them (proxies-6). limit:
-    largest size of the body in bytes.
-    """
+    """Return the binding step for a request that is forwarded to another service: its body is only read if the routine
+    has parameters that may be in it, or one for the whole body. A body that is neither a JSON object nor a form
+    contains no fields (proxies-6). limit: largest size of the body in bytes."""
     filled = endpoint.outgoing.filled | {item.target for item in resolved_parameters(endpoint)}
     items = [item for index, item in enumerate(endpoint.parameters) if index not in filled and not item.path]
     raw = endpoint.raw_body

@@ -107,9 +107,9 @@ class _Fields:
 
     @classmethod
     def of(cls, boundary: bytes | None, body: bytes) -> Pairs:
-        """Return keys and texts of a multipart form. Raises `Problem`: 400 for an invalid form, 415 for an encoding
-        that is not supported.
-        """
+        """Return keys and texts of a multipart form; empty for an empty body. Raises `Problem`: 400 for a form that is
+        invalid, contains a file or has too many fields; 415 for another charset than UTF-8, or a transfer encoding such
+        as base64."""
         if not boundary:
             raise Problem(400, "the header Content-Type names no boundary of the form")
         if len(boundary) > LONGEST_BOUNDARY:

@@ -100,9 +100,9 @@ def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def _tagged(key: str, tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
-    """Return status and headers, with the entity tag if the response is a success with one row: 304 if the client has
-    this version. key: name of the version in the row. tags: `If-None-Match`.
-    """
+    """Return status and headers, with the entity tag if the response is a success with one row; a tag that it has
+    already is replaced. The status becomes 304 if it was 200 and `tags` contains this version or is `*`. key: name of
+    the version in the row. tags: value of `If-None-Match`; may be empty."""
     mark = entity_tag(body, key) if 200 <= status < 300 else None
     if mark is None:
         return status, headers

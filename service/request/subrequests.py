@@ -122,9 +122,8 @@ class SubrequestScope:
 
 
 def _with_trace(headers: Headers, outer: RequestContext) -> Headers:
-    """Return the headers with the trace of the outer request: its span, or if it is not traced, what its client has
-    sent, unless the headers have a trace of their own.
-    """
+    """Return the headers with the trace of the outer request. If the outer request is traced, its span replaces a trace
+    in the headers; otherwise, the trace that its client has sent is added, unless the headers have one of their own."""
     sent = [(name, value) for name in NAMES if (value := outer.scope.headers.get(name)) is not None]
     trace = trace_of(outer.protocol)
     if trace is not None:
@@ -495,9 +494,8 @@ class Subrequests:
         return capture
 
     def _find(self, method: str, path: str) -> Match | None:
-        """Return the route of a decoded path (for HEAD also that of GET); None without one, and for a path that ends
-        with a slash.
-        """
+        """Return the route of a decoded path (for HEAD also that of GET); None without one, and for a path other than
+        `/` that ends with a slash."""
         if len(path) > 1 and path.endswith("/"):
             return None
         result = self._router.find(method, path)

@@ -157,7 +157,8 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
 
 
 def _array_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    """Return the JSON text of an array; for a form, the text that a query string would give. None: it was not sent."""
+    """Return an array in the body as text: its JSON; for a form, its elements joined with commas. None: it was not
+    sent."""
     body = context.body or b""
     pairs = form_pairs(context.scope, body)
     if pairs is not None:

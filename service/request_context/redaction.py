@@ -60,7 +60,8 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _unescaped(part: str) -> set[str]:
-    """Return a part without escapes, by those of PostgreSQL and by those of JSON. A part that has none is equal."""
+    """Return a part with its escapes decoded, once by the rules of PostgreSQL and, if it is valid there, once by those
+    of JSON. For a part without escapes, the result is the part alone."""
     values = {_ESCAPED.sub(r"\1", part)}
     if "\\" in part:
         with contextlib.suppress(ValueError):

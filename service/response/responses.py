@@ -56,7 +56,8 @@ def _respond_empty(section: HeaderSection, status: int) -> Step:
 
 
 def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
-    """Return the step that responds with a scalar result. It raises `Problem` 500 if there is no row."""
+    """Return the step that responds with a scalar result. It raises `Problem`: 500 if there is no row, 404 for NULL if
+    the endpoint reports it as not found."""
     headers = fields_of(section, endpoint.shape.content_type)
     status = endpoint.success_status
     respond_null = null_response(endpoint, section)
@@ -74,7 +75,8 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
 
 
 def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, time_limit: float) -> Step:
-    """Return the step that responds with rows, streamed or complete. time_limit: as for `respond`."""
+    """Return the step that responds with rows, streamed or complete. It raises `Problem`: 404 for a missing row if the
+    endpoint reports NULL as not found, 503 as `stream_response` does. time_limit: as for `respond`."""
     headers = fields_of(section, endpoint.shape.content_type)
     status = endpoint.success_status
     respond_null = null_response(endpoint, section)

@@ -86,7 +86,7 @@ class PipeBody:
         self._leave()
 
     def _leave(self) -> None:
-        """Record that the client or granian has closed the pipe."""
+        """Record that the client has disconnected, or that granian has closed the pipe."""
         self._loop.remove_reader(self._write_end)
         _wake(self._gone)
 
@@ -191,7 +191,8 @@ class PipeBody:
             os.close(self._write_end)
 
     async def _until_read(self) -> None:
-        """Wait until granian has read from the pipe, for at most the time limit."""
+        """Wait until granian has read from the pipe. Return earlier if nothing was written, if the client has
+        disconnected, if granian has not opened the pipe within `OPENED_WITHIN` seconds, and at the time limit."""
         start = self._loop.time()
         looked = False
         while _unread(self._read_end) >= self._written > 0 and not self._gone.done():

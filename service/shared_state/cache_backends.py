@@ -143,7 +143,8 @@ class CacheBackends:
         return _Later(self._behind_redis(place), self._absent)
 
     async def _behind_redis(self, place: Place) -> CacheBackend:
-        """Return the backend for a `Type` with Redis, when it is known whether Redis is reachable."""
+        """Wait until it is known whether Redis is used, and return the backend for a `Type` that is configured with
+        Redis: the memory backend if Redis is not used (`_connected`)."""
         redis = await self._connect()
         if redis is None:
             return self._memory_answers()

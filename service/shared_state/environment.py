@@ -136,8 +136,8 @@ def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
 
 
 def _fitting(folder: Path, size: int, whole: Callable[[int], int]) -> int:
-    """Return `size`, or as many bytes of data as fit into half of the free memory, with a warning. folder: of the data.
-    whole: as for `agreed`.
+    """Return `size`; if that takes more than half of the free memory, return as many bytes of data as fit into that
+    half, at least `LEAST`, and log a warning. folder: of the data. whole: as for `agreed`.
 
     Other programs need memory later, and a page that is not available when it is written to ends the process (SIGBUS).
     """

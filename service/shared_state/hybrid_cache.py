@@ -139,8 +139,8 @@ class HybridCache:
         """Return the lifetime of the copy in seconds; None: unlimited. entry: as stored in Redis, with its whole
         lifetime in `ends`. left: the remaining lifetime of the response in seconds; None: unlimited.
 
-        The copy lives as long as the response; if the response has the default lifetime, the lifetime of copies is an
-        upper limit.
+        The copy lives as long as the response; if the response has the default lifetime or an unlimited one, the
+        lifetime of copies is an upper limit.
         """
         is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
         if self._local is None or not is_default:
@@ -226,7 +226,8 @@ class HybridCache:
         self._memory.invalidate_all(_COPY)
 
     def _answered(self, requested_at: float) -> None:
-        """Record that Redis has answered a request that was sent at `requested_at`, by the monotonic clock.
+        """Record that Redis has answered a request that was sent at `requested_at`, by the monotonic clock. If this
+        worker has not registered as a listener within `SILENT` seconds before that, nothing is recorded.
 
         All invalidations published before that time have been received, so copies are as current as they were then.
         """

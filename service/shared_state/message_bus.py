@@ -42,7 +42,7 @@ _PIPE, _AFTER_PIPE = b"b", b"c"
 
 
 def _key(number: int) -> bytes:
-    """Return the key of the message with this number, in the order of the numbers."""
+    """Return the key of the message with this number. Keys sort in the order of the numbers."""
     return _MESSAGE + number.to_bytes(8, "big")
 
 
@@ -110,7 +110,8 @@ class MessageBus:
     # --- listening -------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        """Create the wake-up pipe of this process, unless it has one."""
+        """Create the wake-up pipe of this process and register it, so that the process receives the messages that are
+        published from now on. Has no effect if it has one."""
         if self._wakeup_pipe is not None:
             return
         self._wakeup_pipe = WakeupPipe(self._pipe_folder / self._name, self._read)

@@ -63,9 +63,8 @@ class UnresolvedReferences:
 
 
 def _has_route(router: Router, method: str, path: str) -> bool:
-    """Return whether a request is routed to an endpoint. path: raw, without query string; one that is malformed or ends
-    with a slash has no route.
-    """
+    """Return whether a request is routed to an endpoint. path: raw, without query string; one that is malformed, or
+    that ends with a slash and is not `/`, has no route."""
     if len(path) > 1 and path.endswith("/"):
         return False
     try:

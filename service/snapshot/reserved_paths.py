@@ -173,9 +173,8 @@ def _stream_terms(endpoint: Endpoint) -> object:
 
 
 def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
-    """Return the configuration key of each reserved path, by method (None: any) and path. Logs paths that two keys
-    share.
-    """
+    """Return the configuration key of each reserved path, by method (None: any) and path, as `_bare` returns it. Of two
+    keys with the same method and path, the first one is used, which is logged."""
     keys: dict[tuple[str | None, str], str] = {}
     for method, key in _switched_on(settings):
         path = settings.at(key)

@@ -120,9 +120,9 @@ def _opened(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
 
 
 def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
-    """Return the private key in PEM or DER data. Raises ValueError, TypeError (no password for an encrypted key) and
-    UnsupportedAlgorithm.
-    """
+    """Return the private key in PEM or DER data. A password for an unencrypted key in PEM is ignored. Raises
+    ValueError, UnsupportedAlgorithm, and TypeError for an encrypted key without a password or an unencrypted key in DER
+    with one."""
     if b"-----BEGIN" not in data:
         return load_der_private_key(data, password)
     encrypted = b"ENCRYPTED" in data

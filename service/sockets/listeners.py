@@ -381,7 +381,8 @@ def _every_interface() -> str:
 
 
 def _bound_on_all(address: Address) -> list[socket.socket]:
-    """Return a bound socket for each host of the address, all on the same port. Raises StartupError."""
+    """Return bound sockets for the hosts of the address, all on the same port; hosts after the first one that this
+    machine does not have are left out. Raises StartupError."""
     first, *others = address.bound_hosts
     for attempt in range(_TRIES):
         bound = [_bound(address, first, address.port)]

@@ -66,9 +66,8 @@ def file_statements(
 
 
 def _queried(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
-    """Return the statement within the query of a request over its result (annotation `queryable`), if there is one. The
-    values of the query follow those of the statement.
-    """
+    """Return the statement, wrapped in the query over its result that a request describes (annotation `queryable`), if
+    the endpoint has one. The values of that query follow those of the statement."""
     if endpoint.query is None:
         return statement
     values = tuple(index for index, parameter in enumerate(endpoint.parameters) if parameter.of_query)

@@ -83,7 +83,8 @@ class StaticFiles:
         self._answer(context, file, closed)
 
     def _answer(self, context: RequestContext, file: StaticFile, closed: bool) -> None:
-        """Respond with the file or the filled page. closed: only signed-in callers may read it."""
+        """Respond with the file or the filled page. closed: only signed-in callers may read it; for an anonymous one,
+        do what `_refuse` does, which may raise `Problem` 401."""
         if closed and context.user is None:
             self._refuse(context, file)
         elif self._pages is not None and self._pages.fills(file.url):

@@ -151,8 +151,11 @@ class SnapshotUpdates:
             await asyncio.sleep(0.2)
 
     async def _read_again(self, scope: _ReadingScope) -> None:
-        """Read and publish a snapshot, log what it changes, and write client code and documents again. If that fails,
-        the log reports it, and the last good snapshot stays active. scope: how much is read.
+        """Read a snapshot and publish it, log what it changes, and write client code and documents again if these
+        change. Errors are logged. If the snapshot cannot be read or published, the last good one stays active. If a
+        database cannot be read, the reading is repeated later. scope: how much is read.
+
+        A snapshot without a change is not published if only files were read, or if a database could not be read.
         """
         only_files = scope is _ReadingScope.FILES
         try:

@@ -95,7 +95,8 @@ class PreviousProcess:
 
 
 def _received(connection: socket.socket) -> InheritedSockets:
-    """Request the sockets and return them. Raises `OSError` if the other process belongs to another user, or ends."""
+    """Request the sockets and return them. Raises `OSError` if the other process is not trusted (`_is_trusted`), or
+    ends."""
     if not _is_trusted(connection):
         raise PermissionError("it belongs to another user")
     connection.sendall(_HELLO)
@@ -169,10 +170,9 @@ class SuccessorListener:
                     log.warning("the listening sockets could not be handed over: %s", error)
 
     async def _hand_over(self, connection: socket.socket) -> None:
-        """Send the sockets to a successor of the same user, and wait until it serves or has ended. If it serves, this
-        process closes its hand-over socket, gives the listening sockets away, and calls `on_successor`. Raises
-        `OSError`.
-        """
+        """Send the sockets to a successor, and wait until it serves or has ended. If it serves, this process closes its
+        hand-over socket, gives the listening sockets away, and calls `on_successor`. A process that is not trusted
+        (`_is_trusted`) gets nothing, which is logged. Raises `OSError`."""
         loop = asyncio.get_running_loop()
         if not _is_trusted(connection):
             log.warning(

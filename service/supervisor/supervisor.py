@@ -246,7 +246,7 @@ class Supervisor:
         log.error("the process that was to take over has ended with %d; this one goes on", code)
 
     async def _start(self) -> None:
-        """Start the parts of the service in order. Returns when the workers serve. Raises `StartupError`."""
+        """Start the parts of the service in order. Returns when the workers serve. Raises as `run` does."""
         self._operators.open(first=self._previous_process is None)
         # Workers import while the database is read.
         spawning = asyncio.ensure_future(self._workers.start())

@@ -167,7 +167,8 @@ class FileRunner:
     # --- steps -----------------------------------------------------------------------------------------------------
 
     async def _take(self, step: Step, session: Session) -> None:
-        """Run one step. Raises `_Stop` if it fails."""
+        """Run one step. Raises `_Stop` if it fails, and the errors of a lost connection and of the file of response
+        snapshots."""
         if isinstance(step, SqlStep):
             self._log.log(VERBOSE, "%s:%d: %s", step.file, step.line, step.text)
             await self._statement(step, session)
@@ -180,7 +181,8 @@ class FileRunner:
             await self._run_jobs(step, session)
 
     async def _statement(self, step: SqlStep, session: Session) -> None:
-        """Run a statement, and judge its result or its error. Raises `_Stop` for a failure."""
+        """Run a statement, and judge its result or its error. Raises `_Stop` for a failure, and `psycopg.Error` as
+        `_expect_error` does."""
         self._report.raised.clear()
         expected = step.expected
         if expected is not None and expected.kind == "ERROR":
@@ -258,7 +260,8 @@ class FileRunner:
         self._fail_step(step, Verdict.FAIL, f"expected the error {expectation.code}, and there was none")
 
     async def _request(self, step: HttpStep, session: Session) -> None:
-        """Run a request, store its response in a temporary table, and judge it. Raises `_Stop` if it fails."""
+        """Run a request, store its response in a temporary table, and judge it. Raises `_Stop` if it fails,
+        `psycopg.Error` if the connection is lost while the response is stored, and as `Snapshots.differences` does."""
         self._report.raised.clear()
         block = step.block
         try:

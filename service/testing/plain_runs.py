@@ -60,9 +60,8 @@ class _NestedTransaction(PlainTransaction):
             self._connection.owned = True
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
-        """Run a statement, and return its execution. ahead: statements in front of it; if there are any, BEGIN is the
-        first, which a savepoint replaces.
-        """
+        """Run a statement, and return its execution. ahead: statements in front of it; if there are any, the first is
+        BEGIN, which a savepoint replaces if the test has an open transaction."""
         if self._nested and ahead:
             # The first statement in front is BEGIN.
             if self._session is not None:

@@ -93,7 +93,8 @@ class Runner:
     async def _take(
         self, waiting: deque[TestFile], caller: Caller, results: list[FileResult], progress: Progress
     ) -> None:
-        """Run files with one caller until none waits. Files are taken from `waiting`, results added to `results`."""
+        """Run files with one caller until none waits or, with `FailFast`, one has not passed. Files are taken from
+        `waiting`, results added to `results`."""
         while waiting:
             if self._means.options.fail_fast and not all(result.passed for result in results):
                 return

@@ -118,7 +118,8 @@ def _is_sql(path: str) -> bool:
 
 
 def _files_at(path: str) -> Iterable[str]:
-    """Return the path if it is that of a SQL file; if it is a folder, the paths of all SQL files in it."""
+    """Return the path if it is that of a SQL file; if it is a folder, the paths of all SQL files in it and its
+    subfolders."""
     if not is_folder(path):
         return (path,) if _is_sql(path) else ()
     return (str(file) for file in Path(path).rglob("*") if _is_sql(file.name) and file.is_file())

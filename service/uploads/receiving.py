@@ -115,8 +115,7 @@ class UploadStep:
     async def _run(self, context: RequestContext, turn: Turn, metadata_json: bytes) -> None:
         """Run the routine with the metadata, and make its effects and the files permanent, in one transaction if there
         is one. In a dry run, nothing is made permanent. metadata_json: of all files, for the setting that the options
-        name. Raises `Problem`.
-        """
+        name. Raises `Problem`, and `OSError` as `_settle` does."""
         key = self._options.context_key
         if not self._in_transaction and key is None and not turn.dry_run:
             await self._database.run_alone(self._call, context)

@@ -364,10 +364,10 @@ class Application:
         return match is not None and id(match.route) in table.closed
 
     def _find_for_user(self, context: RequestContext) -> None:
-        """Find HEAD, OPTIONS and error responses for signed-in callers; raise `Problem` 401 for others, from whom
+        """Do what `RouteTable.find_otherwise` does, for signed-in callers; raise `Problem` 401 for others, from whom
         existing paths are hidden.
 
-        HEAD of an existing path continues with the steps of GET, which check access themselves.
+        HEAD of a path with GET continues for all callers with the steps of GET, which check access themselves.
         """
         head = context.scope.method == "HEAD" and self._table.find("GET", context.scope.path) is not None
         if context.user is None and not head:

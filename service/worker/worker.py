@@ -245,9 +245,8 @@ class Worker:
         self._channel.send(StreamsReply(message.number, streams))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
-        """Store a part of a schema snapshot. Return the snapshot with its last part, and None before. An error is
-        reported with the last part.
-        """
+        """Store a part of a schema snapshot. Return the snapshot with its last part; None before, and if a part cannot
+        be read. That error is stored, and `_received` raises it with the last part."""
         if not part.index:
             self._parts, self._unreadable = SnapshotParts(), None
         snapshot = None

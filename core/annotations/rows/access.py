@@ -9,9 +9,9 @@ _QUOTES = "\"'"
 
 
 def _authorize(draft: Draft, line: Line) -> None:
-    """Require authorization, with the roles and the time limit of the line. Roles keep their case; a line without
-    roles keeps those of earlier lines. Warn about an earlier `allow_anonymous`, and about quotation marks around
-    roles."""
+    """Require authorization, with the roles and the time limit of the line; what the line does not have stays as
+    earlier lines set it. Roles keep their case. Warn about an earlier `allow_anonymous`, except inside of a `for`
+    block, and about quotation marks around roles."""
     draft.set(requires_authorization=True)
     if not draft.block and (earlier := draft.used.get("allow_anonymous")) is not None:
         draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")
@@ -35,7 +35,7 @@ def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:
     """Allow anonymous callers. Roles, time limit and second factor of earlier lines no longer apply. Warn about an
-    earlier `authorize`."""
+    earlier `authorize`, except inside of a `for` block."""
     draft.set(requires_authorization=False, roles=(), fresh=None, second_factor=None)
     if not draft.block and (earlier := draft.used.get("authorize")) is not None:
         draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")

@@ -19,7 +19,7 @@ _TEMPLATE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_-][A-Za-z0-9
 
 def _assign_issue_token(draft: Draft, value: str) -> None:
     """Apply `password_reset for 1 hour subject email at most 5 per 1 day`. The subject is `user_id`, and the period an
-    hour, unless they are named."""
+    hour, unless they are named; without `at most`, there is no limit. Raises `BadValueError` for another form."""
     match = _ISSUED.fullmatch(" ".join(value.split()))
     if match is not None:
         seconds, period = parse_interval(match["lifetime"]), parse_interval(match["period"] or "1 hour")
@@ -34,7 +34,8 @@ def _assign_issue_token(draft: Draft, value: str) -> None:
 
 
 def _assign_consume_token(draft: Draft, value: str) -> None:
-    """Apply `invitation from _code`. The parameter is `token` unless it is named."""
+    """Apply `invitation from _code`. The parameter is `token` unless it is named. Raises `BadValueError` for another
+    form."""
     purpose, *rest = value.split() or [""]
     if not _PURPOSE.fullmatch(purpose) or (rest and (len(rest) != 2 or rest[0].lower() != "from")):
         raise BadValueError(f"'{value}' is none of: password_reset, invitation from _code")
@@ -42,7 +43,8 @@ def _assign_consume_token(draft: Draft, value: str) -> None:
 
 
 def _assign_send_mail(draft: Draft, value: str) -> None:
-    """Apply `template mails/welcome`, or an empty text for mail without a template."""
+    """Apply `template mails/welcome`, or an empty text for mail without a template. Raises `BadValueError` for another
+    form."""
     words = value.split()
     if words and (len(words) != 2 or words[0].lower() != "template" or not _TEMPLATE.fullmatch(words[1])):
         raise BadValueError(f"'{value}' is none of: template welcome, template mails/welcome")

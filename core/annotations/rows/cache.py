@@ -71,7 +71,7 @@ def _cache_control(draft: Draft, line: Line) -> None:
 
 
 def _vary(draft: Draft, line: Line) -> None:
-    """Replace `Vary` of the response. Raises `BadValueError` for a name that no header has."""
+    """Replace `Vary` of the response. Raises `BadValueError` for a word that cannot be the name of a header."""
     for name in line.arguments:
         if not _FIELD_NAME.fullmatch(name):
             raise BadValueError(f"'{name}' cannot be the name of a header")
@@ -89,8 +89,9 @@ _STALE = {"while_revalidate": "revalidate", "if_error": "error"}
 
 
 def _stale(draft: Draft, line: Line) -> None:
-    """Set the stale intervals. Their names are those of the directives of RFC 5861, with underscores. Raises
-    `BadValueError` for another name, or an invalid or repeated interval."""
+    """Set the stale intervals `while_revalidate` and `if_error` (RFC 5861) in place of those of earlier lines. A name
+    may begin with `stale_`, and have hyphens. Raises `BadValueError` for another name, or an invalid or repeated
+    interval."""
     intervals: dict[str, float] = {}
     for part in line.rest.split(","):
         words = part.split()

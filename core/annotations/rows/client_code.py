@@ -25,7 +25,8 @@ _ALONE = ("tsclient_export_url", "tsclient_url_only")
 
 
 def _assign(option: str, field: str) -> Assign:
-    """Return a function that applies `word = true|false`. option: field of `Options`. field: of `ClientCode`."""
+    """Return a function that applies `word = true|false`, in the words of `switch`, and raises `BadValueError` for
+    another one. option: field of `Options`. field: of `ClientCode`."""
 
     def assign(draft: Draft, value: str) -> None:
         draft.within(option, ClientCode(), **{field: switch(value)})
@@ -44,7 +45,8 @@ def _apply(assign: Assign) -> Apply:
 
 
 def _assign_module(option: str) -> Assign:
-    """Return a function that applies `tsclient_module = name`. option: field of `Options`."""
+    """Return a function that applies `tsclient_module = name`. It raises `BadValueError` if the name is empty or leads
+    out of the folder of the generated files. option: field of `Options`."""
 
     def assign(draft: Draft, value: str) -> None:
         if not value:

@@ -10,7 +10,8 @@ from rowcall.core.endpoint.capabilities import Document, Tool
 
 
 def _mcp(draft: Draft, line: Line) -> None:
-    """Make the endpoint a tool, and set its text, name or description, as the keyword says."""
+    """Make the endpoint a tool, and set its text, name or description, as the keyword says. Raises `BadValueError` if
+    name or description is missing, or a name has several words."""
     match line.keyword:
         case "mcp":
             draft.within("tool", Tool(), enabled=True, text=line.rest or None)
@@ -35,7 +36,8 @@ def _text(line: Line) -> str:
 
 
 def _openapi(draft: Draft, line: Line) -> None:
-    """Hide the endpoint, set its tags, or add an example, as the first argument says."""
+    """Hide the endpoint, set its tags, or add an example, as the first argument says; without arguments, hide it.
+    Raises `BadValueError` for another form."""
     command = line.arguments[0].lower() if line.arguments else "hide"
     if command in ("hide", "hidden", "ignore"):
         draft.within("document", Document(), hidden=True)

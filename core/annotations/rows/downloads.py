@@ -8,7 +8,8 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _assign_download(draft: Draft, value: str) -> None:
-    """Apply `inline link 10 minutes`. An empty text means `attachment`, without links."""
+    """Apply `inline link 10 minutes`. An empty text means `attachment`, without links. Raises `BadValueError` for
+    another form."""
     before, _, interval = f" {value} ".partition(" link ")
     word = before.strip().lower() or "attachment"
     seconds = parse_interval(interval.strip()) if interval.strip() else None

@@ -46,7 +46,7 @@ def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[s
     """Return the names, and the context to which the value of each name is bound ("" if it has none).
 
     `a as x b` gives the names a and b, with the bindings x and "". `as x` gives no names; its binding has the key "",
-    which stands for all names.
+    which stands for all names. Without words, the binding of this key is "".
     """
     if len(words) == 2 and words[0].lower() == "as":
         return (), {"": words[1]}
@@ -64,7 +64,8 @@ def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[s
 
 
 def _merged(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the bindings with those of a later line, which take precedence."""
+    """Return the bindings with those of a later line, which take precedence. A binding "" removes the earlier one of
+    its name."""
     return tuple((name, binding) for name, binding in {**dict(earlier), **bindings}.items() if binding)
 
 

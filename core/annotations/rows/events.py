@@ -31,8 +31,8 @@ def _level(word: str) -> NoticeLevel:
 def _events(**roles: bool) -> Apply:
     """Return a function that applies `sse [path] [on level]`, `sse_publish` or `sse_subscribe`.
 
-    The path is lower-cased. An unknown level gives a warning and changes nothing. roles: the fields of `Events` that
-    the annotation turns on.
+    The path is lower-cased. An unknown level gives a warning and leaves the level unchanged; the rest of the line
+    applies. Surplus words give a warning. roles: the fields of `Events` that the annotation turns on.
     """
 
     def apply(draft: Draft, line: Line) -> None:
@@ -55,8 +55,8 @@ def _events(**roles: bool) -> Apply:
 
 
 def _set_path(draft: Draft, path: str | None) -> None:
-    """Set the path segment. Without one, it is the name of the notice level that is set at this line, or None (events-1
-    to events-3)."""
+    """Set the path segment. Without one, it is the name, in lower case, of the notice level that this line or an
+    earlier one has set, or None (events-1 to events-3)."""
     level = draft.get("events", Events()).level
     draft.within("events", Events(), path=path or (level and level.value.lower()))
 
@@ -134,7 +134,7 @@ def _listen(draft: Draft, line: Line) -> None:
 
 def _filter(draft: Draft, line: Line) -> None:
     """Add a filter: a member of the payload, and the claim that must have its value; the claim has the same name unless
-    it is named."""
+    it is named. Raises `BadValueError` for surplus words."""
     if len(line.arguments) > 2:
         raise BadValueError("expected: sse_filter <member of the payload> [<claim>]")
     member, claim = line.arguments[0], line.arguments[-1]

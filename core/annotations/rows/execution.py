@@ -19,7 +19,8 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _timeout(draft: Draft, line: Line) -> None:
-    """Set the timeout. `2 minutes` is two minutes, not two seconds.
+    """Set the timeout. `2 minutes` is two minutes, not two seconds. If only the first word is an interval, it applies,
+    and the other words give a warning.
 
     An invalid value removes an earlier timeout, and raises `BadValueError` (comments-15).
     """
@@ -72,7 +73,8 @@ def _name(option: str) -> Apply:
 
 
 def _assigned_name(option: str) -> Assign:
-    """Return a function that applies `word = name`. option: field of `Options`."""
+    """Return a function that applies `word = name`, and raises `BadValueError` if the name is empty. option: field of
+    `Options`."""
 
     def assign(draft: Draft, value: str) -> None:
         if not value:

@@ -25,9 +25,10 @@ _BRACES = re.compile(r"\{[^{}/]*\}")
 
 def _http(draft: Draft, line: Line) -> None:
     """Apply `HTTP [method] [path]`. The method also decides where values are: those of GET in the query string, others
-    in the body.
+    in the body. An unknown word in place of the method is ignored.
 
-    A line with more words exposes the object and has no other effect (comments-12).
+    A line with more words exposes the object and has no other effect (comments-12). Raises `BadValueError` for a path
+    that cannot be routed, and as `_set_method` does; the object is exposed all the same.
     """
     draft.exposed = True
     words = line.arguments
@@ -47,8 +48,8 @@ def _set_method(draft: Draft, method: str) -> None:
     """Set the method of the endpoint.
 
     Outside of a `for` block, the line applies to all operations of a table. Operations that cannot have the method are
-    not exposed; otherwise `HTTP GET` on a table would publish its writes. Raises `BadValueError` for GET on an
-    operation that writes.
+    not exposed; otherwise `HTTP GET` on a table would publish its writes. Inside of a block, GET on an operation that
+    writes raises `BadValueError`.
     """
     if draft.methods and not draft.block:
         draft.misses_method = method not in draft.methods
@@ -60,7 +61,8 @@ def _set_method(draft: Draft, method: str) -> None:
 
 
 def _path(draft: Draft, line: Line) -> None:
-    """Set the path to the first word of the line. Further words are ignored."""
+    """Set the path to the first word of the line. Further words are ignored. Raises `BadValueError` if the path is
+    missing or cannot be routed."""
     if not line.arguments:
         raise BadValueError("a path is missing")
     draft.path = _path_text(line.arguments[0])

@@ -8,7 +8,7 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _assign_idempotent(draft: Draft, value: str) -> None:
-    """Apply `required for 24 hours`, of which each part may be missing."""
+    """Apply `required for 24 hours`, of which each part may be missing. Raises `BadValueError` for another form."""
     words, _, interval = f" {value} ".partition(" for ")
     required = words.strip().lower()
     seconds = parse_interval(interval) if interval.strip() else None

@@ -16,7 +16,8 @@ def _assign_rate_limiter(draft: Draft, value: str) -> None:
 
 
 def _basic(draft: Draft, line: Line) -> None:
-    """Require HTTP Basic, and add the user of the line, if it has name and password. Further words are ignored."""
+    """Require HTTP Basic, and add the user of the line, if it has name and password; otherwise warn. Further words are
+    ignored."""
     _add_user(draft, line.arguments)
     if len(line.arguments) < 2:
         other_users = "the users of other lines and of Service:AuthenticationOptions:BasicAuth"
@@ -24,20 +25,21 @@ def _basic(draft: Draft, line: Line) -> None:
 
 
 def _assign_basic(draft: Draft, value: str) -> None:
-    """Add a user. With three words, the first is ignored: the established system expects a word there (access-6)."""
+    """Require HTTP Basic, and add a user if there are two words: name and password. From three words on, the first one
+    is ignored: the established system expects a word there (access-6)."""
     words = tuple(word for word in value.replace(",", " ").split(" ") if word)
     _add_user(draft, words if len(words) < 3 else words[1:])
 
 
 def _add_user(draft: Draft, words: tuple[str, ...]) -> None:
-    """Require HTTP Basic, and add a user if there are two words: name and password."""
+    """Require HTTP Basic, and add a user if there are at least two words: name and password. Others are ignored."""
     users = draft.get("basic_auth", BasicAuth()).users
     added = (*users, (words[0], words[1])) if len(words) >= 2 else users
     draft.within("basic_auth", BasicAuth(), enabled=True, users=added)
 
 
 def _realm(draft: Draft, line: Line) -> None:
-    """Set the realm to the first word. Further words give a warning."""
+    """Require HTTP Basic, and set its realm to the first word. Further words give a warning."""
     _assign_realm(draft, line.arguments[0])
     if len(line.arguments) > 1:
         draft.warn(line, f"the realm is {line.arguments[0]}, without the rest; basic_auth_realm = … may have blanks")

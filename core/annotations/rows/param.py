@@ -42,7 +42,8 @@ _WORD = re.compile(r"[^\s]+")
 
 def _param(draft: Draft, line: Line) -> None:
     """Apply a line `param …`, which gives a parameter a default, a name or a type: the forms of comments-22, tested in
-    this order."""
+    this order. Raises `BadValueError` for an unknown parameter of uploads or of a merge patch, and for a name that
+    cannot be one."""
     parameter, rest = _split(line.rest)
     words = rest.replace(",", " ").split()
     lower = [word.lower() for word in words]
@@ -90,8 +91,12 @@ def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
 
 
 def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
-    """Add the change of a parameter to the draft: name, type, default. rest: behind the name of the parameter. Raises
-    `BadValueError` for a name that cannot be one."""
+    """Add the change of a parameter to the draft: name, type, default; a new name also applies to its options and to
+    the following lines (`_rename`). rest: behind the name of the parameter.
+
+    Warn of a name that is probably a type. Raises `BadValueError` for a name that cannot be one or is a misspelt
+    `default`.
+    """
     mark = _DEFAULT.search(rest)
     name, type_word = _name_and_type(_head(rest), colon=line.rest.startswith(":"))
     if name is not None and name.lower() in _MISSPELT:

@@ -9,7 +9,8 @@ ABILITIES = ("select", "filter", "order", "page")
 
 
 def _assign_queryable(draft: Draft, value: str) -> None:
-    """Apply `select filter page 25 by id`. Without abilities, all four are on. Raises `BadValueError`."""
+    """Apply `select filter page 25 by id`. Without abilities, all four are on. Abilities of earlier lines stay on;
+    number of rows and columns are replaced. Raises `BadValueError`."""
     words, _, unique = f" {value.replace(',', ' ')} ".partition(" by ")
     abilities, rows = _abilities(words.split())
     draft.within(

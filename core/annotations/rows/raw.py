@@ -17,7 +17,8 @@ from rowcall.core.annotations.rows.parameters import unescaped
 
 def _text(option: str) -> Apply:
     """Return a function that sets a text option: `separator ,`. The text is the rest of the line with its blanks and
-    commas, in which escapes are decoded. option: field of `Options`."""
+    commas, in which escapes are decoded; with an invalid escape, it is used as written, with a warning. Without a text,
+    the function raises `BadValueError`. option: field of `Options`."""
 
     def apply(draft: Draft, line: Line) -> None:
         value = line.text.partition(" ")[2]

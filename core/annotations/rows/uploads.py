@@ -26,7 +26,7 @@ _SHEETS = ("csv", "excel", "jsonl")
 
 def _upload(draft: Draft, line: Line) -> None:
     """Accept uploads, with the handlers or the parameter for metadata that the line names. Raises `BadValueError` for
-    another form."""
+    another form, and if the words behind `for` read as a sentence."""
     words = line.arguments
     if not words:
         draft.within("upload", Upload(), enabled=True)
@@ -255,7 +255,7 @@ SETTINGS = (
 
 def _turned_on(option: str) -> Apply:
     """Return a function that applies an annotation without arguments: it turns on a field of `Upload`, which implies
-    `upload`. option: the field."""
+    `upload`. For a line with arguments, it raises `BadValueError`. option: the field."""
 
     def apply(draft: Draft, line: Line) -> None:
         if line.arguments:
@@ -266,8 +266,8 @@ def _turned_on(option: str) -> Apply:
 
 
 def _switched(option: str) -> Assign:
-    """Return a function that applies `word = true|false` to a field of `Upload`. If it is on, this implies `upload`.
-    option: the field."""
+    """Return a function that applies `word = true|false`, in the words of `switch`, to a field of `Upload`. If it is
+    on, this implies `upload`. For another word, it raises `BadValueError`. option: the field."""
 
     def assign(draft: Draft, value: str) -> None:
         on = switch(value)

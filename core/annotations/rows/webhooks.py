@@ -12,8 +12,9 @@ _SCHEMES = {scheme.value: scheme for scheme in WebhookScheme}
 
 
 def _assign_verify_webhook(draft: Draft, value: str) -> None:
-    """Apply `stripe secret payments within 10 minutes`. The secret has the name of the scheme unless it is named.
-    Anonymous callers are admitted, unless an earlier line is about authorization."""
+    """Apply `stripe secret payments within 10 minutes`. The secret has the name of the scheme, and the limit is 5
+    minutes, unless they are named. Anonymous callers are admitted, unless an earlier line is about authorization.
+    Raises `BadValueError` for another form."""
     words, _, interval = f"{value} ".partition(" within ")
     name, *rest = words.split() or [""]
     scheme = _SCHEMES.get(name.lower())

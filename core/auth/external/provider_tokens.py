@@ -53,7 +53,7 @@ def _same(value: object, expected: str) -> bool:
 
 def _half_hash(text: str, algorithm: str) -> str:
     """Return the hash of an access token in base64url: the left half of its digest, made by the hash function of the
-    signature's `algorithm` (OpenID Connect Core 1.0, 3.1.3.6)."""
+    signature's `algorithm` (OpenID Connect Core 1.0, 3.1.3.6), or by SHA-512 if its name has none, as `EdDSA`."""
     size = algorithm[-3:] if algorithm[-3:] in ("256", "384", "512") else "512"
     digest = hashlib.new(f"sha{size}", text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
@@ -98,7 +98,8 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
-    """Return the claim; None if it is missing. Raises `LogoutTokenError` for a claim that is no text or empty."""
+    """Return the claim; None if it is missing or null. Raises `LogoutTokenError` for another claim that is no text, or
+    empty."""
     value = claims.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise LogoutTokenError(f"its {name} is no text")

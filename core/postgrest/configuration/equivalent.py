@@ -73,7 +73,8 @@ def _log(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the keys of the section `PostgRest`, as far as `texts` has them."""
+    """Yield the keys of the section `PostgRest`, as far as `texts` has them, and with an admin port also the host of
+    the admin server."""
     for key in INTERFACE_KEYS:
         text = texts.get(key.postgrest)
         if text is not None and key.postgrest != "admin-server-host":

@@ -52,7 +52,9 @@ class RefusedError(Exception):
 
 
 class Cursor:
-    """A position in the text of one parameter. Parsers read at the position and move it forward."""
+    """A position in the text of one parameter. Parsers read at the position and move it forward. They raise
+    `RefusedError` if the text does not follow the grammar.
+    """
 
     __slots__ = ("depth", "position", "text")
 
@@ -257,7 +259,7 @@ def _column(cursor: Cursor, first: str, alias: str | None) -> SelectColumn:
 
 
 def _end_of_item(cursor: Cursor) -> None:
-    """Read the blanks behind an item. Refuses what is neither the end of the text nor `,` or `)`."""
+    """Refuse what is neither the end of the text nor `,` or `)`, also a blank."""
     if not (cursor.at_end or cursor.sees(",") or cursor.sees(")")):
         raise RefusedError
     cursor.skip_spaces()
@@ -336,7 +338,7 @@ def _rest(cursor: Cursor) -> str:
 
 
 def _operation(cursor: Cursor, value: Callable[[Cursor], str]) -> Operation:
-    """Read `[not.]operator.value`. value: reads an operand."""
+    """Read `[not.]operator.value`. value: reads an operand, except those of `in` and `is`."""
     negated = cursor.take("not.")
     operator = cursor.match(_OPERATOR) or ""
     if operator in SIMPLE or operator == "isdistinct":
@@ -376,7 +378,7 @@ def _is_value(cursor: Cursor) -> str:
 
 
 def _list(cursor: Cursor) -> tuple[str, ...]:
-    """Read the elements of `in`. `()` and `( )` have no elements."""
+    """Read the elements of `in`. `()`, `( )` and `("")` have no elements."""
     cursor.skip_spaces()
     cursor.expect("(")
     cursor.skip_spaces()

@@ -148,7 +148,8 @@ def _logic_tree(key: str, value: str) -> tuple[Path, LogicNode]:
 
 
 def _level(key: str) -> Path:
-    """Return the path of the embed whose order or range the key `a.b.order` sets; it is empty for the top level."""
+    """Return the path of the embed whose order or range the key `a.b.order` sets; it is empty for the top level. Raises
+    `ApiError`."""
     return grammar.key_path(key)[0] if "." in key else ()
 
 

@@ -90,7 +90,7 @@ _aggregate = either(string("sum"), string("avg"), string("count"), attempt(strin
 
 
 def _target(text: str, place: int) -> Outcome:
-    """Read the name of an embed, which must not be that of the aggregate."""
+    """Read the name of an embed, which must not be `count`, the name of an aggregate."""
     result = _name(text, place)
     if result.end is not None and text[place : result.end].strip(" ") in ("count", '"count"'):
         return result._replace(end=None)

@@ -215,8 +215,8 @@ def _statement(
 
 
 def _returned(relation: Relation, returning: Returning) -> str:
-    """Return the output list of RETURNING: only what the representation needs, so that the role needs no other
-    privilege."""
+    """Return the output list of RETURNING: only what the representation and the key need, so that the role needs no
+    other privilege; `1` if they need nothing."""
     if not returning.representation and not returning.keys:
         return "1"
     root = returning.plan.root

@@ -87,7 +87,8 @@ class BackChannel:
         context.protocol.response_empty(200, UNCACHED)
 
     async def _token(self, context: RequestContext) -> LogoutToken:
-        """Read and verify the logout token of the request. Raises `ProviderError` or `LogoutTokenError`."""
+        """Read and verify the logout token of the request. Raises `ProviderError` or `LogoutTokenError`, `Problem` 503
+        if too many requests to providers are in progress, and the errors of `read_body`."""
         body = await read_body(context.scope, context.protocol, self._largest)
         form = kind_of(context.scope) == URLENCODED
         tokens = parse_qs(body.decode("ascii", "replace")).get("logout_token", []) if form else []
@@ -111,5 +112,5 @@ def _refuse(context: RequestContext, reason: str) -> None:
 
 
 def _shown(text: str | None) -> str:
-    """Return the text for the log, shortened to 200 characters."""
+    """Return the text for the log, in one line and shortened to 200 characters; `not given` for None."""
     return "not given" if text is None else one_line(text[:200])

@@ -87,9 +87,9 @@ class Issuers:
         return self._known
 
     async def _read(self, issuer: str) -> None:
-        """Read the discovery document; on failure, retain the previous addresses and record the error. issuer:
-        its URL.
-        """
+        """Read the discovery document. If the issuer cannot be reached or the document cannot be used, retain the
+        previous addresses and record the error. issuer: its URL. Raises `Problem` 503 if too many requests to providers
+        are in progress."""
         try:
             self._known = await self._published(issuer)
             self._read_at = time.monotonic()
@@ -99,8 +99,7 @@ class Issuers:
 
     async def _published(self, issuer: str) -> Addresses:
         """Request and check the discovery document, and return the addresses in it; configured ones take precedence.
-        issuer: its URL. Raises `ProviderError`.
-        """
+        issuer: its URL. Raises `ProviderError`, or `Problem` 503 if too many requests to providers are in progress."""
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
             document = orjson.loads(await self._provider_client.get(url))

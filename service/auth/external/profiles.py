@@ -117,8 +117,8 @@ class Profiles:
 
     async def _tokens(self, addresses: Addresses, fields: Mapping[str, str]) -> dict[str, Any]:
         """Send a form with these fields to the token endpoint, and return its response, which has an access token.
-        Raises `ProviderError`.
-        """
+        Raises `ProviderError` (`RefusedByProviderError` if the provider refuses the code or the token), or `Problem`
+        503 if too many requests to providers are in progress."""
         tokens = await self._provider_client.form(addresses.token, fields, self._basic(addresses))
         if not isinstance(tokens, dict) or not isinstance(tokens.get("access_token"), str):
             raise ProviderError(f"{addresses.token} returned no access_token")
@@ -127,7 +127,8 @@ class Profiles:
     async def _profile(
         self, addresses: Addresses, tokens: Mapping[str, Any], nonce: str | None, *, again: bool = False
     ) -> Profile:
-        """Return the profile from the ID token and the user info. Raises `ProviderError`.
+        """Return the profile from the ID token and the user info. Raises `ProviderError`, or `Problem` 503 if too many
+        requests to providers are in progress.
 
         tokens: response of the token endpoint. again: for a refresh; the issuer need not send another ID token (OpenID
         Connect Core, 12.2). nonce: of the login state; None: not used.
@@ -165,9 +166,9 @@ class Profiles:
         )
 
     async def _user_info(self, url: str | None, access: str) -> tuple[dict[str, Any], str]:
-        """Request the user info; return it as a dictionary and as JSON text, both empty without a URL. Raises
-        `ProviderError`. access: access token.
-        """
+        """Request the user info; return it as a dictionary and as JSON text, both of an empty object without a URL.
+        Raises `ProviderError`, or `Problem` 503 if too many requests to providers are in progress. access: access
+        token."""
         if url is None:
             return {}, "{}"
         body = await self._provider_client.get(url, access)
@@ -181,8 +182,8 @@ class Profiles:
 
     async def _email(self, access: str) -> str | None:
         """Request the e-mail addresses of the user, if they have an endpoint of their own (`EmailUrl`), and return the
-        one to use; None if there is none. Raises `ProviderError`. access: access token.
-        """
+        one to use; None if there is none. Raises `ProviderError`, or `Problem` 503 if too many requests to providers
+        are in progress. access: access token."""
         url = self._provider.email_url
         if url is None:
             return None

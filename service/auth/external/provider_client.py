@@ -100,10 +100,11 @@ class ProviderClient:
         return body
 
     async def _ask(self, method: str, url: str, headers: Headers, body: bytes | None) -> tuple[int, bytes]:
-        """Send a request and return status and body, read up to `LARGEST` bytes.
+        """Send a request and return status and body.
 
         Raises:
-            ProviderError: the address is refused, or there is no complete response within `WITHIN` seconds.
+            ProviderError: the address is refused, there is no complete response within `WITHIN` seconds, or its body
+                has more than `LARGEST` bytes.
             Problem: 503 if `MOST` requests of this worker are in progress.
         """
         if self._asking >= MOST:
@@ -133,8 +134,9 @@ def _json(body: bytes) -> Any:
 def _is_refusal(status: int, word: object) -> bool:
     """Return whether a response refuses the code or the token. word: its member `error`; None: there is none.
 
-    If the response has a standard error code, that decides: providers send it with 200, 400, 401 or 403. Without one,
-    only the status of RFC 6749, 5.2 counts: a client with too many requests (429) may refresh successfully a moment
+    `invalid_grant` is a refusal with any status below 500, since providers send it with 200, 400, 401 or 403. Other
+    standard error codes are none. Without a standard one, the status decides: 400 (RFC 6749, 5.2), and 2xx for an
+    unknown error code. Others are no refusals: a client with too many requests (429) may refresh successfully a moment
     later.
     """
     if word == "invalid_grant":

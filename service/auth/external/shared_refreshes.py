@@ -62,9 +62,10 @@ class SharedRefreshes:
     async def _run(
         self, key: bytes, token: str, ask: Callable[[], Awaitable[Profile]], answer: asyncio.Future[Profile]
     ) -> None:
-        """Call `ask`, store its result for other tabs, and set `answer`. It continues if the tab is closed, because the
-        provider may have used the token. key: as for `_is_mine`. token: the refresh token.
-        """
+        """Call `ask`, store its result for other tabs, and set `answer` to the result or the error. After an error, and
+        if the refresh token stays the same, so that it can be used at any time, the entry is deleted instead. This
+        continues if the tab is closed, because the provider may have used the token. key: as for `_is_mine`. token: the
+        refresh token."""
         try:
             profile = await ask()
         except Exception as error:
@@ -101,7 +102,7 @@ class SharedRefreshes:
         return True
 
     def _known(self, key: bytes) -> Profile | None:
-        """Return the stored result, or None if there is none (yet). key: as for `_is_mine`."""
+        """Return the stored result; None if there is none yet, or if it cannot be decrypted. key: as for `_is_mine`."""
         entry = self._environment.get(key)
         sealed = None if entry is None else orjson.loads(entry)[1]
         try:
@@ -111,8 +112,8 @@ class SharedRefreshes:
 
     def _keep(self, key: bytes, profile: Profile | None) -> None:
         """Store the result of a refresh. profile: None: the entry is deleted, so that a waiting request refreshes by
-        itself. key: as for `_is_mine`.
-        """
+        itself; the same happens if the sealed result is longer than `LARGEST`. If there is no room, the entry stays as
+        it is. Raises `NoKeyError`. key: as for `_is_mine`."""
         sealed = None if profile is None else self._protector.seal(orjson.dumps([*profile]))
         try:
             with self._environment.write() as transaction:

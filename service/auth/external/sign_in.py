@@ -144,7 +144,8 @@ class _SignIn:
         context.protocol.response_bytes(200, headers, sign_in_script(self._options))
 
     async def _begun(self, context: RequestContext) -> tuple[str, str, list[str]]:
-        """Begin a sign-in: return the provider's URL, the state, and Set-Cookie headers. Raises `ProviderError`."""
+        """Begin a sign-in: return the provider's URL, the state, and Set-Cookie headers. Raises `ProviderError`,
+        `Problem` 503 if too many requests to providers are in progress, `NoKeyError`, and the errors of `caller`."""
         addresses = await self._profiles.addresses()
         redirect_uri = self._outcome.origin(context.scope) + self._provider.sent_path
         user = await caller(context, self._identity)
@@ -163,11 +164,12 @@ class _SignIn:
 
     async def finish(self, context: RequestContext) -> None:
         """Redeem the code for a profile, sign the user in, and remove the login state's cookie. Respond 500 if the
-        provider fails or refuses, and if the body is no JSON object or has no code.
+        provider fails or refuses, if the operator's command fails, and if the body is no JSON object or has no code.
 
         Raises `Problem`: 400 for a login state that is not valid or was used before, 403 for a page of another site,
         503 if it cannot be determined whether the login state was used before or if too many requests to providers are
-        in progress, and the errors of `read_body` (413 for a body that is too large) and of `SignInResult.reach`.
+        in progress, and the errors of `read_body` (413 for a body that is too large) and those of `SignInResult.reach`,
+        except `ProviderError`.
         """
         scope = context.scope
         ended: list[str] = []
@@ -195,7 +197,7 @@ class _SignIn:
 
     async def _profile(self, scope: Any, code: str, login_state: LoginState | None, issuer: object) -> Profile:
         """Return the profile for the code. Raises `ProviderError` if there is no profile, and `Problem` if the login
-        state was used before, or if this cannot be determined.
+        state was used before, if this cannot be determined, or if too many requests to providers are in progress.
 
         login_state: of the state in the request; None: it has none and needs none. issuer: the `iss` in the request, or
         None.
@@ -210,8 +212,8 @@ class _SignIn:
         return profile
 
     def _needs_state(self, scope: Any) -> bool:
-        """Return whether the state is required. A page of an attacker can make a browser send the attacker's code, but
-        no other client."""
+        """Return whether the state is required: for requests of browsers, which a page of an attacker can make send the
+        attacker's code; for all requests if the options say so, or if the provider has an issuer."""
         headers = scope.headers
         by_browser = headers.get("origin") is not None or headers.get("sec-fetch-site") is not None
         return by_browser or self._options.requires_state or self._provider.issuer is not None

@@ -115,9 +115,8 @@ class SignInResult:
         return row, cells
 
     def _answer_status(self, context: RequestContext, row: LoginRow, cookies: list[str]) -> None:
-        """Respond with status and body of the row, without a sign-in. Raises `Problem` with a status from 400 on if the
-        row has no body. cookies: Set-Cookie headers.
-        """
+        """Respond with status and body of the row, without a sign-in. If the row has no body, a status of 400 or above
+        is raised as `Problem`. cookies: Set-Cookie headers."""
         headers = [*UNCACHED, *(("set-cookie", cookie) for cookie in cookies)]
         if row.body is not None:
             content_type = ("content-type", self._login.content_type)

@@ -122,10 +122,8 @@ class CompletionEndpoints:
         await self._keep(context, REGISTER)
 
     async def _keep(self, context: RequestContext, flow: str) -> None:
-        """Verify the attestation, store the key, and respond with its id. Raises `Problem`: 400 for an invalid request,
-        challenge or attestation, and with the status of the operator's command if it does not store the key. flow:
-        `ADD` or `REGISTER`.
-        """
+        """Verify the attestation, store the key, and respond with its id. Raises `Problem` as `add` does. flow: `ADD`
+        or `REGISTER`."""
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
         number = challenge_id(content)
@@ -243,8 +241,9 @@ class CompletionEndpoints:
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
         """Sign in with the row, which is a login row without a hash (sign-in-23). If the row has another status than
-        200, it is only sent, and no user is signed in. Raises `Problem`: 401 if there is no row or it refuses the
-        sign-in, 500 if it cannot be used.
+        200, it is only sent, and no user is signed in. Raises `Problem`: 401 if there is no row, it refuses the
+        sign-in, or the passkey is not that of the user of `pending`, the status of the row if that is 400 or above and
+        the row has no body, 500 if the row cannot be used, and the errors of `CredentialIssuer.sign_in`.
 
         pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
         """
@@ -266,9 +265,8 @@ class CompletionEndpoints:
         self._issuer.sign_in(context, row, [], body)
 
     def _answer_status(self, context: RequestContext, row: LoginRow) -> None:
-        """Respond with status and body of the row, without a sign-in. Raises `Problem` with a status from 400 on if the
-        row has no body.
-        """
+        """Respond with status and body of the row, without a sign-in. If the row has no body, a status of 400 or above
+        is raised as `Problem`."""
         if row.body is not None:
             headers = [("content-type", self._login_options.content_type)]
             context.protocol.response_bytes(row.status, headers, row.body.encode())
@@ -290,8 +288,9 @@ class CompletionEndpoints:
         used.
 
         number: id of the challenge. sent_context: the client's copy, parsed. user: who is signed in; None for a new
-        user. Raises `Problem` 400 if the challenge is not known here or was issued for something else, or if the
-        client's copy differs.
+        user. Raises `Problem`: 400 if the challenge is not known here or was issued for something else, if the client's
+        copy differs, or if the context names another user than `user`; 503 if the challenge cannot be checked because
+        Redis is unavailable.
         """
         issue = await self._check_issue(number, flow, user)
         if issue is None or issue.user_context is None:
@@ -309,8 +308,9 @@ class CompletionEndpoints:
     async def _check_issue(self, number: str, flow: str, user: User | None = None) -> IssuedChallenge | None:
         """Return what the challenge was issued for; None if this is unknown here and the options allow it.
 
-        number: id of the challenge. user: who must be the one it was issued to; None: any user may. Raises `Problem`
-        400 if the challenge was issued for another flow or user, or is not valid any more.
+        number: id of the challenge. user: the user to whom it must have been issued; None: any user. Raises `Problem`:
+        400 if the challenge was issued for another flow or user, is not valid any more, or is unknown and the options
+        do not allow that; 503 if it cannot be checked because Redis is unavailable.
         """
         try:
             issue = await self._issued.find(number, flow)

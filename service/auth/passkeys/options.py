@@ -150,10 +150,11 @@ class OptionsEndpoints:
         return content
 
     def _user_context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:
-        """Return the user context to issue, as JSON: that of the command, with the user handle as its member
-        `userHandle`. Whole numbers keep all their digits.
+        """Return the user context to issue, as JSON: the object of the command, with the user handle as its member
+        `userHandle`. JSON other than an object is ignored. Whole numbers keep all their digits.
 
-        text: JSON of the command's row; None: it has none. Raises `Problem` 500 if it is not JSON.
+        text: JSON of the command's row; None: it has none. handle: None: the member is null. Raises `Problem` 500 if
+        the text is not JSON.
         """
         self._raw(command, text)
         content = json.loads(text) if text else None

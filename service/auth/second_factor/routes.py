@@ -88,9 +88,8 @@ class _Endpoints:
         _respond(context, members)
 
     async def enrol(self, context: RequestContext) -> None:
-        """Begin with an authenticator app: respond with its secret, as text, address and QR code. Raises `Problem` 409
-        if one is confirmed already.
-        """
+        """Begin with an authenticator app: respond with its secret, as text, address and QR code. Raises `Problem`: 409
+        if one is confirmed already, 503 if there is no key to encrypt the secret with."""
         subject = self._subject(context, changes=True)
         secret = await self._store.enrol(context, subject)
         user: User = context.user
@@ -125,7 +124,8 @@ class _Endpoints:
         context.answered = True
 
     async def revoke_devices(self, context: RequestContext) -> None:
-        """Stop remembering the device with the member `id`, or all devices."""
+        """Stop remembering the device that the member `id` of the body names; without it, all devices. Respond with
+        their number."""
         subject = self._subject(context)
         device_id = (await self._content(context)).get("id")
         if device_id is not None and not (isinstance(device_id, str) and _UUID.fullmatch(device_id)):

@@ -175,7 +175,8 @@ def _pending(migrations: Sequence[Migration], applied: dict[int, tuple[str, str]
 
 
 async def _run(connection: psycopg.AsyncConnection[Any], migration: Migration) -> None:
-    """Run one migration and record it, in one transaction unless it must run alone. Raises `StartupError`."""
+    """Run one migration and record it, in one transaction unless it must run alone. Then reset the settings of the
+    session, and print the name of the migration and its duration. Raises `StartupError`."""
     began = time.monotonic()
     record = "insert into rowcall.migration (number, name, checksum, seconds) values (%s, %s, %s, %s)"
     values = [migration.number, migration.name, migration.checksum]

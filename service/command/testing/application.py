@@ -195,9 +195,9 @@ class TestApplication(Application):
         return self._router.find("GET", path) if result is None and method == "HEAD" else result
 
     async def _call_interface(self, block: HttpBlock, path: str, query: str, stubs: Sequence[Stub]) -> Reply:
-        """Call PostgREST's interface; return 404 with `found` False if the path is not below its own. path: as in the
-        request, not decoded. query, stubs: as for `_request` and `call`.
-        """
+        """Call PostgREST's interface; return 404 with `found` False if it is not served, or if the path is not below
+        that of the interface. path: as in the request, not decoded. query, stubs: as for `_request` and `call`. Raises
+        CallRefusedError if the response is cut off."""
         interface = self._interface
         steps = None if interface is None else interface.steps(block.method, path)
         if interface is None or steps is None:
@@ -234,6 +234,7 @@ class TestApplication(Application):
         stubs: Sequence[Stub],
     ) -> Reply:
         """Run the steps of a request and return its response. An error of `steps_of` is answered as that of a step.
+        Raises CallRefusedError if the response is cut off.
 
         capture: receives the response. steps_of: returns the steps. headers: names of response headers, in the spelling
         that they get; other names are returned as the steps write them. stubs: responses of other services.
@@ -277,9 +278,9 @@ class TestApplication(Application):
 
 
 async def _body(answer: HttpResponse, ended: asyncio.Future[None]) -> bytes:
-    """Return the body of a response when its request has ended, for which a streamed body has to be read. Raises
-    CallRefusedError for a body that is cut off. ended: completed at the end of the request.
-    """
+    """Read the body of a response, wait for the end of its request, and return the body. A request with a streamed body
+    ends only when the body has been read. Raises CallRefusedError for a body that is cut off. ended: completed at the
+    end of the request."""
     try:
         content = await answer.read(None)
     except OutboundError as error:
@@ -307,9 +308,8 @@ def _request(block: HttpBlock, path: str, query: str) -> tuple[RequestContext, C
 
 
 def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:
-    """Return the headers of the request with the length of the body and, if the test states none, the content type of
-    JSON.
-    """
+    """Return the headers of the request without a Content-Length of the test. If there is a body, its length is added
+    and, if the test states none, the content type of JSON."""
     headers = [(name, value) for name, value in block.headers if name.lower() != "content-length"]
     names = {name.lower() for name, _ in headers}
     if body:

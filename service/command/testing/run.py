@@ -306,8 +306,8 @@ class Run:
         return selected((read_test(path) for path in find_tests(self._options)), self._options)
 
     def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
-        """Return the databases that have to be copied, with their connectors: those of files isolated by `template`.
-        Raises StartupError.
+        """Return key (`connection_key`) and connector of each connection whose database has to be copied: those of
+        files isolated by `template`. Raises StartupError.
 
         An unknown connection is skipped here, and reported when the file runs.
         """

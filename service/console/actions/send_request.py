@@ -96,8 +96,7 @@ def _body(values: Values) -> bytes | None:
 
 def _credentials(sources: Sources, values: Values) -> Iterator[tuple[str, str]]:
     """Yield the headers with credentials and the antiforgery token that the parameters of an action contain. Raises
-    `Problem` 400 for one that the service does not use.
-    """
+    `Problem` 400 for one that the service does not use, or that is not printable ASCII."""
     api_keys, antiforgery = sources.options.auth.api_keys, sources.options.antiforgery
     if values.get("apiKey") and api_keys is None:
         raise Problem(400, "apiKey: this service has no API keys")
@@ -252,8 +251,8 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _read(response: http.client.HTTPResponse, connection: Any, until: float) -> tuple[bytes, bool]:
-    """Return the part of the body that arrives before `until`, of about `_LARGEST` bytes at most, and whether it is
-    complete.
+    """Return the part of the body that arrives before `until`, of about `_LARGEST` bytes at most, and whether the end
+    of the response was reached. Raises OSError and `http.client.HTTPException`.
 
     connection: socket of the response; None if the server has closed it. until: in seconds of the monotonic clock.
     """

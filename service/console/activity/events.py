@@ -36,7 +36,7 @@ class Events:
             return self._report
 
     async def _read(self) -> dict[str, Any]:
-        """Return the report. Must be awaited in the event loop of the supervisor."""
+        """Return the report, except the numbers of `_counts`. Must be awaited in the event loop of the supervisor."""
         sources = self._sources
         activity = sources.events()
         needed, active = sources.channels()

@@ -223,8 +223,8 @@ class Hosts:
 
     def _pause(self) -> float | None:
         """Return the seconds until the next question; None if no answer is needed any more. Services that have not
-        answered for long are dropped, and the own status is noted.
-        """
+        answered for long are dropped, and the own status is noted. After the first questions, the report counts as
+        complete, and a former error is cleared."""
         now = time.monotonic()
         if now - self._used >= _UNUSED:
             return None

@@ -170,8 +170,9 @@ class DedicatedRuns:
         return self.run(call, context, tries, pause)
 
     def _is_through(self, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """Return whether the execution has succeeded on a dedicated connection, or streams there. If so, its duration
-        and the size of its result are recorded for pool selection.
+        """Return whether the execution has succeeded on a dedicated connection, or streams there. If it has succeeded,
+        its duration and the size of its result are recorded for pool selection. If it streams, the call counts as
+        large, and `_end_stream` follows at its end.
 
         Raises:
             ClientDisconnectedError: the client disconnected while it ran.
@@ -228,9 +229,11 @@ class DedicatedRuns:
 
     def _pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
         """Return the seconds until the call may run again after this failed execution, or None if it may not. A result
-        that was too large for a pipelined connection moves the call to the dedicated pool.
+        that was too large for a pipelined connection moves the call to the dedicated pool. If the call is repeated
+        after a failure, `on_repeat` is called.
 
-        mask: of the statement that ran. tries: earlier failed runs of the request; this one is added.
+        mask: of the statement that ran. tries: earlier failed runs of the request; this one is added, unless it only
+        has to move to the dedicated pool.
         """
         if execution.overflowed:
             # The result is too large for a pipelined connection. The call is repeatable, or it would not have run

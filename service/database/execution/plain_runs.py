@@ -103,7 +103,8 @@ class PlainRuns:
         return isinstance(execution.failure, RerouteError)
 
     def _learn(self, pace: PoolAssignment, execution: Execution) -> None:
-        """Record a run on a dedicated connection, which may promote the statement to the pipelined pool."""
+        """Record a run on a dedicated connection, which may promote the statement to the pipelined pool. A run whose
+        result is too large for a pipelined connection is ignored."""
         shared = self._shared
         if shared is None or len(execution.body or b"") > self._most_bytes:
             return

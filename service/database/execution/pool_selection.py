@@ -127,7 +127,8 @@ class PoolSelection:
         return self._options.pools.trust_stable and not call.volatile and not call.harmless and not call.procedure
 
     def _learn_write(self, call: Call, execution: Execution) -> None:
-        """Record a run in the volatile pool: the first wait for a lock demotes the call."""
+        """Record a run in the volatile pool, also for the size of this pool. The first wait for a lock demotes the
+        call; a result that is too large for a pipelined connection moves it to the dedicated pool."""
         self._writes.note(execution.seconds)
         if execution.seconds > WAITED * call.pace.threshold * self._contention.factor:
             call.pace.demote()

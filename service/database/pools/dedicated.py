@@ -234,7 +234,8 @@ class DedicatedPool:
             self.open_missing()
 
     async def _open(self) -> None:
-        """Try to connect until it succeeds or no request waits."""
+        """Try to connect until it succeeds, no request waits, or the pool is closed. After a failure, only one attempt
+        of the pool continues."""
         attempt = 0
         while not self._closed and self._anyone_waits():
             try:

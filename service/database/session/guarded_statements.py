@@ -81,8 +81,10 @@ class GuardedStatements:
     def _judge(
         self, call: Call, mask: int, pool: int, connection: Connection, execution: Execution, dependencies: Dependencies
     ) -> bool:
-        """Evaluate the preparation of a guarded statement. Return whether the statement may run on the connection. If a
-        definition has changed, `on_changed` is called, and the session is reset after each run of the call from now on.
+        """Evaluate the preparation of a guarded statement. Return whether the statement may run on the connection. If
+        the server cannot prepare the statement (SQLSTATE classes 0A, 22 and 42), or a definition has changed, the
+        session is reset after each run of the call from now on; in the latter case, `on_changed` is called. A
+        connection that has not answered is drained.
 
         mask, pool: as for `install_guards`. execution: the preparation, which has read the definition marks.
         dependencies: the functions and relations of the call, with the marks that were analysed.

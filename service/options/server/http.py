@@ -101,7 +101,7 @@ def _is_default(settings: Settings, path: str) -> bool:
 
 def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
     """Return the size of one read of an HTTP/1 connection in bytes; None means the size of a request head. chosen:
-    configured size; None: the default.
+    configured size, of which at most 1 MiB counts; None: the default.
 
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
     of an upload; so 256 KiB are read at once if uploads are enabled.

@@ -50,7 +50,8 @@ def interface_texts(settings: Settings) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
-    """Return a value as PostgREST writes it. An empty text means none, which counts for the search path."""
+    """Return a value as PostgREST writes it: `true` or `false` for a boolean, an empty text for None. For
+    `db-extra-search-path` and `db-hoisted-tx-settings`, an empty text means no names; for other keys, the default."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

@@ -30,7 +30,7 @@ def protected_folders(settings: Settings) -> ProtectedFolders:
 
 
 def _of_process() -> Iterator[ProtectedFolder]:
-    """Yield the folders from which this process runs code."""
+    """Yield the working directory of this process, and the folders from which it runs code."""
     yield ProtectedFolder(os.curdir, "the working directory of the service")
     yield ProtectedFolder(str(_PACKAGE), "the code of the service", tree=True)
     for entry in sys.path:

@@ -42,9 +42,9 @@ def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> 
 
 
 def _hosts(parameters: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield the parameters of each host. As in libpq, one port is that of all hosts, and an empty one is the default.
-    Parameters that libpq refuses for another number of ports remain together, so that it reports them.
-    """
+    """Yield the parameters of each host, without `target_session_attrs`. As in libpq, one port is that of all hosts,
+    and an empty one is the default. The hosts remain together if `hostaddr` is set, and for another number of ports, so
+    that libpq reports it."""
     common = {key: value for key, value in parameters.items() if key != "target_session_attrs"}
     hosts = common.get("host", "").split(",")
     ports = common.get("port", "").split(",")

@@ -165,8 +165,8 @@ def _check_attribute(text: str, key: str) -> None:
 
 
 def _check_cookie_path(text: str) -> None:
-    """Raise StartupError for a path without a slash, which browsers replace by the folder of the page that signs in
-    (RFC 6265, 5.2.4)."""
+    """Raise StartupError for a path that does not begin with a slash, which browsers replace by the folder of the page
+    that signs in (RFC 6265, 5.2.4), and for one with characters that cannot be part of a cookie."""
     if not text.startswith("/"):
         raise StartupError(f"Auth:CookiePath: {text!r} is no path such as /")
     _check_attribute(text, "CookiePath")

@@ -71,7 +71,7 @@ class CallPlanner:
         return self._work(request, known, known.template.filled((), payload.text))
 
     def _plan_read(self, request: ApiRequest, raw: str) -> Work:
-        """Return the work of a call by GET or HEAD, whose arguments are in the query string."""
+        """Return the work of a call by GET or HEAD, whose arguments are in the query string. Raises `ApiError`."""
         shape = shape_of(raw, is_operation)
         call = None if shape is None else self._call_of_shape(request, shape[0], len(shape[1]))
         if shape is None or call is None:

@@ -119,8 +119,8 @@ class Catalogues:
     async def _read_in_one_snapshot(
         self, place: str, connection: psycopg.AsyncConnection[Any], known: _Database | None
     ) -> _Database:
-        """Read fingerprint, catalogue and dependency graph in one REPEATABLE READ transaction, and set what is
-        affected.
+        """Read catalogue and dependency graph in one REPEATABLE READ transaction, and set `affected` of the place. The
+        fingerprint is that of the last `has_changed` if there is one; otherwise, it is computed in the transaction.
 
         known: the result of the previous reading, of which only the changes are read if possible; None: everything is
         read.

@@ -93,9 +93,9 @@ class RoutedChecks:
         return complete
 
     def _report_missing(self, missing: Sequence[str], count: int) -> None:
-        """Log the missing routines, or raise `StartupError` for all of them if the configuration says so; if none is
-        missing, log the number of checked endpoints. missing: a message for each. count: checked endpoints.
-        """
+        """Log the missing routines, or raise `StartupError` for all of them if the configuration says so. If none is
+        missing and the check is on, log the number of checked endpoints. missing: a message for each. count: checked
+        endpoints."""
         if missing and self._verify == "Fail":
             raise StartupError(
                 "\n  ".join(("these endpoints are routed to connections on which they cannot run:", *missing))

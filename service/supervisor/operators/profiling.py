@@ -128,9 +128,9 @@ def find_py_spy() -> str | None:
 
 
 def _run_py_spy(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
-    """Profile the process `pid` with py-spy for this number of seconds, into a file that only its owner can read.
-    Returns False if it failed, which is logged. py-spy samples without pausing the process, so now and then a stack is
-    missing.
+    """Profile the process `pid` with py-spy for this number of seconds, rounded and at least 1, into a file that only
+    its owner can read. Returns False if it failed, which is logged. py-spy samples without pausing the process, so now
+    and then a stack is missing.
 
     py_spy: path of the program.
     """

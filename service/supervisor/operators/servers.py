@@ -206,7 +206,8 @@ class OperatorServers:
 
 
 async def _open_behind(open_server: Callable[[], None]) -> None:
-    """Open a server, again and again while the previous process has its address. Errors are logged."""
+    """Open a server after the previous process has closed its own. A failed attempt is repeated every `_BETWEEN`
+    seconds, at most `_ATTEMPTS` times; then the error is logged."""
     for attempt in itertools.count():
         try:
             open_server()

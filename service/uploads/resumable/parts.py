@@ -275,7 +275,8 @@ class Parts:
             part.let_go()
 
     def _check_folder(self) -> None:
-        """Create the folder, and check that it belongs to this user, as it holds files of clients. Raises `OSError`."""
+        """Create the folder. The default one must belong to this user, as it holds files of clients, and others can
+        create it first; a configured one is not checked. Raises `OSError`."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = self._folder.lstat()
         if self.options.folder is None and status.st_uid != os.getuid():
@@ -316,7 +317,8 @@ class Parts:
         return known is not None and not known.about.done
 
     def _ids(self) -> Iterable[str]:
-        """Return the ids of all uploads that have bytes; empty if the folder cannot be read."""
+        """Return the ids of all uploads that have a file for their bytes, which may be empty; none if the folder cannot
+        be read."""
         try:
             names = os.listdir(self._folder)
         except OSError:
@@ -332,9 +334,8 @@ def default_folder() -> str:
 async def _until_release(
     part: Part, source: AsyncIterator[bytes], checked: Callable[[bytes], None] | None
 ) -> AsyncIterator[bytes]:
-    """Yield chunks until the release is requested. A wait for the client ends at once then; writing is completed first.
-    checked: called with each chunk, or None.
-    """
+    """Yield the chunks of `source`. When the release is requested, raise `Problem` 409: a wait for the client ends at
+    once then; writing is completed first. checked: called with each chunk, or None."""
     while True:
         piece = await part.next_of(source)
         if piece is None:
@@ -368,7 +369,8 @@ def _locked(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part | bool
 
 
 def _read_about(folder: Path, id: str) -> About | None:
-    """Return the state of an upload; None if there is none, or it cannot be read."""
+    """Return the state of an upload; None if there is none, or its content is invalid. Raises `OSError` if it cannot be
+    read."""
     if not is_id(id):
         return None
     try:

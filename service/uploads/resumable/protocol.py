@@ -129,7 +129,8 @@ class _ResumableUploadStep:
         return self._guarded(context, partial(ways[method], id=id))
 
     async def _guarded(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
-        """Run the work for a request. Raises `Problem` if it fails; the connection is closed after its response."""
+        """Run the work for a request. Raises `Problem` if it fails; if the request may have a body, the connection is
+        closed after the response (`_closing`)."""
         try:
             await work(context)
         except HeaderError as error:
@@ -245,7 +246,7 @@ class _ResumableUploadStep:
         """Return the locked upload.
 
         Raises `Problem`: 404 if the caller has no such upload, 403 for chunks of an upload that was concatenated from
-        others. ends: the upload is terminated, which a concatenated one can be.
+        others, and as `Parts.take` does. ends: the upload is terminated, which a concatenated one can be.
         """
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
@@ -258,7 +259,8 @@ class _ResumableUploadStep:
         return part
 
     def _may(self, context: RequestContext, about: About) -> bool:
-        """Return whether the caller may use the upload: only the one who has created it, at the same endpoint."""
+        """Return whether the caller may use the upload at this endpoint: only the user who has created it; if an
+        anonymous caller has created it, any anonymous caller."""
         return about.endpoint == self._key and about.owner == owner(context)
 
     async def _append(self, context: RequestContext, part: Part) -> None:
@@ -336,8 +338,11 @@ def _check(actual: bytes | None, expected: bytes) -> None:
 
 async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) -> None:
     """Store the files of a request: those of a complete upload, or of a form. If the routine has run for the upload
-    before, only the response is sent. Raises `Problem`: 404 if the upload does not exist any more, 409 if another
-    request continues it, and the errors of `UploadStep.receive`.
+    before, only the response is sent. If storing fails, a concatenated upload is removed, and its parts stay; another
+    upload is removed if a new attempt would fail in the same way.
+
+    Raises `Problem`: 404 if the upload does not exist any more, 409 if another request continues it, and as
+    `Parts.take` and `UploadStep.receive` do.
     """
     ready = completed(context.protocol)
     if ready is None:

@@ -161,9 +161,8 @@ class Rows:
             await self._send_batch(len(self._cells))
 
     async def _send_batch(self, size: int) -> None:
-        """Send the first `size` waiting rows as one execution, and choose the size of the next
-        batch by its duration.
-        """
+        """Send the first `size` waiting rows as one execution, and choose the size of the next batch by the duration of
+        the last finished execution."""
         assert self._batch is not None  # noqa: S101
         batch = self._batch
         cells, self._cells = self._cells[:size], self._cells[size:]

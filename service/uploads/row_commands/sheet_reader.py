@@ -139,7 +139,8 @@ def _workbook(file: BinaryIO, limit: CellLimit) -> _Workbook | _OtherWorkbook:
 
 
 def _check_parts(parts: Iterable[zipfile.ZipInfo]) -> None:
-    """Raise `UnreadableError` if parts would unpack to too many bytes, one of them or all together.
+    """Raise `UnreadableError` if all parts together would unpack to more than `UNPACKED` bytes, or a large part to more
+    than `PACKED_WELL` times its packed size.
 
     No part can unpack to more than it states, as `zipfile` stops there.
     """
@@ -182,7 +183,8 @@ class _Workbook:
         return list(self._sheets)
 
     def rows(self, name: str) -> Iterator[Row]:
-        """Yield all rows, as wide as the widest one, whatever size the sheet states. Raises `TooManyCellsError`."""
+        """Yield all rows, each with at least as many cells as `_size` counts columns, whatever size the sheet states.
+        Raises `TooManyCellsError`, and as `Sheet.rows` does."""
         book = self._workbook
         sheet = Sheet(self._strings, book.epoch, frozenset(book._date_formats), frozenset(book._timedelta_formats))
         height, width = self._size(name)
@@ -194,9 +196,8 @@ class _Workbook:
                 yield number, cells + [None] * (width - len(cells))
 
     def _size(self, name: str) -> tuple[int, int]:
-        """Return the numbers of rows and columns of a sheet. It is counted in the file: what the sheet says about its
-        size may be wrong.
-        """
+        """Return the numbers of rows and columns of a sheet, counted in its XML: what the sheet says about its size may
+        be wrong. They are too small if cells do not name their columns, or if the XML is in UTF-16."""
         columns: set[bytes] = set()
         height = 0
         with self._parts.open(self._sheets[name]) as source:

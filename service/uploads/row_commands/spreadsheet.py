@@ -98,9 +98,8 @@ class Spreadsheet:
         return entries
 
     async def _read(self, process: Process, stored: SpooledFile) -> list[Entry] | None:
-        """Run the rows. Return None if the workbook cannot be read, entirely or from some point on. Raises `Problem`
-        413 for a workbook that is too large.
-        """
+        """Run the rows. Return None if the workbook cannot be read, entirely or from some point on. Raises `Problem`:
+        413 for a workbook that is too large, and that of a failed row."""
         output = cast(asyncio.StreamReader, process.stdout)
         entries: list[Entry] = []
         sheet: _Sheet | None = None

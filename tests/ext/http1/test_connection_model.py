@@ -21,6 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from rowcall.ext.http1.connection import Connection, Http1Server, StreamWriter
 from rowcall.ext.http1.invariants import broken_invariants
+from tests.ext.twins.http1 import Transport
 from tests.harness.effort import examples
 
 SIZES = st.sampled_from([0, 1, 700, 66_000, 150_000])
@@ -87,16 +88,24 @@ class ConnectionModel(RuleBasedStateMachine):
             keep_alive=True,
             idle_seconds=60,
             unread_seconds=60,
+            gather_seconds=60,
         )
         self.connection = Connection(self.server)
         connection: Any = self.connection  # has what uvloop calls of a protocol, and is no subclass
         self.loop.run_until_complete(self.loop.connect_accepted_socket(lambda: connection, ours))
+        self.other = Connection(self.server)
+        self.other.connection_made(Transport())
 
     def turn(self) -> None:
         for _ in range(4):
             self.loop.run_until_complete(asyncio.sleep(0))
         if self.running is not None:
             self._take_body(self.running)
+
+    @rule()
+    def answer_another_client(self) -> None:
+        """Let the next complete response be sent at the end of its turn, as that of another connection is recent."""
+        self.other.data_received(b"GET /other HTTP/1.1\r\nHost: x\r\n\r\n")
 
     # The application
 
@@ -106,6 +115,9 @@ class ConnectionModel(RuleBasedStateMachine):
         return self.arrived[-1] if self.arrived and not self.arrived[-1].answered else None
 
     def _handle(self, scope: Any, protocol: Any) -> None:
+        if scope.path == "/other":
+            protocol.response_bytes(200, [], b"")
+            return
         number = len(self.arrived)
         assert scope.path == f"/{number}", "requests arrive once, in the order in which they were sent"
         assert scope.method == self.sent[number].method

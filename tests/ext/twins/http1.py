@@ -130,6 +130,7 @@ async def _outcome(loop: asyncio.AbstractEventLoop, parts: Sequence[bytes], head
         keep_alive=True,
         idle_seconds=60,
         unread_seconds=60,
+        gather_seconds=60,
     )
     transport = Transport()
     connection = Connection(server)
