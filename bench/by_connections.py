@@ -1,8 +1,8 @@
 """Measures each service with several numbers of connections: as fast as it goes, and at shares of that rate.
 
 At a share of the peak, requests are sent by the clock: a latency runs from the moment at which the request was due,
-even if no connection was free then (no coordinated omission). `held` is the part of the rate that was answered; if it
-is below 1, requests were due that could not be sent before the end, and the latencies are lower bounds.
+even if no connection was free then (no coordinated omission). `completed` is the share of the rate that got
+responses; if it is below 1, some requests could not be sent before the end, and the latencies are lower bounds.
 """
 
 import subprocess
@@ -13,15 +13,15 @@ from typing import Any
 
 from bench import pgbench
 from bench.load import Load, load
-from bench.measure import Figures, observed
+from bench.measure import Figures, measure_run
 from bench.postgres import Server
 from bench.scenarios import Scenario
 from bench.services import StartedService
 
 SHARES = (0.1, 0.5, 0.8)
 WARM_UP = 1.0
-HELD = 0.98
-"""A lower part of a rate is reported."""
+COMPLETE = 0.98
+"""If a smaller share of a rate was completed, the report says so."""
 
 SERVICES = ("rowcall", "rowcall-granian", "fastify", "fastapi", "constant", "constant-loop")
 Drive = Callable[[float, float, int], Load]
@@ -41,7 +41,7 @@ class MeasuredService:
 
 @dataclass(slots=True)
 class Level:
-    """What a service reaches with one number of connections."""
+    """The results of a service with one number of connections."""
 
     service: str
     peak: Figures | None = None
@@ -52,14 +52,16 @@ class Level:
     def errors(self) -> int:
         return sum(figures.errors for figures in self._all())
 
-    def held(self, share: float) -> float:
-        """Return the part of the requests of an open loop that were answered until its end."""
+    def completed(self, share: float) -> float:
+        """Return the share of the requests of an open loop that were completed before its end."""
         return self.shares[share].rate / (self.peak.rate * share) if self.peak and self.peak.rate else 0.0
 
     def as_json(self) -> dict[str, Any]:
         return {
             "peak": asdict(self.peak) if self.peak else None,
-            "shares": {f"{share:g}": asdict(item) | {"held": self.held(share)} for share, item in self.shares.items()},
+            "shares": {
+                f"{share:g}": asdict(item) | {"completed": self.completed(share)} for share, item in self.shares.items()
+            },
             "failure": self.failure,
         }
 
@@ -70,29 +72,29 @@ class Level:
 def subjects(
     server: Server,
     running: Sequence[StartedService],
-    answers: dict[str, bytes | str],
+    responses: dict[str, bytes | str],
     scenario: Scenario,
     limits: Sequence[str],
 ) -> list[MeasuredService]:
-    """Return what is measured in a scenario. limits: plan modes of pgbench."""
-    found = []
+    """Return the services that are measured in a scenario, and pgbench. limits: plan modes of pgbench."""
+    measured = []
     for service in running:
-        if service.name not in SERVICES or not service.service.answers(scenario):
+        if service.name not in SERVICES or not service.service.supports(scenario):
             continue
-        answer = answers[service.name]
-        if isinstance(answer, str):
-            found.append(MeasuredService(service.name, None, server, None, answer))
+        response = responses[service.name]
+        if isinstance(response, str):
+            measured.append(MeasuredService(service.name, None, server, None, response))
         else:
-            drive = partial(_load, scenario, service.port, answer)
-            found.append(MeasuredService(service.name, drive, server, service.process.pid))
+            drive = partial(_load, scenario, service.port, response)
+            measured.append(MeasuredService(service.name, drive, server, service.process.pid))
     for name in limits:
         drive = partial(_pgbench, server, scenario, pgbench.PLANS[name])
-        found.append(MeasuredService(name, drive, server, None))
-    return found
+        measured.append(MeasuredService(name, drive, server, None))
+    return measured
 
 
-def _load(scenario: Scenario, port: int, answer: bytes, seconds: float, rate: float, connections: int) -> Load:
-    return load(scenario, port, answer, seconds, rate, connections)
+def _load(scenario: Scenario, port: int, response: bytes, seconds: float, rate: float, connections: int) -> Load:
+    return load(scenario, port, response, seconds, rate, connections)
 
 
 def _pgbench(server: Server, scenario: Scenario, plans: str, seconds: float, rate: float, connections: int) -> Load:
@@ -100,7 +102,7 @@ def _pgbench(server: Server, scenario: Scenario, plans: str, seconds: float, rat
 
 
 def measure(
-    subjects: Sequence[MeasuredService], connections: int, seconds: float, say: Callable[[str], None]
+    subjects: Sequence[MeasuredService], connections: int, seconds: float, progress: Callable[[str], None]
 ) -> list[Level]:
     """Measure all services with this number of connections, one after another at each load."""
     levels = {subject.service: Level(subject.service, failure=subject.failure) for subject in subjects}
@@ -120,11 +122,11 @@ def measure(
                 level.failure = str(error)
     for level in levels.values():
         rate = f"{level.peak.rate:10,.0f}/s" if level.peak else level.failure
-        say(f"  {connections:3} connections  {level.service:18} {rate}")
+        progress(f"  {connections:3} connections  {level.service:18} {rate}")
     return list(levels.values())
 
 
 def _figures(subject: MeasuredService, seconds: float, rate: float, connections: int) -> Figures:
     assert subject.drive is not None
     drive = subject.drive
-    return observed(subject.server, subject.process, lambda length: drive(length, rate, connections), seconds)[1]
+    return measure_run(subject.server, subject.process, lambda length: drive(length, rate, connections), seconds)[1]

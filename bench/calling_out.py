@@ -5,8 +5,7 @@ of an endpoint with two HTTP types, compared with the slower of the two.
 
 Limits: a worker may grow by 16 MB (PSS, of `smaps_rollup`), and two types may take a millisecond longer than one (p50).
 The other service is a thread of this process. Requests of the two endpoints alternate, so that other work of the
-machine
-affects both.
+machine affects both.
 """
 
 import argparse
@@ -20,17 +19,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.one_worker import SMALL, OneWorker
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from bench.services import free_port
 
-PIECE = bytes(1_048_576)
+CHUNK = bytes(1_048_576)
 DELAY = 0.02
 """Response time of the slower of two services in seconds; the other takes half of it."""
 MOST_MEMORY = 16_000_000
 MOST_TIME = 0.001
 
 
-class Behind:
+class OtherService:
     """The other service: it sends and accepts bodies, and responds after a delay."""
 
     def __init__(self) -> None:
@@ -53,16 +52,16 @@ class Behind:
                     name, _, value = header.partition(b":")
                     length = int(value) if name.lower() == b"content-length" else length
                 while length:
-                    length -= len(stream.read(min(length, len(PIECE))))
-                self._answer(connection, path)
+                    length -= len(stream.read(min(length, len(CHUNK))))
+                self._respond(connection, path)
 
-    def _answer(self, connection: socket.socket, path: str) -> None:
+    def _respond(self, connection: socket.socket, path: str) -> None:
         endpoint, _, number = path.partition("?")
         if endpoint == "/down":
             size = int(number)
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
-            for sent in range(0, size, len(PIECE)):
-                connection.sendall(PIECE[: size - sent])
+            for sent in range(0, size, len(CHUNK)):
+                connection.sendall(CHUNK[: size - sent])
             return
         time.sleep({"/slow": DELAY, "/quick": DELAY / 2}.get(endpoint, 0))
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -76,11 +75,11 @@ def schema(port: int) -> str:
         f"comment on function down() is e'HTTP GET /down\\nproxy {url}';",
         "create function up() returns void language sql as '';",
         f"comment on function up() is e'HTTP POST /up\\nproxy {url}';",
-        f"create type slow_one as ({fields}); comment on type slow_one is 'GET {url}/slow';",
-        f"create type quick_one as ({fields}); comment on type quick_one is 'GET {url}/quick';",
-        "create function one(_a slow_one) returns int language sql stable as $$ select (_a).status_code $$;",
+        f"create type slow_type as ({fields}); comment on type slow_type is 'GET {url}/slow';",
+        f"create type quick_type as ({fields}); comment on type quick_type is 'GET {url}/quick';",
+        "create function one(_a slow_type) returns int language sql stable as $$ select (_a).status_code $$;",
         "comment on function one is 'HTTP GET /one';",
-        "create function two(_a slow_one, _b quick_one) returns int language sql stable as",
+        "create function two(_a slow_type, _b quick_type) returns int language sql stable as",
         " $$ select (_a).status_code + (_b).status_code $$; comment on function two is 'HTTP GET /two';",
     ))  # fmt: skip
 
@@ -95,55 +94,55 @@ def pss(pid: int) -> int:
 def peak(pid: int) -> Iterator[Callable[[], int]]:
     """Provide the highest memory while the block runs."""
     done = threading.Event()
-    most = pss(pid)
+    highest = pss(pid)
 
-    def look() -> None:
-        nonlocal most
+    def sample() -> None:
+        nonlocal highest
         while not done.wait(0.05):
-            most = max(most, pss(pid))
+            highest = max(highest, pss(pid))
 
-    looking = threading.Thread(target=look)
-    looking.start()
+    thread = threading.Thread(target=sample)
+    thread.start()
     try:
-        yield lambda: most
+        yield lambda: highest
     finally:
         done.set()
-        looking.join()
+        thread.join()
 
 
 def download(port: int, size: int) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     connection.request("GET", f"/down?{size}")
-    answer = connection.getresponse()
-    room = bytearray(len(PIECE))
+    response = connection.getresponse()
+    buffer = bytearray(len(CHUNK))
     received = 0
-    while number := answer.readinto(room):
+    while number := response.readinto(buffer):
         received += number
     connection.close()
     return received
 
 
 def upload(port: int, size: int) -> int:
-    def pieces() -> Iterator[bytes]:
-        for sent in range(0, size, len(PIECE)):
-            yield PIECE[: size - sent]
+    def chunks() -> Iterator[bytes]:
+        for sent in range(0, size, len(CHUNK)):
+            yield CHUNK[: size - sent]
 
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-    connection.request("POST", "/up", pieces(), {"Content-Length": str(size)})
+    connection.request("POST", "/up", chunks(), {"Content-Length": str(size)})
     status = connection.getresponse().status
     connection.close()
     return size if status == 200 else 0
 
 
-def grown(service: OneWorker, port: int, size: int, transfer: Callable[[int, int], int]) -> tuple[int, float]:
+def growth(service: OneWorker, port: int, size: int, transfer: Callable[[int, int], int]) -> tuple[int, float]:
     """Return the growth of the worker in bytes, and the duration in seconds."""
     transfer(port, 20_000_000)  # Memory that stays allocated after any first transfer.
     before = pss(service.worker.pid)
     began = time.monotonic()
-    with peak(service.worker.pid) as most:
+    with peak(service.worker.pid) as highest:
         if transfer(port, size) != size:
-            raise SystemExit(f"{transfer.__name__}: not all of it has come")
-    return most() - before, time.monotonic() - began
+            raise SystemExit(f"{transfer.__name__}: the transfer is incomplete")
+    return highest() - before, time.monotonic() - began
 
 
 def times(port: int, requests: int) -> dict[str, float]:
@@ -154,31 +153,31 @@ def times(port: int, requests: int) -> dict[str, float]:
         for path, durations in times_by_path.items():
             began = time.perf_counter()
             connection.request("GET", path)
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status != 200:
-                raise SystemExit(f"{path}: {answer.status}")
+            response = connection.getresponse()
+            response.read()
+            if response.status != 200:
+                raise SystemExit(f"{path}: {response.status}")
             if number >= 20:
                 durations.append(time.perf_counter() - began)
     return {path: statistics.median(durations) for path, durations in times_by_path.items()}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench.calling_out")
+    parser = argparse.ArgumentParser(prog="python -m bench.calling_out", description=__doc__)
     parser.add_argument("--bytes", type=int, default=1_000_000_000)
     parser.add_argument("--requests", type=int, default=300)
     chosen = parser.parse_args()
-    behind = Behind()
+    other = OtherService()
     port = free_port()
-    with throw_away("auto") as server:
+    with temporary_server("auto") as server:
         server.psql("-c", "create database bench", database="postgres")
-        server.psql(stdin=schema(behind.port))
+        server.psql(stdin=schema(other.port))
         settings = ("Service:ProxyOptions:Enabled=true", "Service:HttpClientOptions:Enabled=true")
         limits = (f"HttpServer:Limits:MaxRequestBodySize={chosen.bytes}", "Service:UrlPathPrefix=/api")
         service = OneWorker(server, port, *settings, *limits)
         try:
             for transfer in (download, upload):
-                size, seconds = grown(service, port, chosen.bytes, transfer)
+                size, seconds = growth(service, port, chosen.bytes, transfer)
                 verdict = "within" if size <= MOST_MEMORY else "MORE THAN"
                 print(
                     f"{transfer.__name__} of {chosen.bytes / 1e6:,.0f} MB through a proxy: the worker grows by "

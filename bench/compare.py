@@ -35,35 +35,35 @@ def canonical_scalar(text: str) -> Any:
         return text
 
 
-def difference(expected: bytes, answer: bytes) -> str | None:
+def difference(expected: bytes, response: bytes) -> str | None:
     """Return the place where two JSON documents differ, as a path with both values, or None."""
     try:
-        documents = json.loads(expected), json.loads(answer)
+        documents = json.loads(expected), json.loads(response)
     except ValueError as error:
         return f"not JSON: {error}"
     return first_difference(canonical(documents[0]), canonical(documents[1]), "$")
 
 
-def first_difference(expected: Any, answer: Any, place: str) -> str | None:
-    if isinstance(expected, dict) and isinstance(answer, dict):
-        if expected.keys() != answer.keys():
-            return f"{place}: keys {', '.join(expected)} against {', '.join(answer)}"
-        pairs = [(f"{place}.{key}", expected[key], answer[key]) for key in expected]
-    elif isinstance(expected, list) and isinstance(answer, list) and len(expected) == len(answer):
-        pairs = [(f"{place}[{index}]", *pair) for index, pair in enumerate(zip(expected, answer, strict=True))]
+def first_difference(expected: Any, response: Any, place: str) -> str | None:
+    if isinstance(expected, dict) and isinstance(response, dict):
+        if expected.keys() != response.keys():
+            return f"{place}: keys {', '.join(expected)} against {', '.join(response)}"
+        pairs = [(f"{place}.{key}", expected[key], response[key]) for key in expected]
+    elif isinstance(expected, list) and isinstance(response, list) and len(expected) == len(response):
+        pairs = [(f"{place}[{index}]", *pair) for index, pair in enumerate(zip(expected, response, strict=True))]
     else:
         # By type too: in Python true equals 1.
-        same = type(expected) is type(answer) and expected == answer
-        return None if same else f"{place}: {expected!r} against {answer!r}"
+        same = type(expected) is type(response) and expected == response
+        return None if same else f"{place}: {expected!r} against {response!r}"
     differences = (first_difference(left, right, inner) for inner, left, right in pairs)
     return next((text for text in differences if text), None)
 
 
-def unlike(expected: bytes, answer: bytes) -> str | None:
+def key_difference(expected: bytes, response: bytes) -> str | None:
     """Compare the keys of responses whose values differ. Return a description of the difference, or None."""
-    if not expected and not answer:
+    if not expected and not response:
         return None
-    rows, others = json.loads(expected), json.loads(answer)
+    rows, others = json.loads(expected), json.loads(response)
     if [set(row) for row in rows] == [set(row) for row in others]:
         return None
     return f"{rows} against {others}"

@@ -1,4 +1,4 @@
-"""Checks beside the table of rates: endurance, latency at half load, memory, streaming, start-up.
+"""Checks in addition to the table of rates: sustained load, latency at half load, memory, streaming, start-up.
 
 Each check returns findings. A check that is not meaningful on this machine says so instead of passing.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.load import Load, load, raw_request
 from bench.processes import usage
 from bench.scenarios import BY_NAME, Scenario
-from bench.services import Service, Setting, StartedService, ask, free_port, start, wait_until_answering
+from bench.services import Service, Setting, StartedService, free_port, send_request, start, wait_until_ready
 
 MANY = Path(__file__).with_name("many.sql")
 LAST_OF_MANY = Scenario("many", "/many/1000?id=1", "")
@@ -36,22 +36,22 @@ class Finding:
     note: str = ""
 
 
-def hold(service: Service, setting: Setting, seconds: float) -> list[Finding]:
+def sustained_load(service: Service, setting: Setting, seconds: float) -> list[Finding]:
     """Check that all requests of 64 connections in a closed loop are answered and that the worker stays small.
 
     The service is started for this check, because other scenarios increase the memory of the measured one.
     """
     running = start(service, replace(setting, port=free_port(), signed=False))
     try:
-        wait_until_answering(running, BY_NAME["types-10"])
-        return _held(running, seconds)
+        wait_until_ready(running, BY_NAME["types-10"])
+        return _sustained_load(running, seconds)
     finally:
         running.stop()
 
 
-def _held(running: StartedService, seconds: float) -> list[Finding]:
+def _sustained_load(running: StartedService, seconds: float) -> list[Finding]:
     scenario = BY_NAME["types-10"]
-    _, expected = ask(running.port, scenario)
+    _, expected = send_request(running.port, scenario)
     before = usage(running.process.pid)
     result = load(scenario, running.port, expected, seconds)
     after = usage(running.process.pid)
@@ -59,8 +59,8 @@ def _held(running: StartedService, seconds: float) -> list[Finding]:
     rate = result.requests / result.seconds
     return [
         Finding(
-            f"64 connections held for {seconds:.0f} s ({scenario.name})",
-            f"{result.requests:,} answered ({rate:,.0f}/s), {result.errors} lost or wrong",
+            f"64 connections for {seconds:.0f} s ({scenario.name})",
+            f"{result.requests:,} responses ({rate:,.0f}/s), {result.errors} lost or wrong",
             "0 lost or wrong",
             result.errors == 0 and result.requests > 0,
             result.detail,
@@ -79,22 +79,22 @@ def half_load(
     scenario: Scenario,
     full_rate: float,
     seconds: float,
-    beside: Sequence[tuple[StartedService, float]] = (),
+    references: Sequence[tuple[StartedService, float]] = (),
 ) -> Finding:
     """Check latency, measured from the moment at which each request is due.
 
-    beside: other services with their maximum rates. Their tail latencies at half of it show the share of the machine.
+    references: other services with their maximum rates. Their latencies at half load show what the machine causes.
     """
     result = _at_half(running, scenario, full_rate, seconds)
     requested_rate = full_rate / 2
     rate_share = result.requests / result.seconds / requested_rate
     ratio = _tail(result)
     is_meaningful = rate_share > 0.98
-    others = [f"{service.name} {_tail(_at_half(service, scenario, rate, seconds)):.1f}" for service, rate in beside]
+    others = [f"{service.name} {_tail(_at_half(service, scenario, rate, seconds)):.1f}" for service, rate in references]
     note = (
         result.detail
         if is_meaningful
-        else f"not judged: generator and service together held {rate_share:.0%} of the rate"
+        else f"not judged: generator and service together completed {rate_share:.0%} of the rate"
     )
     note = ", ".join([*([note] if note else []), *others])
     return Finding(
@@ -107,7 +107,7 @@ def half_load(
 
 
 def _at_half(running: StartedService, scenario: Scenario, full_rate: float, seconds: float) -> Load:
-    _, expected = ask(running.port, scenario)
+    _, expected = send_request(running.port, scenario)
     return load(scenario, running.port, expected, seconds, full_rate / 2)
 
 
@@ -118,7 +118,7 @@ def _tail(result: Load) -> float:
 def stream(running: StartedService, rows: int, slow_for: float) -> Finding:
     """Check the growth of the worker while a client reads a large set, fast or slowly for `slow_for` seconds."""
     before = usage(running.process.pid)
-    with watched_growth(running.process.pid) as peak:
+    with peak_memory(running.process.pid) as peak:
         begin = time.perf_counter()
         counted, whole = read_rows(running.port, rows, slow_for)
         seconds = time.perf_counter() - begin
@@ -135,13 +135,13 @@ def stream(running: StartedService, rows: int, slow_for: float) -> Finding:
 
 
 @contextmanager
-def watched_growth(root: int) -> Iterator[dict[int, float]]:
+def peak_memory(root: int) -> Iterator[dict[int, float]]:
     """Provide the highest resident MiB of each process of the tree, sampled while the block runs."""
     peak: dict[int, float] = {}
-    over = threading.Event()
+    ended = threading.Event()
 
     def watch() -> None:
-        while not over.wait(0.02):
+        while not ended.wait(0.02):
             for pid, resident in usage(root).resident.items():
                 peak[pid] = max(peak.get(pid, 0.0), resident)
 
@@ -150,7 +150,7 @@ def watched_growth(root: int) -> Iterator[dict[int, float]]:
     try:
         yield peak
     finally:
-        over.set()
+        ended.set()
         watcher.join()
 
 
@@ -181,7 +181,7 @@ def start_up(service: Service, setting: Setting, attempts: int) -> Finding:
     seconds = [one_start(service, replace(setting, port=free_port(), database="many")) for _ in range(attempts)]
     median = statistics.median(seconds)
     return Finding(
-        "start to first answer with 1,000 routines",
+        "start to first response with 1,000 routines",
         f"{median:.2f} s (median of {attempts})",
         f"≤ {START_LIMIT:.0f} s",
         median <= START_LIMIT,
@@ -192,9 +192,9 @@ def one_start(service: Service, setting: Setting) -> float:
     begin = time.perf_counter()
     running = start(service, setting)
     try:
-        wait_until_answering(running, LAST_OF_MANY, poll=0.005)
+        wait_until_ready(running, LAST_OF_MANY, poll=0.005)
         seconds = time.perf_counter() - begin
-        status, body = ask(running.port, LAST_OF_MANY)
+        status, body = send_request(running.port, LAST_OF_MANY)
         if status != 200:
             raise OSError(f"status {status}: {body[:200]!r}")
         return seconds

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.postgres import Server, throw_away
+from bench.postgres import Server, temporary_server
 from bench.processes import cpu_times, resident_mebibytes, tree
 from bench.services import free_port
 
@@ -37,15 +37,15 @@ end$$;
 comment on function publish(int, int, float8) is 'HTTP POST /publish
 sse stream
 timeout 300s';
-create function murmur(_count int) returns void language plpgsql as $$begin
+create function unpublished(_count int) returns void language plpgsql as $$begin
     for n in 1 .. _count loop raise info '%', extract(epoch from clock_timestamp()); end loop;
 end$$;
-comment on function murmur(int) is 'HTTP POST /murmur
+comment on function unpublished(int) is 'HTTP POST /unpublished
 timeout 300s';
 """
 SETTINGS = ("Service:RequiresAuthorization=false", "Service:LogConnectionNoticeEvents=false", "HttpServer:Workers=1",
             "Service:WarnUnboundServerSentEventsNotices=false", "Log:MinimalLevels:rowcall.http=Warning")  # fmt: skip
-TOGETHER = 100
+BATCH = 100
 """Subscribers that connect at once."""
 SUBSCRIBE = b"GET /publish/stream HTTP/1.1\r\nhost: bench\r\n\r\n"
 
@@ -65,10 +65,10 @@ class Subscribers:
             )
             connection.sendall(SUBSCRIBE)
             self._sockets.append(connection)
-            if len(self._sockets) % TOGETHER == 0:
+            if len(self._sockets) % BATCH == 0:
                 self._wait()
         self._wait()
-        self._going = True
+        self._running = True
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
@@ -82,7 +82,7 @@ class Subscribers:
             self._selector.register(connection, selectors.EVENT_READ, len(self._selector.get_map()) % 20 == 0)
 
     def _read(self) -> None:
-        while self._going:
+        while self._running:
             for key, _ in self._selector.select(0.2):
                 connection: socket.socket = key.fileobj  # type: ignore[assignment]
                 data = connection.recv(262_144)
@@ -92,7 +92,7 @@ class Subscribers:
                     self.delays += [now - float(part.partition(b"\n")[0]) for part in data.split(b"data: ")[1:]]
 
     def close(self) -> None:
-        self._going = False
+        self._running = False
         self._thread.join()
         for connection in self._sockets:
             connection.close()
@@ -103,13 +103,13 @@ class Prober:
 
     def __init__(self, port: int) -> None:
         self.seconds: list[float] = []
-        self._going = True
+        self._running = True
         self._connection = http.client.HTTPConnection("127.0.0.1", port)
         self._thread = threading.Thread(target=self._probe)
         self._thread.start()
 
     def _probe(self) -> None:
-        while self._going:
+        while self._running:
             began = time.perf_counter()
             self._connection.request("GET", "/hello")
             self._connection.getresponse().read()
@@ -117,8 +117,8 @@ class Prober:
             time.sleep(0.005)
 
     def stop(self) -> float:
-        """Stop, and return p99 in milliseconds."""
-        self._going = False
+        """Stop and return p99 in milliseconds."""
+        self._running = False
         self._thread.join()
         return quantile(self.seconds, 99)
 
@@ -168,12 +168,12 @@ def wait_for(port: int, process: subprocess.Popen[bytes], folder: Path) -> None:
 def post(port: int, path: str, body: dict[str, float]) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
-    answer = connection.getresponse()
-    if answer.status != 204:
-        raise SystemExit(f"{path}: {answer.status} {answer.read()!r}")
+    response = connection.getresponse()
+    if response.status != 204:
+        raise SystemExit(f"{path}: {response.status} {response.read()!r}")
 
 
-def busy(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     times = cpu_times(pid)
     return times[0] if times else float("nan")
 
@@ -183,8 +183,8 @@ def idle(port: int, worker: int, count: int) -> str:
     subscribers = Subscribers(port, count)
     after = resident_mebibytes(worker)
     subscribers.close()
-    each = (after - before) * 1024 / count
-    return f"{count} idle streams: worker {after:.0f} MiB (before {before:.0f}), {each:.1f} KiB each"
+    size = (after - before) * 1024 / count
+    return f"{count} idle streams: worker {after:.0f} MiB (before {before:.0f}), {size:.1f} KiB per stream"
 
 
 def fan_out(port: int, worker: int, count: int, rate: int, seconds: float) -> Iterator[str]:
@@ -194,7 +194,7 @@ def fan_out(port: int, worker: int, count: int, rate: int, seconds: float) -> It
     subscribers = Subscribers(port, count)
     loaded = Prober(port)
     total = int(rate * seconds)
-    began, used_before = time.monotonic(), busy(worker)
+    began, used_before = time.monotonic(), cpu_seconds(worker)
     post(port, "/publish", {"count": total, "atOnce": 10, "pause": 10 / rate})
     took = time.monotonic() - began
     deadline = time.monotonic() + 30
@@ -204,29 +204,27 @@ def fan_out(port: int, worker: int, count: int, rate: int, seconds: float) -> It
     subscribers.close()
     delays = subscribers.delays
     yield f"{total / took:.0f} events/s to {count} streams: {subscribers.received} of {total * count} delivered"
-    each = (busy(worker) - used_before) / max(1, subscribers.received) * 1e6
-    yield f"{each:.2f} µs of the worker for each delivery"
+    cost = (cpu_seconds(worker) - used_before) / max(1, subscribers.received) * 1e6
+    yield f"{cost:.2f} µs of the worker for each delivery"
     yield f"delivery p50 {quantile(delays, 50):.1f} ms, p99 {quantile(delays, 99):.1f} ms"
-    yield f"another endpoint's p99: {before:.2f} ms before, {after:.2f} ms meanwhile ({after / before:.1f}×)"
+    yield f"p99 of another endpoint: {before:.2f} ms before, {after:.2f} ms during the load ({after / before:.1f}×)"
 
 
 def unpublished_notices(port: int, worker: int, count: int) -> str:
     """Return the processor time of the worker for each published notice, and for each unpublished one."""
     costs = []
-    for path in ("/murmur", "/publish"):
+    for path in ("/unpublished", "/publish"):
         body: dict[str, float] = {"count": count}
         if path == "/publish":
             body |= {"atOnce": 1, "pause": 0}
         post(port, path, body | {"count": 10})
-        began = busy(worker)
+        began = cpu_seconds(worker)
         post(port, path, body)
-        costs.append((busy(worker) - began) / count * 1e6)
-    return (
-        f"a notice without a subscriber: {costs[1]:.1f} µs of the worker, {costs[0]:.1f} µs where it is not published"
-    )
+        costs.append((cpu_seconds(worker) - began) / count * 1e6)
+    return f"a published notice without subscribers: {costs[1]:.1f} µs of the worker, unpublished: {costs[0]:.1f} µs"
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.events", description=__doc__)
     parser.add_argument("--idle", type=int, default=10_000)
     parser.add_argument("--streams", type=int, default=1000)
@@ -235,8 +233,8 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--notices", type=int, default=50_000)
     parser.add_argument("--only", choices=("unpublished", "fan-out", "idle"))
     parser.add_argument("--protocols", default="Http1", help="Http1 or Http1AndHttp2")
-    options = parser.parse_args(given)
-    with throw_away("auto") as server, tempfile.TemporaryDirectory(prefix="rowcall-events-") as folder:
+    options = parser.parse_args(arguments)
+    with temporary_server("auto") as server, tempfile.TemporaryDirectory(prefix="rowcall-events-") as folder:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SQL)
         measures: dict[str, Callable[[int, int], Iterable[str]]] = {

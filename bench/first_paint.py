@@ -13,14 +13,16 @@ import sys
 from playwright.sync_api import Browser, sync_playwright
 
 from bench.one_worker import SMALL, OneWorker
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from bench.services import free_port
 
 TOKEN = "an operator's token of the bench"
 # Without these options, the browser contacts hosts of its vendor at every start.
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
-PAINTS = """() => Object.fromEntries(performance.getEntriesByType("paint").map(one => [one.name, one.startTime]))"""
-LOADED = """() => performance.getEntriesByType("resource").reduce((sum, one) => sum + one.transferSize,
+PAINTS = (
+    """() => Object.fromEntries(performance.getEntriesByType("paint").map(entry => [entry.name, entry.startTime]))"""
+)
+LOADED = """() => performance.getEntriesByType("resource").reduce((sum, entry) => sum + entry.transferSize,
     performance.getEntriesByType("navigation")[0].transferSize)"""
 
 
@@ -43,7 +45,7 @@ def main() -> None:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         sys.exit("no Chromium on this machine (Debian: apt install chromium)")
-    with throw_away("auto") as server, sync_playwright() as playwright:
+    with temporary_server("auto") as server, sync_playwright() as playwright:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SMALL)
         port = free_port()

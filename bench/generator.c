@@ -3,15 +3,15 @@
  *     generator HOST PORT CONNECTIONS SECONDS RATE REQUEST-FILE BODY-FILE
  *
  * Sends the bytes of REQUEST-FILE and compares every response with BODY-FILE: status 200 or 201 and each byte of the body. RATE
- * is requests per second over all connections, 0 for as fast as answers come back; with a rate, a latency runs from the
- * moment the request was due, not from the moment a busy service let it out (no coordinated omission). Prints one line
- * of JSON; what was sent and what came back are counted apart, so that a lost request shows.
+ * is requests per second over all connections, or 0 for as fast as the service responds. With a rate, a latency runs from the
+ * time at which the request was due, not from the time at which it was sent (no coordinated omission). Prints one line of JSON;
+ * requests and responses are counted separately, so that a lost request shows.
  *
- * Where the request holds `@@@@@@`, each one becomes a random key from 100000 to 199999, other ones for each request; the
- * answer is then right when its body holds the first of them, and BODY-FILE is not looked at.
+ * Each `@@@@@@` in the request is replaced by a random key from 100000 to 199999, a new one for each request. The response is
+ * then correct if its body contains the first key, and BODY-FILE is ignored.
  *
- * It exists because generator and service share the machine: checking a body costs a memcmp here and, in wrk, a Lua
- * call with a table of headers; and because wrk cannot hold a rate.
+ * wrk is not used, because generator and service share the machine: checking a body costs a memcmp here, but a Lua call with a
+ * table of headers in wrk; and because wrk cannot hold a rate.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -39,20 +39,20 @@ static const double GRACE = 10.0;
 
 typedef struct { char *data; size_t size; } Bytes;
 
-/* Where in a response a connection is. */
-typedef enum { HEAD, BODY, CHUNK_SIZE, CHUNK_DATA, CHUNK_END, TRAILER } Place;
+/* State of the response parser of a connection. */
+typedef enum { HEAD, BODY, CHUNK_SIZE, CHUNK_DATA, CHUNK_END, TRAILER } ParserState;
 
 typedef struct {
     int fd;
-    double due; /* when the request in flight was to be sent; 0: idle */
-    Place place;
+    double due; /* time at which the request in flight was due; 0: idle */
+    ParserState state;
     size_t remaining; /* bytes of the body, or of the chunk */
-    size_t compared;  /* bytes of the body seen */
+    size_t compared;  /* bytes of the body that were compared */
     bool wrong;
-    bool found; /* the key, in the body */
+    bool found; /* the body contains the key */
     char key[KEY_SIZE];
-    size_t held; /* bytes of an unfinished head or line */
-    char hold[HEAD_SIZE];
+    size_t buffered; /* bytes of an incomplete head or line */
+    char buffer[HEAD_SIZE];
 } Connection;
 
 static struct sockaddr_in address;
@@ -61,7 +61,7 @@ static Connection *connections;
 static int count, epoll_fd;
 static Connection **idle;
 static int idle_count;
-static size_t keys[MOST_KEYS]; /* where they stand in the request */
+static size_t keys[MOST_KEYS]; /* their offsets in the request */
 static int key_count;
 static uint64_t random_state = 88172645463325252ULL;
 static uint64_t sent, answered, wrong, lost;
@@ -103,8 +103,8 @@ static void open_connection(Connection *c) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, c->fd, &event)) fail("epoll_ctl");
     c->due = 0;
-    c->held = 0;
-    c->place = HEAD;
+    c->buffered = 0;
+    c->state = HEAD;
     idle[idle_count++] = c;
 }
 
@@ -129,12 +129,12 @@ static void choose_keys(Connection *c) {
     c->found = false;
 }
 
-/* A connection that breaks while sending shows when it is read. */
+/* If the connection breaks while sending, the next read reports it. */
 static void send_request(Connection *c, double due) {
     size_t done = 0;
     c->due = due;
-    c->place = HEAD;
-    c->held = c->compared = 0;
+    c->state = HEAD;
+    c->buffered = c->compared = 0;
     c->wrong = false;
     choose_keys(c);
     sent++;
@@ -168,7 +168,7 @@ static void finish(Connection *c) {
     answered++;
     if (c->wrong || (key_count ? !c->found : c->compared != expected.size)) wrong++;
     c->due = 0;
-    c->place = HEAD;
+    c->state = HEAD;
     if (closed_loop && end < deadline) {
         send_request(c, end);
     } else {
@@ -186,37 +186,37 @@ static void read_head(Connection *c, const char *head, const char *end) {
         line = memchr(line, '\n', (size_t)(end - line));
         if (!line) break;
     }
-    c->place = chunked ? CHUNK_SIZE : BODY;
+    c->state = chunked ? CHUNK_SIZE : BODY;
 }
 
-/* Gathers bytes until `mark` is complete; gives back where the gathered text ends in `data`, NULL when more is needed. */
+/* Copies bytes to the buffer until it ends with `mark`. Returns the rest of `data`, or NULL if more bytes are needed. */
 static const char *gather(Connection *c, const char *data, const char *end, const char *mark) {
     size_t size = strlen(mark);
-    while (data < end && c->held < HEAD_SIZE - 1) {
-        c->hold[c->held++] = *data++;
-        if (c->held >= size && !memcmp(c->hold + c->held - size, mark, size)) {
-            c->hold[c->held] = 0;
+    while (data < end && c->buffered < HEAD_SIZE - 1) {
+        c->buffer[c->buffered++] = *data++;
+        if (c->buffered >= size && !memcmp(c->buffer + c->buffered - size, mark, size)) {
+            c->buffer[c->buffered] = 0;
             return data;
         }
     }
     if (data < end) {
-        fprintf(stderr, "a head of more than %d bytes\n", HEAD_SIZE);
+        fprintf(stderr, "response head of more than %d bytes\n", HEAD_SIZE);
         exit(2);
     }
     return NULL;
 }
 
-/* Heads mostly come whole, with the first packet. */
-static const char *take_head(Connection *c, const char *data, const char *end) {
-    const char *blank = c->held ? NULL : memmem(data, (size_t)(end - data), "\r\n\r\n", 4);
+/* Heads mostly arrive complete, in the first packet. */
+static const char *parse_head(Connection *c, const char *data, const char *end) {
+    const char *blank = c->buffered ? NULL : memmem(data, (size_t)(end - data), "\r\n\r\n", 4);
     if (blank) {
         read_head(c, data, blank + 2);
         return blank + 4;
     }
     data = gather(c, data, end, "\r\n\r\n");
     if (data) {
-        read_head(c, c->hold, c->hold + c->held);
-        c->held = 0;
+        read_head(c, c->buffer, c->buffer + c->buffered);
+        c->buffered = 0;
     }
     return data;
 }
@@ -232,43 +232,43 @@ static const char *compare(Connection *c, const char *data, const char *end) {
     return data + size;
 }
 
-static const char *take_line(Connection *c, const char *data, const char *end) {
+static const char *parse_line(Connection *c, const char *data, const char *end) {
     data = gather(c, data, end, "\r\n");
     if (!data) return NULL;
-    size_t length = c->held - 2;
-    c->held = 0;
-    if (c->place == CHUNK_SIZE) {
-        c->remaining = strtoull(c->hold, NULL, 16);
-        c->place = c->remaining ? CHUNK_DATA : TRAILER;
-    } else if (c->place == CHUNK_END) {
-        c->place = CHUNK_SIZE;
+    size_t length = c->buffered - 2;
+    c->buffered = 0;
+    if (c->state == CHUNK_SIZE) {
+        c->remaining = strtoull(c->buffer, NULL, 16);
+        c->state = c->remaining ? CHUNK_DATA : TRAILER;
+    } else if (c->state == CHUNK_END) {
+        c->state = CHUNK_SIZE;
     } else if (length == 0) {
         finish(c);
     }
     return data;
 }
 
-static void take(Connection *c, const char *data, const char *end) {
+static void parse(Connection *c, const char *data, const char *end) {
     while (data && data < end) {
         if (!c->due) {
-            wrong++; /* bytes without a request: a doubled response is as wrong as a false one */
+            wrong++; /* bytes without a request, such as a duplicated response, are wrong */
             return;
         }
-        switch (c->place) {
+        switch (c->state) {
         case HEAD:
-            data = take_head(c, data, end);
+            data = parse_head(c, data, end);
             break;
         case BODY:
             data = compare(c, data, end);
             break;
         case CHUNK_DATA:
             data = compare(c, data, end);
-            if (!c->remaining) c->place = CHUNK_END;
+            if (!c->remaining) c->state = CHUNK_END;
             break;
         default:
-            data = take_line(c, data, end);
+            data = parse_line(c, data, end);
         }
-        if (data && c->place == BODY && !c->remaining) {
+        if (data && c->state == BODY && !c->remaining) {
             bool more = data < end;
             finish(c);
             if (more) {
@@ -279,7 +279,7 @@ static void take(Connection *c, const char *data, const char *end) {
     }
 }
 
-static void forget_idle(const Connection *c) {
+static void remove_idle(const Connection *c) {
     for (int i = 0; i < idle_count; i++) {
         if (idle[i] == c) idle[i--] = idle[--idle_count];
     }
@@ -288,14 +288,14 @@ static void forget_idle(const Connection *c) {
 static void receive(Connection *c, char *scratch) {
     ssize_t n = recv(c->fd, scratch, READ_SIZE, 0);
     if (n > 0) {
-        take(c, scratch, scratch + n);
+        parse(c, scratch, scratch + n);
         return;
     }
     if (n < 0 && errno == EAGAIN) return;
     if (c->due) {
         lost++;
     } else {
-        forget_idle(c);
+        remove_idle(c);
     }
     close(c->fd);
     open_connection(c);
@@ -303,12 +303,12 @@ static void receive(Connection *c, char *scratch) {
 
 /* --- the loop ----------------------------------------------------------------------------------------------------- */
 
-static void arm(int timer, double moment) {
+static void set_timer(int timer, double moment) {
     struct itimerspec at = {.it_value = {(time_t)moment, (long)((moment - (double)(time_t)moment) * 1e9)}};
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static double send_what_is_due(double due, double interval) {
+static double send_due_requests(double due, double interval) {
     double moment = now();
     while (idle_count && (closed_loop || due <= moment)) {
         send_request(idle[--idle_count], closed_loop ? moment : due);
@@ -369,12 +369,12 @@ int main(int argc, char **argv) {
     double start = now(), due = start, interval = closed_loop ? 0 : 1 / rate;
     deadline = start + seconds;
     while (now() < deadline) {
-        due = send_what_is_due(due, interval);
-        if (!closed_loop && idle_count) arm(timer, due < deadline ? due : deadline);
+        due = send_due_requests(due, interval);
+        if (!closed_loop && idle_count) set_timer(timer, due < deadline ? due : deadline);
         poll_once(scratch, 100, timer);
     }
     double end = now();
-    /* What does not come back within the grace period is lost. */
+    /* Requests without a response within the grace period are lost. */
     while (idle_count < count && now() < end + GRACE) poll_once(scratch, 100, timer);
     lost += (uint64_t)(count - idle_count);
 

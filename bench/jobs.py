@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 
 from bench.events import quantile, wait_for
-from bench.postgres import Server, throw_away
+from bench.postgres import Server, temporary_server
 from bench.processes import usage
 from bench.services import free_port
 from rowcall.service.installation.script import install_sql
@@ -34,31 +34,31 @@ create function empty() returns void language sql as $$select$$;
 comment on function empty() is 'HTTP POST /empty
 job';
 create table start (due float8, started float8);
-create function note(_due float8) returns void language sql as
+create function record_start(_due float8) returns void language sql as
 $$ insert into start values (_due, extract(epoch from clock_timestamp())) $$;
-comment on function note(float8) is 'HTTP POST /note
+comment on function record_start(float8) is 'HTTP POST /record-start
 job';
 """
 SETTINGS = ("Service:RequiresAuthorization=false", "Jobs:Enabled=true", "Log:MinimalLevels:rowcall.http=Warning")
-_LEFT = """
+_UNFINISHED = """
 select exists (select from rowcall.job where state = 'waiting')
     or exists (select from rowcall.job where state = 'running')
 """
-_NOTE = "select rowcall.enqueue('POST /note', jsonb_build_object('due', %s::float8))"
+_ENQUEUE_TIMED = "select rowcall.enqueue('POST /record-start', jsonb_build_object('due', %s::float8))"
 
 
 @contextmanager
 def running(server: Server, folder: Path, workers: int, settings: Sequence[str]) -> Iterator[int]:
     """Provide the process id of a service."""
     port = free_port()
-    every = (
+    options = (
         *SETTINGS,
         f"ConnectionStrings:Default={server.conninfo()}",
         f"HttpServer:Workers={workers}",
         f"HttpServer:Endpoints:Http:Url=http://127.0.0.1:{port}",
         *settings,
     )
-    command = [sys.executable, "-m", "rowcall.service.cli", *(f"--{setting}" for setting in every)]
+    command = [sys.executable, "-m", "rowcall.service.cli", *(f"--{setting}" for setting in options)]
     with (folder / "service.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
     try:
@@ -72,7 +72,7 @@ def running(server: Server, folder: Path, workers: int, settings: Sequence[str])
 
 def wait_until_ended(database: psycopg.Connection[tuple[bool]]) -> None:
     while True:
-        row = database.execute(_LEFT).fetchone()
+        row = database.execute(_UNFINISHED).fetchone()
         if row is None or not row[0]:
             return
         time.sleep(0.02)
@@ -108,7 +108,7 @@ def latency(server: Server, service: int, rate: int, seconds: float) -> str:
         for number in range(int(rate * seconds)):
             due = begin + number / rate
             time.sleep(max(0.0, due - time.time()))
-            database.execute(_NOTE, (due,))
+            database.execute(_ENQUEUE_TIMED, (due,))
         wait_until_ended(database)
         used, used_server = usage(service).cpu - before, usage(server.pid).cpu - before_server
         delays = [row[0] for row in database.execute("select started - due from start")]
@@ -120,7 +120,7 @@ def latency(server: Server, service: int, rate: int, seconds: float) -> str:
     )
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.jobs", description=__doc__)
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--rate", type=int, default=200, help="jobs a second, to measure the latency")
@@ -130,10 +130,10 @@ def main(given: Sequence[str] | None = None) -> int:
         "--set", action="append", default=[], help="a setting of the service, such as Jobs:Concurrency=8"
     )
     parser.add_argument("--fsync", action="store_true", help="let the server wait for the disk")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     for workers in options.workers:
         with (
-            throw_away("auto", fsync=options.fsync) as server,
+            temporary_server("auto", fsync=options.fsync) as server,
             tempfile.TemporaryDirectory(prefix="rowcall-jobs-") as folder,
         ):
             server.psql("-c", "create database bench", database="postgres")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.postgres import Server, throw_away
+from bench.postgres import Server, temporary_server
 from bench.reload import Clock, ReloadTimes, report, wait_for
 from bench.services import free_port
 
@@ -134,7 +134,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
                     server.psql("-c", sql.format(n=number), database=DATABASE)
                 report(f"reload after {change}", _reload(server, process, log, port, number))
         memory = [child.memory_full_info().uss >> 20 for child in service.children(recursive=True)]
-        print(f"private memory of its other processes, MiB: {sorted(memory, reverse=True)}")
+        print(f"private memory of the other processes, MiB: {sorted(memory, reverse=True)}")
         print(f"memory of the supervisor, MiB: {service.memory_full_info().uss >> 20}")
     finally:
         process.terminate()
@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--postgres", default="auto", help="system, wheel, auto, or a folder with programs")
     arguments = parser.parse_args()
-    with throw_away(arguments.postgres) as server, tempfile.TemporaryDirectory() as folder:
+    with temporary_server(arguments.postgres) as server, tempfile.TemporaryDirectory() as folder:
         server.psql("-c", f"create database {DATABASE}", "-c", "create role bench_anon", database="postgres")
         began = time.monotonic()
         script = "\n".join(statements(arguments.tables, arguments.keys))

@@ -1,4 +1,4 @@
-"""Drives a service with many connections, as fast as it responds or at a fixed rate; every response is compared.
+"""Sends load to a service over many connections, as fast as it responds or at a fixed rate; compares each response.
 
 The generator is a C program (`generator.c` explains why), compiled at its first use.
 """

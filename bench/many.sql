@@ -1,4 +1,4 @@
--- A thousand small routines with endpoints, for the time from start to first answer.
+-- A thousand small routines with endpoints, for the time from the start to the first response.
 drop schema if exists many cascade;
 create schema many;
 do $$

@@ -1,10 +1,10 @@
--- As many.sql, but as a real service has them: 2,000 different signatures, and comments of several lines.
+-- As many.sql, but more like a real service: 2,000 different signatures, and comments of several lines.
 drop schema if exists many cascade;
 create schema many;
 create type many.line as (article int, pieces numeric(10,2), note text);
 do $$
 declare
-    -- Of the input: two of eight parameters' types, and how many.
+    -- Types of the parameters and columns.
     kinds text[] := array['int', 'text', 'date', 'bigint', 'uuid', 'boolean', 'timestamptz', 'numeric', 'jsonb', 'int[]'];
     kind int;
     inputs text;
@@ -40,7 +40,7 @@ begin
         execute format('comment on function %s(%s) is %L', name, types, concat_ws(E'\n',
             format('Orders of the customer, as page %s of the manual says.', i % 97),
             '',
-            'Those that are closed are left out unless they are asked for.',
+            'Closed orders are omitted unless requested.',
             format('HTTP %s /many/%s', (array['GET', 'GET', 'GET', 'POST', 'PUT'])[1 + i % 5], i),
             case when i % 2 = 0 then 'authorize ' || (array['admin', 'sales, support', 'accounting'])[1 + i % 3]
                  else 'allow_anonymous' end,
@@ -50,7 +50,7 @@ begin
             case when kind % 4 = 1 then format('validate _field_%s_1 using required', kind % 250) end,
             case when i % 6 = 0 then 'user_context' end));
     end loop;
-    -- What the other changes of the benchmark are about.
+    -- The routines that bench/reload.py changes.
     for i in 1..100 loop
         execute format(
             'create function many.routine_%s(_id int, _label text default null, _day date default null)

@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 
 from bench import pgbench
-from bench.compare import difference, unlike
+from bench.compare import difference, key_difference
 from bench.load import Load, load
 from bench.postgres import Server
 from bench.processes import usage
 from bench.scenarios import Scenario
-from bench.services import StartedService, ask
+from bench.services import StartedService, send_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,50 +62,50 @@ class Cell:
         return Figures(**medians | {"errors": sum(run.errors for run in self.runs)})
 
 
-def first_answers(server: Server, running: Sequence[StartedService], scenario: Scenario) -> dict[str, bytes | str]:
+def first_responses(server: Server, running: Sequence[StartedService], scenario: Scenario) -> dict[str, bytes | str]:
     """Return the response of each service as bytes, or a text: why there is none, or how it differs from PostgreSQL's
     JSON."""
-    answers: dict[str, bytes | str] = {}
-    single = scenario.once
-    reference = b"" if scenario.writes else server.judged(single.sql, single.variables)
+    responses: dict[str, bytes | str] = {}
+    single = scenario.single_request
+    reference = b"" if scenario.writes else server.expected_json(single.sql, single.variables)
     for service in running:
         try:
-            status, body = ask(service.port, single)
+            status, body = send_request(service.port, single)
         except OSError as error:
-            answers[service.name] = f"no answer: {error}"
+            responses[service.name] = f"no response: {error}"
             continue
         if status not in (200, 201):
-            answers[service.name] = f"status {status}: {body[:200].decode(errors='replace')}"
+            responses[service.name] = f"status {status}: {body[:200].decode(errors='replace')}"
             continue
         # Responses of writes differ each time; the first one shows the form that the others must have.
         reference = reference or body
-        differs = difference(reference, body) if not scenario.writes else unlike(reference, body)
-        answers[service.name] = f"another answer: {differs}" if differs else body
-    return answers
+        differs = difference(reference, body) if not scenario.writes else key_difference(reference, body)
+        responses[service.name] = f"different response: {differs}" if differs else body
+    return responses
 
 
 def prepare(
     server: Server,
     running: Sequence[StartedService],
-    answers: dict[str, bytes | str],
+    responses: dict[str, bytes | str],
     scenario: Scenario,
     limits: Sequence[str],
 ) -> list[Cell]:
     cells = []
     for service in running:
-        answer = answers[service.name]
-        if isinstance(answer, str):
-            cells.append(Cell(service.name, failure=answer))
+        response = responses[service.name]
+        if isinstance(response, str):
+            cells.append(Cell(service.name, failure=response))
         else:
-            drive = partial(load, scenario, service.port, answer)
-            cells.append(Cell(service.name, attempt=partial(observed, server, service.process.pid, drive)))
+            drive = partial(load, scenario, service.port, response)
+            cells.append(Cell(service.name, attempt=partial(measure_run, server, service.process.pid, drive)))
     for name in limits:
         drive = partial(pgbench.run, server, scenario, pgbench.PLANS[name])
-        cells.append(Cell(name, attempt=partial(observed, server, None, drive)))
+        cells.append(Cell(name, attempt=partial(measure_run, server, None, drive)))
     return cells
 
 
-def observed(
+def measure_run(
     server: Server, service: int | None, drive: Callable[[float], Load], seconds: float
 ) -> tuple[Load, Figures]:
     """Run the load and measure the cost for PostgreSQL and the service. pgbench (`service` None) is its own service."""
@@ -134,7 +134,7 @@ def observed(
     return result, figures
 
 
-def measure(cells: Sequence[Cell], runs: int, seconds: float, say: Callable[[str], None]) -> None:
+def measure(cells: Sequence[Cell], runs: int, seconds: float, progress: Callable[[str], None]) -> None:
     """Run a warm-up (in which services prepare statements and choose plans), then the runs, interleaved."""
     for number in range(runs + 1):
         for cell in cells:
@@ -149,14 +149,16 @@ def measure(cells: Sequence[Cell], runs: int, seconds: float, say: Callable[[str
                 cell.error_detail = load.detail
             if number:
                 cell.runs.append(figures)
-                say(f"  run {number}  {cell.service:18} {figures.rate:10,.0f}/s  {load.detail}")
+                progress(f"  run {number}  {cell.service:18} {figures.rate:10,.0f}/s  {load.detail}")
 
 
-def constant_answers(answers: dict[Scenario, dict[str, bytes | str]]) -> str:
+def constant_responses(responses: dict[Scenario, dict[str, bytes | str]]) -> str:
     """Return the index for peers/granian_constant.py: for each scenario the first response."""
     chosen = {}
-    for scenario, by_service in answers.items():
-        body = next((answer for answer in by_service.values() if isinstance(answer, bytes) and not scenario.keys), None)
+    for scenario, by_service in responses.items():
+        body = next(
+            (response for response in by_service.values() if isinstance(response, bytes) and not scenario.keys), None
+        )
         if body is not None:
             chosen[scenario.path] = body.decode()
     return json.dumps(chosen)

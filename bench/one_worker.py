@@ -38,12 +38,12 @@ class OneWorker:
         until = time.monotonic() + 30
         while time.monotonic() < until:
             try:
-                if ask(self._port) == 200:
+                if request_status(self._port) == 200:
                     return
             except OSError:
                 pass
             time.sleep(0.1)
-        raise SystemExit("rowcall does not answer")
+        raise SystemExit("rowcall does not respond within 30 s")
 
     def memory(self) -> int:
         """Return the resident memory in bytes."""
@@ -62,7 +62,8 @@ class Latency:
         self._ports = ports
         self._times: list[list[float]] = []
 
-    def go_on(self, done: threading.Event) -> None:
+    def measure_until(self, done: threading.Event) -> None:
+        """Send requests until the event is set."""
         self._times = [[] for _ in self._ports]
         connections = [http.client.HTTPConnection("127.0.0.1", port) for port in self._ports]
         while True:
@@ -80,19 +81,21 @@ class Latency:
         return len(self._times[0])
 
     def p99(self, seconds: float) -> float:
+        """Measure for some seconds and return p99 in milliseconds of the first service."""
         done = threading.Event()
         timer = threading.Timer(seconds, done.set)
         timer.start()
-        self.go_on(done)
-        return self.found()
+        self.measure_until(done)
+        return self.last_p99()
 
-    def found(self, place: int = 0) -> float:
-        """Return p99 in milliseconds of the service with this index."""
-        times = self._times[place]
+    def last_p99(self, index: int = 0) -> float:
+        """Return p99 in milliseconds of the latest measurement, for the service with this index."""
+        times = self._times[index]
         return statistics.quantiles(times, n=100)[98] * 1000 if len(times) > 2 else float("nan")
 
 
-def ask(port: int) -> int:
+def request_status(port: int) -> int:
+    """Send one request and return the status of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     connection.request("GET", "/api/small")
     return connection.getresponse().status

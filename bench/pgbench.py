@@ -65,7 +65,7 @@ def read_report(report: str, latencies: list[float], cpu: float) -> Load:
 def number(report: str, pattern: str) -> float:
     match = re.search(pattern, report)
     if match is None:
-        raise RuntimeError(f"pgbench says something else:\n{report}")
+        raise RuntimeError(f"unexpected output of pgbench:\n{report}")
     return float(match[1])
 
 

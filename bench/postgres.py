@@ -61,12 +61,12 @@ class Server:
         done = subprocess.run(command, env=environment, check=True, text=True, input=stdin, stdout=subprocess.PIPE)
         return done.stdout
 
-    def judged(self, sql: str, variables: Mapping[str, str]) -> bytes:
+    def expected_json(self, sql: str, variables: Mapping[str, str]) -> bytes:
         """Return the rows of the query as JSON made by PostgreSQL; `:name` in the query is the value of a variable."""
         for name in variables:
             sql = re.sub(rf":{name}\b", f":'{name}'", sql)
         assignments = [part for pair in variables.items() for part in ("-v", "=".join(pair))]
-        query = f"select coalesce(json_agg(answer), '[]') from ({sql}) answer"
+        query = f"select coalesce(json_agg(result), '[]') from ({sql}) result"
         return self.psql(*assignments, stdin=query).encode()
 
     def load(self, script: Path, database: str) -> None:
@@ -105,7 +105,7 @@ def unprivileged_user() -> str | None:
 
 
 @contextmanager
-def throw_away(choice: str, *, fsync: bool = False) -> Iterator[Server]:
+def temporary_server(choice: str, *, fsync: bool = False) -> Iterator[Server]:
     programs = find_programs(choice)
     account = unprivileged_user()
     folder = Path(tempfile.mkdtemp(prefix="rowcall-bench-"))

@@ -1,8 +1,8 @@
-"""Compares proxies: nginx and rowcall with one worker each, FastAPI with httpx, and the same service behind all.
+"""Compares proxies: nginx and rowcall with one worker each, FastAPI with httpx, with the same origin server.
 
     python -m bench.proxying [--seconds 5] [--connections 64]
 
-Needs nginx (`apt-get install nginx-light`), which is also the service behind. The result is the ratio of processor time
+Needs nginx (`apt-get install nginx-light`), which is also the origin server. The result is the ratio of processor time
 for a request, which equals the ratio of rates if each proxy has its own core. Targets: 0.35 of nginx and three times
 FastAPI. Rates depend on other work of the machine and on processes that share its cores.
 
@@ -25,12 +25,12 @@ import psutil
 
 from bench.load import Target, generate, raw_request
 from bench.one_worker import SMALL, OneWorker
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from bench.services import PEERS, PROGRAMS, free_port
 
 SIZES = (200, 20_000)
 """Bytes of a response."""
-BEHIND = """
+NGINX = """
 daemon off; worker_processes 1; pid {folder}/{name}.pid; error_log {folder}/{name}.log;
 events {{ worker_connections 1024; }}
 http {{
@@ -39,11 +39,11 @@ http {{
   {body}
 }}
 """
-ANSWERING = "server {{ listen 127.0.0.1:{port}; root {folder}; default_type application/json; }}"
-PASSING = """
-  upstream behind {{ server 127.0.0.1:{behind}; keepalive 256; keepalive_requests 1000000000; }}
+FILES = "server {{ listen 127.0.0.1:{port}; root {folder}; default_type application/json; }}"
+PROXY = """
+  upstream origin {{ server 127.0.0.1:{origin}; keepalive 256; keepalive_requests 1000000000; }}
   server {{ listen 127.0.0.1:{port}; location / {{
-    proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; }} }}
+    proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection ""; }} }}
 """
 
 
@@ -69,12 +69,12 @@ def running(command: list[str], environment: dict[str, str] | None = None) -> It
 @contextmanager
 def nginx(folder: Path, name: str, body: str) -> Iterator[int]:
     file = folder / f"{name}.conf"
-    file.write_text(BEHIND.format(folder=folder, name=name, body=body))
+    file.write_text(NGINX.format(folder=folder, name=name, body=body))
     with running([shutil.which("nginx") or "nginx", "-c", str(file), "-e", str(folder / "start.log")]) as number:
         yield number
 
 
-def used(process: int) -> float:
+def cpu_seconds(process: int) -> float:
     """Return the processor time in seconds, including children."""
     whole = psutil.Process(process)
     times = [item.cpu_times() for item in (whole, *whole.children(recursive=True))]
@@ -83,22 +83,22 @@ def used(process: int) -> float:
 
 def measure(port: int, process: int, size: int, seconds: float, connections: int) -> ProxyFigures:
     request = raw_request("GET", f"/{size}.json", f"127.0.0.1:{port}", b"")
-    before = used(process)
+    before = cpu_seconds(process)
     tally = generate(Target("127.0.0.1", port, request, content(size)), connections, seconds)
     if tally.wrong or tally.lost:
-        raise SystemExit(f"port {port}: {tally.wrong} wrong answers, {tally.lost} lost")
-    return ProxyFigures(tally.answered / tally.seconds, (used(process) - before) * 1e6 / tally.answered)
+        raise SystemExit(f"port {port}: {tally.wrong} wrong, {tally.lost} lost")
+    return ProxyFigures(tally.answered / tally.seconds, (cpu_seconds(process) - before) * 1e6 / tally.answered)
 
 
 def content(size: int) -> bytes:
     return b'"' + b"x" * (size - 2) + b'"'
 
 
-def schema(behind: int) -> str:
+def schema(origin: int) -> str:
     """Return the SQL of the endpoints with a proxy."""
     return SMALL + "".join(
         f"create function pass_{size}() returns void language sql as '';"
-        f"comment on function pass_{size}() is e'HTTP GET /{size}.json\\nproxy http://127.0.0.1:{behind}';"
+        f"comment on function pass_{size}() is e'HTTP GET /{size}.json\\nproxy http://127.0.0.1:{origin}';"
         for size in SIZES
     )
 
@@ -111,20 +111,20 @@ def main() -> None:
     chosen = parser.parse_args()
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is missing: apt-get install nginx-light")
-    behind, front, own, peer = (free_port() for _ in range(4))
+    origin, front, own, peer = (free_port() for _ in range(4))
     uvicorn = [str(PROGRAMS / "uvicorn"), "--app-dir", str(PEERS), "--host", "127.0.0.1", "--port", str(peer)]
     uvicorn += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
-    with tempfile.TemporaryDirectory(prefix="rowcall-bench-proxy-") as name, throw_away("auto") as server:
+    with tempfile.TemporaryDirectory(prefix="rowcall-bench-proxy-") as name, temporary_server("auto") as server:
         folder = Path(name)
         folder.chmod(0o755)
         for size in SIZES:
             (folder / f"{size}.json").write_bytes(content(size))
         server.psql("-c", "create database bench", database="postgres")
-        server.psql(stdin=schema(behind))
+        server.psql(stdin=schema(origin))
         with (
-            nginx(folder, "behind", ANSWERING.format(port=behind, folder=folder)),
-            nginx(folder, "front", PASSING.format(port=front, behind=behind)) as front_process,
-            running([*uvicorn, "forwarding_app:app"], {"UPSTREAM": f"http://127.0.0.1:{behind}"}) as peer_process,
+            nginx(folder, "origin", FILES.format(port=origin, folder=folder)),
+            nginx(folder, "front", PROXY.format(port=front, origin=origin)) as front_process,
+            running([*uvicorn, "forwarding_app:app"], {"UPSTREAM": f"http://127.0.0.1:{origin}"}) as peer_process,
         ):
             service = OneWorker(server, own, "Service:ProxyOptions:Enabled=true", "Service:UrlPathPrefix=/api")
             time.sleep(2)  # The peer does not report when it is ready.

@@ -11,7 +11,7 @@ import redis
 
 
 @contextmanager
-def throw_away_redis(port: int) -> Iterator[str]:
+def temporary_redis(port: int) -> Iterator[str]:
     """Run a Redis server on this port while the block runs, and provide its address."""
     program = shutil.which("redis-server")
     if program is None:

@@ -20,9 +20,9 @@ from pathlib import Path
 import psutil
 
 from bench.endurance import MANY
-from bench.postgres import Server, throw_away
+from bench.postgres import Server, temporary_server
 from bench.scenarios import Scenario
-from bench.services import ask, free_port
+from bench.services import free_port, send_request
 
 KINDS = MANY.with_name("many_kinds.sql")
 CHANGES = {
@@ -31,7 +31,7 @@ CHANGES = {
     "a source": "create or replace function many.routine_77(_id int, _label text default null, _day date default null) "
     "returns table (id int, label text, day date) language sql stable as 'select {n}, _label, _day'; "
     "comment on function many.routine_77(int, text, date) is e'HTTP GET /many/changed-{n}\\nallow_anonymous'",
-    "a new one": "create function many.new_{n}(id int) returns int language sql stable as 'select id + {n}'; "
+    "a new routine": "create function many.new_{n}(id int) returns int language sql stable as 'select id + {n}'; "
     "comment on function many.new_{n}(int) is e'HTTP GET /many/changed-{n}\\nallow_anonymous'",
 }
 
@@ -53,8 +53,8 @@ class Clock:
         self._began = time.monotonic(), _cpu(service), _cpu(server)
 
     def read(self) -> ReloadTimes:
-        then = self._began
-        return ReloadTimes(time.monotonic() - then[0], _cpu(self._service) - then[1], _cpu(self._server) - then[2])
+        start = self._began
+        return ReloadTimes(time.monotonic() - start[0], _cpu(self._service) - start[1], _cpu(self._server) - start[2])
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -77,11 +77,11 @@ def load_many(server: Server, script: Path, routines: int) -> None:
         server.load(copy, "many")
 
 
-def wait_for(what: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 300
-    while not what():
+    while not condition():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit("the service has not done it")
+            raise SystemExit("the service has ended, or has not finished within 300 s")
         time.sleep(0.01)
 
 
@@ -110,22 +110,22 @@ def measure(server: Server, workers: int, log: Path) -> None:
                 server.psql("-c", "notify rowcall, 'reload'", database="many")
                 wait_for(lambda served=served: served in log.read_text("utf-8"), process)  # type: ignore[misc]
                 report(f"reload after {change}", clock.read())
-                status = ask(port, Scenario("changed", f"/many/changed-{number}?id=1", ""))[0]
+                status = send_request(port, Scenario("changed", f"/many/changed-{number}?id=1", ""))[0]
                 if status != 200:
-                    raise SystemExit(f"/many/changed-{number} is answered with {status}")
+                    raise SystemExit(f"/many/changed-{number} has status {status}")
         workers_memory = [
             child.memory_full_info().uss >> 20 for child in psutil.Process(process.pid).children(recursive=True)
         ]
-        print(f"private memory of its other processes, MiB: {sorted(workers_memory, reverse=True)}")
+        print(f"private memory of the other processes, MiB: {sorted(workers_memory, reverse=True)}")
     finally:
         process.terminate()
         process.wait(60)
 
 
-def report(what: str, taken: ReloadTimes) -> None:
+def report(event: str, times: ReloadTimes) -> None:
     load = os.getloadavg()[0]
     print(
-        f"{what:26} {taken.clock:7.2f} s; CPU of rowcall {taken.service:5.2f}, of PostgreSQL {taken.database:5.2f} s; "
+        f"{event:26} {times.clock:7.2f} s; CPU of rowcall {times.service:5.2f}, of PostgreSQL {times.database:5.2f} s; "
         f"load of the machine {load:.0f} on {os.cpu_count()} cores",
         flush=True,
     )
@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--postgres", default="auto", help="system, wheel, auto, or a folder with programs")
     arguments = parser.parse_args()
-    with throw_away(arguments.postgres) as server, tempfile.TemporaryDirectory() as folder:
+    with temporary_server(arguments.postgres) as server, tempfile.TemporaryDirectory() as folder:
         for script in (MANY, KINDS):
             load_many(server, script, arguments.routines)
             print(f"{script.name}, {arguments.routines} routines:")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.by_connections import HELD, SHARES, Level
+from bench.by_connections import COMPLETE, SHARES, Level
 from bench.endurance import Finding
 from bench.measure import Cell, Figures, cores
 from bench.scenarios import DATABASE_CPU_LIMIT, FASTIFY_BY_CONNECTIONS, LATENCY_OVER_PGBENCH, Scenario
@@ -28,7 +28,7 @@ class Result:
     findings: list[Finding]
     absent: dict[str, str]
     connections: dict[Scenario, dict[int, list[Level]]] = field(default_factory=dict)
-    """What each service reaches, by scenario and number of connections."""
+    """The results of each service, by scenario and number of connections."""
 
 
 def machine() -> dict[str, str]:
@@ -66,7 +66,7 @@ def limit_of(medians: dict[str, Figures]) -> Figures | None:
     return max(limits, key=lambda figures: figures.rate, default=None)
 
 
-def compared(cells: Sequence[Cell]) -> dict[str, Figures]:
+def medians_by_service(cells: Sequence[Cell]) -> dict[str, Figures]:
     """Return medians by service; `pgbench` is the better of its two results."""
     medians = {cell.service: cell.median for cell in cells}
     measured = {name: figures for name, figures in medians.items() if figures is not None}
@@ -124,11 +124,11 @@ def summary(result: Result) -> list[str]:
 def few_connections(scenario: str, connections: int, peaks: dict[str, Figures]) -> Iterator[str]:
     """Yield a line for each target at this number of connections whose both sides were measured. peaks: by service."""
     ours, fastify, limit = peaks.get(SUBJECT), peaks.get("fastify"), limit_of(peaks)
-    wanted = FASTIFY_BY_CONNECTIONS.get(scenario, {}).get(connections)
+    target = FASTIFY_BY_CONNECTIONS.get(scenario, {}).get(connections)
     title = f"{scenario}, {connections} connection" + "s" * (connections > 1)
-    if ours and fastify and wanted is not None:
+    if ours and fastify and target is not None:
         ratio = ours.rate / fastify.rate
-        yield f"| {title} | fastify | {ratio:.2f} | ≥ {wanted:g} | {VERDICT[ratio >= wanted]} |"
+        yield f"| {title} | fastify | {ratio:.2f} | ≥ {target:g} | {VERDICT[ratio >= target]} |"
     most = LATENCY_OVER_PGBENCH.get(scenario)
     if ours and limit and most is not None and connections == 1:
         microseconds = (ours.p50 - limit.p50) * 1000
@@ -137,7 +137,7 @@ def few_connections(scenario: str, connections: int, peaks: dict[str, Figures]) 
 
 
 def database_cpu(scenario: Scenario, cells: Sequence[Cell]) -> list[str]:
-    medians = compared(cells)
+    medians = medians_by_service(cells)
     if SUBJECT not in medians or "pgbench" not in medians:
         return []
     ratio = medians[SUBJECT].database_cpu / max(medians["pgbench"].database_cpu, 0.001)
@@ -157,7 +157,7 @@ def details(result: Result) -> list[str]:
     """Return a table with a row for each service in each scenario."""
     lines = ["## All figures", "", table_row(HEADINGS), "|---|---" + "|--:" * (len(HEADINGS) - 2) + "|"]
     for scenario, cells in result.scenarios.items():
-        medians = compared(cells)
+        medians = medians_by_service(cells)
         lines += [row(scenario, cell, medians.get(SUBJECT), medians.get("pgbench")) for cell in cells]
     requests = [f"- {each.name}: `{each.method} {each.path}`" for each in result.scenarios]
     return [*lines, "", *requests, ""]
@@ -208,13 +208,13 @@ def by_connections(result: Result) -> list[str]:
             ours = next((level.peak for level in levels if level.service == SUBJECT), None)
             lines += [level_row(scenario, connections, level, ours) for level in levels]
     notes = [
-        f"- {scenario.name}, {connections} connections, {level.service}: {level.held(share):.0%} of the rate at "
-        f"{share:.0%} of the peak was held"
+        f"- {scenario.name}, {connections} connections, {level.service}: {level.completed(share):.0%} of the rate at "
+        f"{share:.0%} of the peak was completed"
         for scenario, levels_of in result.connections.items()
         for connections, levels in levels_of.items()
         for level in levels
         for share in level.shares
-        if level.held(share) < HELD
+        if level.completed(share) < COMPLETE
     ]
     return [*lines, "", *notes, *([""] if notes else [])]
 
@@ -243,11 +243,11 @@ def table_row(values: Iterable[str]) -> str:
     return "| " + " | ".join(values) + " |"
 
 
-def findings(found: Sequence[Finding]) -> list[str]:
-    if not found:
+def findings(results: Sequence[Finding]) -> list[str]:
+    if not results:
         return []
-    lines = ["## Holding on", "", "| check | measured | limit | |", "|---|---|---|---|"]
-    for finding in found:
+    lines = ["## Checks", "", "| check | measured | limit | |", "|---|---|---|---|"]
+    for finding in results:
         note = f": {one_line(finding.note)}" if finding.note else ""
         lines.append(f"| {finding.check} | {finding.measured} | {finding.limit} | {VERDICT[finding.met]}{note} |")
     return [*lines, ""]
@@ -291,7 +291,7 @@ def as_json(result: Result) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def keep(result: Result, folder: Path) -> Path:
+def save(result: Result, folder: Path) -> Path:
     """Write both forms to `folder` and return the markdown file."""
     folder.mkdir(parents=True, exist_ok=True)
     stamp = result.setting["date"][:16].replace(":", "")

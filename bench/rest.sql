@@ -1,5 +1,5 @@
--- The scenarios of PostgREST's interface, asked for by random keys: a table, a table by pages, three tables one below the
--- other, and a function.
+-- Objects for the scenarios of PostgREST's interface, which use random keys: a table, a table with pages, three tables
+-- that reference each other, and a function.
 
 create schema bench_rest;
 create role bench_anon;

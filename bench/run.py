@@ -1,6 +1,6 @@
 """`make bench`: one run, one report. `python -m bench --help` lists options for shorter runs.
 
-The exit status is 0 if the run was carried out, regardless of the results: only tests judge.
+The exit status is 0 if the run was completed, even if targets are missed.
 """
 
 import argparse
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from bench import by_connections, endurance, report, services
 from bench.by_connections import SHARES, Level
-from bench.measure import Cell, constant_answers, cores, first_answers, measure, prepare
+from bench.measure import Cell, constant_responses, cores, first_responses, measure, prepare
 from bench.pgbench import PLANS
-from bench.postgres import Server, throw_away
-from bench.redis import throw_away_redis
+from bench.postgres import Server, temporary_server
+from bench.redis import temporary_redis
 from bench.scenarios import BY_NAME, CACHE_SCENARIOS, REST_SCENARIOS, SCENARIOS, Scenario
 from bench.services import ServiceError, Setting, StartedService
 
@@ -25,18 +25,18 @@ TABLES = Path(__file__).with_name("tables.sql")
 RESULTS = Path(__file__).with_name("results")
 GROUPS = {"cache": CACHE_SCENARIOS, "rest": REST_SCENARIOS}
 """Scenarios that are selected together."""
-CHECKS = ("hold", "half-load", "stream", "start-up", "variants")
+CHECKS = ("sustained", "half-load", "stream", "start-up", "variants")
 VARIANT_SCENARIOS = ("minimal", "types-10")
 NOISE = 0.95
 CONNECTIONS = (1, 2, 4, 8, 16, 64, 256)
 BY_CONNECTIONS = ("minimal", "one", "pay", "types-10")
 """Scenarios that are measured with several numbers of connections."""
 QUICK_CONNECTIONS = (1, 8)
-BESIDE = ("constant", "fastapi", "fastify")
-"""Services whose latency at half load is shown beside that of rowcall."""
+REFERENCES = ("constant", "fastapi", "fastify")
+"""Services whose latency at half load is shown with that of rowcall."""
 
 
-def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+def arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--scenarios", type=names, default=[scenario.name for scenario in SCENARIOS], metavar="A,B")
     every = [service.name for service in services.SERVICES] + list(PLANS)
@@ -50,18 +50,22 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--by-connections", type=names, default=list(BY_CONNECTIONS), metavar="A,B", help="scenarios")
     parser.add_argument("--connection-seconds", type=float, default=2.0, help="length of one such run (default 2)")
     parser.add_argument("--workers", type=int, default=1, help="rowcall's workers (default 1)")
-    parser.add_argument("--hold-seconds", type=float, default=60.0)
+    parser.add_argument("--sustained-seconds", type=float, default=60.0, help="length of the check `sustained`")
     parser.add_argument("--stream-rows", type=int, default=1_000_000)
-    parser.add_argument("--slow-seconds", type=float, default=10.0, help="how long the slow reader is slow")
+    parser.add_argument(
+        "--slow-seconds", type=float, default=10.0, help="seconds for which the slow reader reads slowly"
+    )
     parser.add_argument("--fsync", action="store_true", help="commits wait for the disk")
     parser.add_argument("--postgres", default="auto", help="auto, system, wheel, or a folder with its programs")
     parser.add_argument("--rowcall", type=Path, default=services.PROGRAMS / "rowcall", help="the command to measure")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--quick", action="store_true", help="one short run of everything: does the bench itself work?")
-    options = parser.parse_args(given)
+    parser.add_argument(
+        "--quick", action="store_true", help="one short run of everything, which only shows that the bench works"
+    )
+    options = parser.parse_args(command_line)
     check_names(parser, options)
     if options.quick:
-        options.seconds, options.runs, options.hold_seconds, options.slow_seconds = 1.0, 1, 3.0, 2.0
+        options.seconds, options.runs, options.sustained_seconds, options.slow_seconds = 1.0, 1, 3.0, 2.0
         options.connections, options.connection_seconds = QUICK_CONNECTIONS, 0.3
     return options
 
@@ -92,7 +96,7 @@ def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) ->
                 parser.error(f"--{option.replace('_', '-')}: unknown {name!r}, known: {', '.join(sorted(allowed))}")
 
 
-def say(text: str) -> None:
+def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -103,7 +107,7 @@ class Bench:
         self.options = options
         self.redis = redis
         self.server = server
-        self.answers = folder / "answers.json"
+        self.responses_file = folder / "responses.json"
         self.running: list[StartedService] = []
         self.absent: dict[str, str] = {}
 
@@ -113,7 +117,7 @@ class Bench:
         return Setting(
             self.server,
             port,
-            self.answers,
+            self.responses_file,
             options.rowcall,
             options.workers,
             signed=signed,
@@ -126,13 +130,13 @@ class Bench:
         try:
             running = services.start(services.BY_NAME[name], self.setting())
             stack.callback(running.stop)
-            services.wait_until_answering(running, SCENARIOS[0])
+            services.wait_until_ready(running, SCENARIOS[0])
         except ServiceError as error:
             self.absent[name] = str(error)
-            say(f"not measured: {name}: {error}")
+            progress(f"not measured: {name}: {error}")
             return
         self.running.append(running)
-        say(f"serving: {name}")
+        progress(f"serving: {name}")
 
     def scenarios(self) -> list[Scenario]:
         return [BY_NAME[name] for name in self.options.scenarios]
@@ -150,43 +154,43 @@ class Bench:
         scenarios = dict.fromkeys([SCENARIOS[0], *self.scenarios(), *self.scenarios_by_connections()])
         repeating = [name for name in chosen if services.BY_NAME[name].repeats]
         for name in chosen:
-            if name not in repeating and any(map(services.BY_NAME[name].answers, scenarios)):
+            if name not in repeating and any(map(services.BY_NAME[name].supports, scenarios)):
                 self.start(name, stack)
-        answers = {scenario: first_answers(self.server, self.running, scenario) for scenario in scenarios}
+        responses = {scenario: first_responses(self.server, self.running, scenario) for scenario in scenarios}
         if repeating:
-            self.answers.write_text(constant_answers(answers), "utf-8")
+            self.responses_file.write_text(constant_responses(responses), "utf-8")
             for name in repeating:
                 self.start(name, stack)
-            answers = {scenario: first_answers(self.server, self.running, scenario) for scenario in answers}
-        return answers
+            responses = {scenario: first_responses(self.server, self.running, scenario) for scenario in responses}
+        return responses
 
-    def measure(self, answers: dict[Scenario, dict[str, bytes | str]]) -> dict[Scenario, list[Cell]]:
+    def measure(self, responses: dict[Scenario, dict[str, bytes | str]]) -> dict[Scenario, list[Cell]]:
         limits = [name for name in self.options.peers if name in PLANS]
         variants = {service.name for service in services.VARIANTS}
         table = {}
         for scenario in self.scenarios():
-            say(scenario.name)
+            progress(scenario.name)
             running = [
                 service
                 for service in self.running
-                if service.service.answers(scenario)
+                if service.service.supports(scenario)
                 and (service.name not in variants or scenario.name in VARIANT_SCENARIOS)
             ]
-            cells = prepare(self.server, running, answers[scenario], scenario, limits)
-            measure(cells, self.options.runs, self.options.seconds, say)
+            cells = prepare(self.server, running, responses[scenario], scenario, limits)
+            measure(cells, self.options.runs, self.options.seconds, progress)
             missing = [Cell("rowcall", failure=self.absent["rowcall"])] if "rowcall" in self.absent else []
             table[scenario] = missing + cells
         return table
 
     def measure_by_connections(
-        self, answers: dict[Scenario, dict[str, bytes | str]]
+        self, responses: dict[Scenario, dict[str, bytes | str]]
     ) -> dict[Scenario, dict[int, list[Level]]]:
         limits = [name for name in ("pgbench",) if name in self.options.peers]
         table = {}
         for scenario in self.scenarios_by_connections():
-            subjects = by_connections.subjects(self.server, self.running, answers[scenario], scenario, limits)
+            subjects = by_connections.subjects(self.server, self.running, responses[scenario], scenario, limits)
             table[scenario] = {
-                connections: by_connections.measure(subjects, connections, self.options.connection_seconds, say)
+                connections: by_connections.measure(subjects, connections, self.options.connection_seconds, progress)
                 for connections in self.options.connections
             }
         return table
@@ -198,14 +202,16 @@ class Bench:
             return []
         findings: list[endurance.Finding] = []
         steps = {
-            "hold": lambda: endurance.hold(subject.service, self.setting(), self.options.hold_seconds),
+            "sustained": lambda: endurance.sustained_load(
+                subject.service, self.setting(), self.options.sustained_seconds
+            ),
             "half-load": lambda: self.half_loads(subject, table),
             "stream": lambda: self.streams(subject),
             "start-up": lambda: [endurance.start_up(subject.service, self.setting(), 3)],
             "variants": lambda: two_workers(table),
         }
         for name in self.options.checks:
-            say(f"check: {name}")
+            progress(f"check: {name}")
             try:
                 findings += steps[name]()
             except (OSError, ServiceError) as error:
@@ -219,12 +225,12 @@ class Bench:
             rates = {cell.service: cell.median.rate for cell in cells if cell.median}
             if subject.name not in rates or scenario.name not in VARIANT_SCENARIOS:
                 continue
-            beside = [
+            references = [
                 (running, rates[running.name])
                 for running in self.running
-                if running.name in BESIDE and running.name in rates
+                if running.name in REFERENCES and running.name in rates
             ]
-            findings.append(endurance.half_load(subject, scenario, rates[subject.name], seconds, beside))
+            findings.append(endurance.half_load(subject, scenario, rates[subject.name], seconds, references))
         return findings
 
     def streams(self, subject: StartedService) -> list[endurance.Finding]:
@@ -233,10 +239,10 @@ class Bench:
 
 
 def two_workers(table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
-    """Check that two workers are not slower than one, if they, PostgreSQL and the generator have cores of their own."""
+    """Check that two workers are not slower than one, if workers, PostgreSQL and generator have separate cores."""
     findings = []
     for scenario, cells in table.items():
-        medians = report.compared(cells)
+        medians = report.medians_by_service(cells)
         if "rowcall" not in medians or "rowcall-2-workers" not in medians:
             continue
         ratio = medians["rowcall-2-workers"].rate / medians["rowcall"].rate
@@ -251,9 +257,9 @@ def two_workers(table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
 def setting(options: argparse.Namespace, server: Server) -> dict[str, str]:
     return report.machine() | {
         "PostgreSQL": f"{server.version}, over a unix socket, pool of {services.POOL} for each peer",
-        "load": "64 connections (generator.c) if nothing else is said, every response compared with the first",
+        "load": "64 connections (generator.c) if not stated otherwise, every response compared with the first",
         "runs": f"median of {options.runs} runs of {options.seconds:g} s each, interleaved",
-        "by connections": f"one run of {options.connection_seconds:g} s for each load: as fast as it goes, and at "
+        "by connections": f"one run of {options.connection_seconds:g} s for each load: as fast as possible, and at "
         + ", ".join(f"{share:.0%}" for share in SHARES)
         + " of that rate",
         "rowcall": f"{options.workers} worker(s)",
@@ -261,24 +267,24 @@ def setting(options: argparse.Namespace, server: Server) -> dict[str, str]:
     }
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    options = arguments(given)
+def main(command_line: Sequence[str] | None = None) -> int:
+    options = arguments(command_line)
     with ExitStack() as stack:
-        server = stack.enter_context(throw_away(options.postgres, fsync=options.fsync))
+        server = stack.enter_context(temporary_server(options.postgres, fsync=options.fsync))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-bench-")))
         server.load(SCHEMA, "bench")
         server.psql("-f", str(TABLES))
         if uses_rest(options):
             server.psql("-f", str(REST))
-        keeps = any(BY_NAME[name] in CACHE_SCENARIOS for name in options.scenarios)
-        redis = stack.enter_context(throw_away_redis(services.free_port())) if keeps else None
+        uses_cache = any(BY_NAME[name] in CACHE_SCENARIOS for name in options.scenarios)
+        redis = stack.enter_context(temporary_redis(services.free_port())) if uses_cache else None
         bench = Bench(options, server, folder, redis)
-        answers = bench.start_all(stack)
-        table = bench.measure(answers)
-        levels = bench.measure_by_connections(answers)
+        responses = bench.start_all(stack)
+        table = bench.measure(responses)
+        levels = bench.measure_by_connections(responses)
         findings = bench.check(table)
         result = report.Result(setting(options, server), table, findings, bench.absent, levels)
-    page = report.keep(result, options.results)
+    page = report.save(result, options.results)
     print(page.read_text("utf-8"))
-    say(f"kept as {page} and {page.with_suffix('.json').name}")
+    progress(f"written: {page} and {page.with_suffix('.json').name}")
     return 0

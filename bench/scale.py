@@ -182,7 +182,9 @@ def _table(needs: Sequence[Need]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("result", nargs="?", type=Path, help="a kept run; by default the newest that has all scenarios")
+    parser.add_argument(
+        "result", nargs="?", type=Path, help="a saved run; by default the newest that has all scenarios"
+    )
     for assumption in fields(Assumptions):
         parser.add_argument(
             f"--{assumption.name.replace('_', '-')}", type=type(assumption.default), default=assumption.default

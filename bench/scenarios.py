@@ -27,7 +27,7 @@ class Scenario:
     keys: tuple[str, ...] = ()
     """Names of pgbench's variables that are random keys; in the request they are `KEY`, in this order."""
     writes: bool = False
-    """Each run gives a different response."""
+    """Whether each request has a different response."""
     verb: str = ""
 
     @property
@@ -35,7 +35,7 @@ class Scenario:
         return self.verb or ("POST" if self.body else "GET")
 
     @property
-    def once(self) -> "Scenario":
+    def single_request(self) -> "Scenario":
         """Return the scenario with one of the keys, for a single request."""
         if not self.keys:
             return self
@@ -69,12 +69,12 @@ def keyed(
 
 def query(name: str, routine: str, values: dict[str, str], targets: dict[str, float]) -> Scenario:
     """Return a GET scenario: the values are the query string and pgbench's variables, in the order of the routine."""
-    marks = ", ".join(f":{key}" for key in values)
+    placeholders = ", ".join(f":{key}" for key in values)
     path = f"/bench/{routine}?{urlencode(values)}" if values else f"/bench/{routine}"
     return Scenario(
         name,
         path,
-        f"select * from bench.{routine}({marks})",
+        f"select * from bench.{routine}({placeholders})",
         MappingProxyType(values),
         targets=MappingProxyType(targets),
     )
@@ -82,7 +82,7 @@ def query(name: str, routine: str, values: dict[str, str], targets: dict[str, fl
 
 def post(name: str, routine: str, values: dict[str, object], targets: dict[str, float]) -> Scenario:
     """Return a POST scenario with a JSON body; a list becomes a PostgreSQL array literal for pgbench."""
-    marks = ", ".join(f":{key}" for key in values)
+    placeholders = ", ".join(f":{key}" for key in values)
     variables = {
         key: "{" + ",".join(map(str, value)) + "}" if isinstance(value, list) else str(value)
         for key, value in values.items()
@@ -90,14 +90,14 @@ def post(name: str, routine: str, values: dict[str, object], targets: dict[str, 
     return Scenario(
         name,
         f"/bench/{routine}",
-        f"select * from bench.{routine}({marks})",
+        f"select * from bench.{routine}({placeholders})",
         MappingProxyType(variables),
         json.dumps(values).encode(),
         MappingProxyType(targets),
     )
 
 
-TWENTY = {
+TWENTY_PARAMETERS = {
     "id": "42",
     "small": "7",
     "big": "9007199254740993",
@@ -165,14 +165,14 @@ def types(rows: int, targets: dict[str, float]) -> Scenario:
     return query(f"types-{rows}", "types", {"rows": str(rows)}, targets)
 
 
-WRITTEN_BY_PEOPLE = {"fastapi": 6, "fastify": 2.5, "pgbench": 0.6}
+TABLE_TARGETS = {"fastapi": 6, "fastify": 2.5, "pgbench": 0.6}
 SCENARIOS = (
     query("minimal", "minimal", {}, {"fastapi": 10, "fastify": 4, "pgbench": 0.65, "constant": 0.7}),
     types(1, {"fastapi": 10, "fastify": 4, "pgbench": 0.45}),
     types(10, {"fastapi": 12, "fastify": 4, "pgbench": 0.6}),
     types(100, {"fastapi": 12, "fastify": 3.5, "pgbench": 0.8}),
     types(500, {"fastify": 3}),
-    query("params-20", "params", TWENTY, {"fastapi": 10, "fastify": 3}),
+    query("params-20", "params", TWENTY_PARAMETERS, {"fastapi": 10, "fastify": 3}),
     post("post-10", "post", ORDER, {"fastapi": 8, "fastify": 3}),
     query("nested-10", "nested", {"rows": "10"}, {"fastify": 3}),
     composites("composites-nested-100", "shelves", 100),
@@ -200,13 +200,13 @@ SCENARIOS = (
         body=f'{{"source": {KEY}, "target": {KEY}, "amount": 5}}',
         writes=True,
     ),
-    keyed("search", f"/bench/search?first={KEY}&least=0", "select * from bench.search(:id, 0)", WRITTEN_BY_PEOPLE),
-    keyed("table", f"/api/bench/account?id={KEY}", "select * from bench.account where id = :id", WRITTEN_BY_PEOPLE),
+    keyed("search", f"/bench/search?first={KEY}&least=0", "select * from bench.search(:id, 0)", TABLE_TARGETS),
+    keyed("table", f"/api/bench/account?id={KEY}", "select * from bench.account where id = :id", TABLE_TARGETS),
     keyed(
         "insert",
         "/api/bench/line/returning",
         "insert into bench.line (account, amount, note) values (:id, 5, 'a line') returning *",
-        WRITTEN_BY_PEOPLE,
+        TABLE_TARGETS,
         body=f'{{"account": {KEY}, "amount": 5, "note": "a line"}}',
         writes=True,
         verb="PUT",
@@ -215,7 +215,7 @@ SCENARIOS = (
         "file",
         f"/bench/file?id={KEY}",
         "select id, name, balance, opened from bench.account where id = :id",
-        WRITTEN_BY_PEOPLE,
+        TABLE_TARGETS,
     ),
 )
 # Cached responses; selected by name, or all of them as `cache`. A miss is cached for a millisecond, under
@@ -230,7 +230,7 @@ CACHE_SCENARIOS = (
 # PostgREST's interface; selected by name, or all of them as `rest`. The URLs are PostgREST's for all
 # services; the peers have a handler with its own SQL for each.
 ROWS = [{"account": number, "amount": 3 * number, "note": f"mark {number}"} for number in range(1000)]
-BY_PEOPLE = {"fastapi": 3, "fastify": 1.5, "pgbench": 0.5}
+REST_TARGETS = {"fastapi": 3, "fastify": 1.5, "pgbench": 0.5}
 PURCHASES_OF_CUSTOMER = """
 select c.id, c.name, coalesce((
     select json_agg(p order by p.id) from (
@@ -240,26 +240,26 @@ select c.id, c.name, coalesce((
         from bench_rest.purchase p where p.customer_id = c.id) p), '[]') as purchase
 from bench_rest.customer c where c.id = :id"""
 REST_SCENARIOS = (
-    keyed("rest-key", f"/rest/mark?id=eq.{KEY}", "select * from bench_rest.mark where id = :id", BY_PEOPLE),
+    keyed("rest-key", f"/rest/mark?id=eq.{KEY}", "select * from bench_rest.mark where id = :id", REST_TARGETS),
     keyed(
         "rest-page",
         f"/rest/purchase?select=id,customer_id,placed,note&customer_id=gte.{KEY}&order=customer_id,id&limit=25",
         "select id, customer_id, placed, note from bench_rest.purchase where customer_id >= :id "
         "order by customer_id, id limit 25",
-        BY_PEOPLE,
+        REST_TARGETS,
     ),
     keyed(
         "rest-embed",
         "/rest/customer?select=id,name,purchase(id,placed,item(id,product,price))"
         f"&id=eq.{KEY}&purchase.order=id&purchase.item.order=id",
         " ".join(PURCHASES_OF_CUSTOMER.split()),
-        BY_PEOPLE,
+        REST_TARGETS,
     ),
     keyed(
         "rest-rpc",
         "/rest/rpc/balance_of",
         "select * from bench_rest.balance_of(:id)",
-        BY_PEOPLE,
+        REST_TARGETS,
         body=f'{{"id": {KEY}}}',
     ),
     Scenario(
@@ -269,7 +269,7 @@ REST_SCENARIOS = (
         "from json_to_recordset(:rows) as row(account int, amount bigint, note text)",
         MappingProxyType({"rows": json.dumps(ROWS, separators=(",", ":"))}),
         json.dumps(ROWS, separators=(",", ":")).encode(),
-        MappingProxyType(BY_PEOPLE),
+        MappingProxyType(REST_TARGETS),
         headers=(("Prefer", "return=minimal"),),
         writes=True,
     ),
@@ -278,12 +278,12 @@ FASTIFY_BY_CONNECTIONS = {"minimal": {1: 1.5, 8: 2.2}, "one": {1: 1.2, 8: 1.8}, 
 """Scenario → number of connections → the ratio of requests per second to Fastify's that is the target."""
 LATENCY_OVER_PGBENCH = {"minimal": 60, "one": 70, "pay": 90}
 """Scenario → microseconds by which the median latency with one connection may be above that of pgbench."""
-OF_REST = frozenset(scenario.name for scenario in REST_SCENARIOS)
-OF_CACHES = frozenset(scenario.name for scenario in CACHE_SCENARIOS)
-# Scenarios for which the schema bench_json has JSON made by PostgreSQL.
-MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)
-# Scenarios for which the schema bench_open has the same routine without the measured feature.
-OPEN = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-open" in scenario.targets)
+REST_NAMES = frozenset(scenario.name for scenario in REST_SCENARIOS)
+CACHE_NAMES = frozenset(scenario.name for scenario in CACHE_SCENARIOS)
+# Scenarios whose routines the schema bench_json has too, with JSON made by PostgreSQL.
+WITH_JSON_SCHEMA = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)
+# Scenarios whose routines the schema bench_open has too, without the measured feature.
+WITH_OPEN_SCHEMA = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-open" in scenario.targets)
 BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS + CACHE_SCENARIOS + REST_SCENARIOS})
 
 # Limit of PostgreSQL's own CPU time for a request, rowcall over pgbench.

@@ -1,9 +1,9 @@
 -- The scenarios of the benchmark, each a routine with an HTTP endpoint.
 --
--- Every routine is deterministic, so that each answer of a run can be compared with the first one, byte by byte.
--- None reads a table: what is measured is the way through the service, not the disk. All are plain SQL, STABLE, not
--- STRICT and without SET clause, so that PostgreSQL can inline them. Column names are single words: the peers answer
--- the same keys as rowcall's camelCase without paying for a renaming that rowcall does only once at startup.
+-- Every routine is deterministic, so that each response of a run can be compared with the first one, byte by byte.
+-- None reads a table, because the service is measured and not the disk. All are plain SQL, STABLE, not STRICT and
+-- without SET clause, so that PostgreSQL can inline them. Column names are single words, so that the peers have the same
+-- keys as rowcall (camelCase) without renaming them, which rowcall does once at startup.
 
 drop schema if exists bench cascade;
 create schema bench;
@@ -110,7 +110,7 @@ comment on function bench.nested(int) is 'HTTP GET /bench/nested
 allow_anonymous
 nested';
 
--- Composites in arrays in composites: what a PostgreSQL schema with types of its own gives.
+-- Composites in arrays in composites.
 create type bench.shelf as (title text, code text, items bench.item[]);
 
 create function bench.shelves(_rows int)
@@ -170,7 +170,7 @@ comment on function bench.levels(int) is 'HTTP GET /bench/levels
 allow_anonymous
 nested';
 
--- The same answers, made by PostgreSQL and only passed on: what a rowcall that serves this schema is measured for.
+-- The same responses as JSON made by PostgreSQL, for the service rowcall-json.
 drop schema if exists bench_json cascade;
 create schema bench_json;
 
@@ -192,7 +192,7 @@ as $$ select json_agg(to_json(l)) from bench.levels(_rows) l $$;
 comment on function bench_json.levels(int) is 'HTTP GET /bench/levels
 allow_anonymous';
 
--- One row a kilobyte of text; every line holds what JSON must escape.
+-- One row for each kilobyte of text; every line contains characters that JSON escapes.
 create function bench.large(_kilobytes int)
 returns table (id int, content text)
 language sql stable
@@ -203,8 +203,8 @@ $$;
 comment on function bench.large(int) is 'HTTP GET /bench/large
 allow_anonymous';
 
--- For the streaming measurements: many small rows, never held together by PostgreSQL either. In the select list
--- generate_series hands out one row at a time; in FROM the server would first write all of them to a tuple store.
+-- For the streaming checks: many small rows, which PostgreSQL never stores together either. In the select list,
+-- generate_series returns one row at a time; in FROM, the server would first write all of them to a tuple store.
 create function bench.stream(_rows int)
 returns table (id int, label text, price numeric(12, 2))
 language sql stable
@@ -215,7 +215,7 @@ $$;
 comment on function bench.stream(int) is 'HTTP GET /bench/stream
 allow_anonymous';
 
--- For callers with a token: one that is only let in, and one whose claims become settings for its routine.
+-- For callers with a token: an endpoint with authorization, and one whose claims become settings for its routine.
 create function bench.authorized()
 returns table (name text, at timestamptz)
 language sql stable
@@ -235,7 +235,7 @@ comment on function bench.claims(int) is 'HTTP GET /bench/claims
 authorize boss
 user_context';
 
--- The same without what is measured.
+-- The same without the measured feature.
 drop schema if exists bench_open cascade;
 create schema bench_open;
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import IO
 
 from bench.postgres import Server
-from bench.scenarios import MADE_BY_POSTGRES, OF_CACHES, OF_REST, OPEN, SECRET, Scenario
+from bench.scenarios import CACHE_NAMES, REST_NAMES, SECRET, WITH_JSON_SCHEMA, WITH_OPEN_SCHEMA, Scenario
 
 PEERS = Path(__file__).with_name("peers")
 PROGRAMS = Path(sys.executable).parent
@@ -33,7 +33,8 @@ class Setting:
 
     server: Server
     port: int
-    answers: Path
+    responses: Path
+    """The file with the constant responses."""
     rowcall: Path
     workers: int
     database: str = "bench"
@@ -58,13 +59,13 @@ class Service:
     lacks: frozenset[str] = frozenset()
     """Scenarios that it does not support."""
     keyed: bool = True
-    """It supports requests with random keys."""
+    """Whether it supports requests with random keys."""
     repeats: bool = False
-    """It answers with the first responses of the others, and is started after them."""
+    """Whether it repeats the first responses of the others, and is started after them."""
 
-    def answers(self, scenario: Scenario) -> bool:
-        supported = scenario.name not in self.lacks and (self.scenarios is None or scenario.name in self.scenarios)
-        return supported and (self.keyed or not scenario.keys)
+    def supports(self, scenario: Scenario) -> bool:
+        is_supported = scenario.name not in self.lacks and (self.scenarios is None or scenario.name in self.scenarios)
+        return is_supported and (self.keyed or not scenario.keys)
 
 
 def fastapi(setting: Setting) -> list[str]:
@@ -105,15 +106,15 @@ def install_fastify() -> None:
         raise ServiceError(f"`npm ci` in {folder} failed: {getattr(error, 'stderr', error)}") from error
 
 
-PEOPLE = (
+TABLES_AND_FILES = (
     "--Service:CrudSource:Enabled=true",
     "--Service:SqlFileSource:Enabled=true",
     f"--Service:SqlFileSource:FilePattern={Path(__file__).with_name('files')}/*.sql",
 )
-"""Routes for the scenarios of tables and files."""
+"""Settings for the scenarios of tables and SQL files."""
 
 
-KEPT = (
+CACHE = (
     "--CacheOptions:Enabled=true",
     "--CacheOptions:HybridCacheUseRedisBackend=true",
     *(
@@ -143,12 +144,12 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             f"--HttpServer:Workers={workers or setting.workers}",
             "--Log:ConsoleMinimumLevel=Warning",
             *(["--Auth:JwtAuth=true", f"--Auth:JwtSecret={SECRET}"] if setting.signed else []),
-            *(KEPT if setting.redis else []),
+            *(CACHE if setting.redis else []),
             *(REST if setting.rest else []),
             *([f"--CacheOptions:RedisConfiguration={setting.redis}"] if setting.redis else []),
             # The database of the start-up check has its routines in other schemas.
             *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
-            *(PEOPLE if setting.database != "many" and schema == "bench" else []),
+            *(TABLES_AND_FILES if setting.database != "many" and schema == "bench" else []),
             *options,
         ]
 
@@ -163,39 +164,39 @@ SERVICES = (
         fastapi,
         lacks=frozenset({"cache-hybrid"}),
     ),
-    Service("fastify", "Fastify + pg (Node), named prepared statements, 1 process", fastify, lacks=OF_CACHES),
+    Service("fastify", "Fastify + pg (Node), named prepared statements, 1 process", fastify, lacks=CACHE_NAMES),
     Service(
         "psycopg",
         "granian (RSGI) + psycopg pool + orjson, 1 worker",
         granian("granian_psycopg:app"),
-        lacks=OF_CACHES | OF_REST,
+        lacks=CACHE_NAMES | REST_NAMES,
         keyed=False,
     ),
     Service(
         "rowcall-json",
-        "rowcall passing on JSON that PostgreSQL makes with json_agg and to_json",
+        "rowcall with JSON that PostgreSQL makes (json_agg, to_json)",
         rowcall(schema="bench_json"),
-        MADE_BY_POSTGRES,
+        WITH_JSON_SCHEMA,
     ),
     Service(
         "rowcall-open",
         "rowcall with the same token, at endpoints without authorization or without claims in their routine",
         rowcall(schema="bench_open"),
-        OPEN,
+        WITH_OPEN_SCHEMA,
     ),
     Service(
         "constant",
-        "limit: granian answering a constant of the same bytes",
+        "limit: granian with a constant response of the same bytes",
         granian("granian_constant:app"),
-        lacks=OF_REST,
+        lacks=REST_NAMES,
         keyed=False,
         repeats=True,
     ),
     Service(
         "constant-loop",
-        "limit: rowcall's HTTP/1.1 server answering a constant of the same bytes, without the rest of rowcall",
+        "limit: rowcall's HTTP/1.1 server with a constant response of the same bytes, without the rest of rowcall",
         loop_constant,
-        lacks=OF_REST,
+        lacks=REST_NAMES,
         keyed=False,
         repeats=True,
     ),
@@ -206,7 +207,7 @@ VARIANTS = (
     Service("rowcall-2-workers", "two workers", rowcall(workers=2)),
     Service(
         "rowcall-unshared",
-        "no connection carries two requests at a time",
+        "no pipelining: one request at a time on each connection",
         rowcall("--ConnectionSettings:Pool:Sharing=false"),
     ),
     Service(
@@ -259,7 +260,7 @@ def start(service: Service, setting: Setting) -> StartedService:
         "BENCH_DSN": setting.server.conninfo(setting.database),
         "BENCH_POOL": str(POOL),
         "BENCH_PORT": str(setting.port),
-        "BENCH_ANSWERS": str(setting.answers),
+        "BENCH_RESPONSES": str(setting.responses),
         "BENCH_REDIS": setting.redis or "",
         "NODE_ENV": "production",
         "TZ": "UTC",
@@ -268,7 +269,7 @@ def start(service: Service, setting: Setting) -> StartedService:
     log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the service runs
     try:
         process = subprocess.Popen(
-            command, env=environment, cwd=setting.answers.parent, stdout=log, stderr=log, start_new_session=True
+            command, env=environment, cwd=setting.responses.parent, stdout=log, stderr=log, start_new_session=True
         )
     except OSError as error:
         log.close()
@@ -276,22 +277,22 @@ def start(service: Service, setting: Setting) -> StartedService:
     return StartedService(service, setting.port, process, log)
 
 
-def wait_until_answering(running: StartedService, scenario: Scenario, poll: float = 0.05) -> float:
+def wait_until_ready(running: StartedService, scenario: Scenario, poll: float = 0.05) -> float:
     """Send requests until the service responds; return the seconds that this took."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < READY_WITHIN:
         if running.process.poll() is not None:
             raise ServiceError(f"ended with code {running.process.returncode}: {running.log_tail()}")
         try:
-            ask(running.port, scenario)
+            send_request(running.port, scenario)
         except OSError:
             time.sleep(poll)
             continue
         return time.perf_counter() - begin
-    raise ServiceError(f"no answer within {READY_WITHIN:.0f} s: {running.log_tail()}")
+    raise ServiceError(f"no response within {READY_WITHIN:.0f} s: {running.log_tail()}")
 
 
-def ask(port: int, scenario: Scenario) -> tuple[int, bytes]:
+def send_request(port: int, scenario: Scenario) -> tuple[int, bytes]:
     """Send one request outside of the measurement and return status and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = dict(scenario.headers) | ({"Content-Type": "application/json"} if scenario.body else {})

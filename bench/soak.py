@@ -1,9 +1,9 @@
 """`python -m bench.soak --seconds 3600`: a service at a share of its maximum rate, with faults at random moments, and
 their consequences. The maximum is measured first, by the same clients, for `--measure` seconds.
 
-Every request has a unique number, so that lost, doubled and foreign responses are detected: a write with the response
-200 must be in the table, no number may occur twice, and every other response must be that of its number. The report
-also contains sessions and the slopes of memory and descriptors. Faults: backends terminated, one killed (so that
+Every request has a unique number, so that lost, duplicated and mismatched responses are detected: a write with the
+response 200 must be in the table, no number may occur twice, and every other response must match its number. The
+report also contains sessions and the slopes of memory and descriptors. Faults: backends terminated, one killed (so that
 PostgreSQL recovers from a crash), the server stopped or restarted, a table locked, a worker killed, a function changed,
 clients that disconnect, that send nothing, that send a body byte by byte, and that read a long response slowly.
 """
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import psycopg
 
-from bench.postgres import Server, throw_away
+from bench.postgres import Server, temporary_server
 from bench.processes import resident_mebibytes, tree
 from bench.services import free_port
 
@@ -38,7 +38,7 @@ SESSIONS = 2 + 2 + 8 + 16 + 1
 """Of a worker (docs/performance.md)."""
 OWN_SESSIONS = 2
 """Of the supervisor."""
-ANSWER_WITHIN = 30.0
+RESPOND_WITHIN = 30.0
 EXPECTED = frozenset({200, 503, 504})
 
 SQL = """
@@ -81,15 +81,15 @@ class Observations:
 
     statuses: Counter[int] = field(default_factory=Counter)
     """0: the connection ended without a response."""
-    kept: set[int] = field(default_factory=set)
+    stored: set[int] = field(default_factory=set)
     """Writes with the response 200."""
-    foreign: list[str] = field(default_factory=list)
+    mismatched: list[str] = field(default_factory=list)
     unexpected: list[str] = field(default_factory=list)
     late: int = 0
-    """Requests without a response within `ANSWER_WITHIN`."""
+    """Requests without a response within `RESPOND_WITHIN`."""
 
 
-def right(path: str, number: int, body: bytes) -> bool:
+def is_expected(path: str, number: int, body: bytes) -> bool:
     match path:
         case "/rows-of":
             return body == b"[" + b",".join(b'{"id":%d,"n":%d}' % (number, n) for n in range(1, 21)) + b"]"
@@ -102,7 +102,7 @@ def right(path: str, number: int, body: bytes) -> bool:
 
 @dataclass(slots=True)
 class Pace:
-    """Schedule of the next request of all clients together."""
+    """Schedule of the next request for all clients together."""
 
     interval: float = 0.0
     """Seconds between two requests; 0: no pause."""
@@ -119,9 +119,9 @@ class Pace:
 class Client:
     """Sends one request at a time, over successive connections."""
 
-    def __init__(self, port: int, seen: Observations, numbers: Iterator[int], pace: Pace) -> None:
+    def __init__(self, port: int, observations: Observations, numbers: Iterator[int], pace: Pace) -> None:
         self._port = port
-        self._seen = seen
+        self._observations = observations
         self._numbers = numbers
         self._pace = pace
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -133,29 +133,29 @@ class Client:
             writes = number % 4 == 0
             path = "/write" if writes else READS[number % len(READS)]
             try:
-                status, body = await asyncio.wait_for(self._ask(path, number, writes=writes), ANSWER_WITHIN)
+                status, body = await asyncio.wait_for(self._request(path, number, writes=writes), RESPOND_WITHIN)
             except TimeoutError:
-                self._seen.late += 1
+                self._observations.late += 1
                 self._close()
                 continue
             except (OSError, EOFError, ValueError):
-                self._seen.statuses[0] += 1
+                self._observations.statuses[0] += 1
                 self._close()
                 await asyncio.sleep(0.05)
                 continue
-            self._judge(path, number, status, body)
+            self._check(path, number, status, body)
         self._close()
 
-    def _judge(self, path: str, number: int, status: int, body: bytes) -> None:
-        self._seen.statuses[status] += 1
+    def _check(self, path: str, number: int, status: int, body: bytes) -> None:
+        self._observations.statuses[status] += 1
         if status not in EXPECTED:
-            self._seen.unexpected.append(f"{path} {status} {body[:200]!r}")
-        elif status == 200 and not right(path, number, body):
-            self._seen.foreign.append(f"{path} {number} {body[:200]!r}")
+            self._observations.unexpected.append(f"{path} {status} {body[:200]!r}")
+        elif status == 200 and not is_expected(path, number, body):
+            self._observations.mismatched.append(f"{path} {number} {body[:200]!r}")
         elif status == 200 and path == "/write":
-            self._seen.kept.add(number)
+            self._observations.stored.add(number)
 
-    async def _ask(self, path: str, number: int, *, writes: bool) -> tuple[int, bytes]:
+    async def _request(self, path: str, number: int, *, writes: bool) -> tuple[int, bytes]:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
@@ -167,7 +167,7 @@ class Client:
             writer.write(f"GET {path}?id={number} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             if number % 997 == 0:
                 self._close()
-                raise EOFError("this client has left")
+                raise EOFError("the client has disconnected")
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower().split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
         if headers.get("transfer-encoding") == "chunked":
@@ -208,8 +208,8 @@ class Faults:
 
     async def run(self, until: float) -> None:
         kinds: tuple[Callable[[], Awaitable[None]], ...] = (
-            self.terminate, self.crash, self.hang, self.restart, self.lock, self.change, self.say_nothing,
-            self.go_slowly,
+            self.terminate, self.crash, self.hang, self.restart, self.lock, self.change, self.send_nothing,
+            self.send_and_read_slowly,
         )  # fmt: skip
         if not self._spare_workers:
             kinds += (self.kill_worker,)
@@ -262,7 +262,7 @@ class Faults:
         kind, value = next(self._changes)
         await self._execute(CHANGED.format(type=kind, value=value))
 
-    async def say_nothing(self) -> None:
+    async def send_nothing(self) -> None:
         opened = [await asyncio.open_connection("127.0.0.1", self._port) for _ in range(20)]
         for number, (_, writer) in enumerate(opened):
             writer.write((b"", b"GET /echo", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")[number % 3])
@@ -270,7 +270,7 @@ class Faults:
         for _, writer in opened:
             writer.close()
 
-    async def go_slowly(self) -> None:
+    async def send_and_read_slowly(self) -> None:
         """Ten clients send a body byte by byte, ten read 1 MB slowly, and then all disconnect."""
         opened = [await asyncio.open_connection("127.0.0.1", self._port, limit=1) for _ in range(20)]
         body = b'{"id":-1' + b" " * 100
@@ -361,7 +361,7 @@ async def sessions(server: Server) -> int:
 
 
 @contextmanager
-def service(server: Server, workers_wanted: int) -> Iterator[tuple[int, int, Path]]:
+def service(server: Server, worker_count: int) -> Iterator[tuple[int, int, Path]]:
     """Provide the process id of the supervisor, the port, and the log."""
     port = free_port()
     folder = Path(tempfile.mkdtemp(prefix="rowcall-soak-"))
@@ -369,7 +369,7 @@ def service(server: Server, workers_wanted: int) -> Iterator[tuple[int, int, Pat
     settings = {
         "ConnectionStrings:Default": f"{server.conninfo('soak')} connect_timeout=5",
         "Urls": f"http://127.0.0.1:{port}",
-        "HttpServer:Workers": str(workers_wanted),
+        "HttpServer:Workers": str(worker_count),
         "HttpServer:Limits:RequestHeadersTimeout": "5 seconds",
         "Service:CommandTimeout": "5 seconds",
         "Service:RequiresAuthorization": "false",
@@ -390,7 +390,7 @@ def service(server: Server, workers_wanted: int) -> Iterator[tuple[int, int, Pat
 
 
 @asynccontextmanager
-async def together(*works: Awaitable[None]) -> AsyncIterator[None]:
+async def concurrently(*works: Awaitable[None]) -> AsyncIterator[None]:
     tasks = [asyncio.ensure_future(work) for work in works]
     yield
     await asyncio.gather(*tasks)
@@ -405,12 +405,12 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
     pace = Pace()
     clients = [Client(port, observations, numbers, pace) for _ in range(arguments.clients)]
     until = time.monotonic() + arguments.measure
-    async with together(*(client.run(until) for client in clients)):
+    async with concurrently(*(client.run(until) for client in clients)):
         pass
     limit = observations.statuses.total() / arguments.measure
     pace.interval = 1 / (limit * arguments.share)
     until = time.monotonic() + arguments.seconds
-    async with together(*(client.run(until) for client in clients), watch.run(until), faults.run(until)):
+    async with concurrently(*(client.run(until) for client in clients), watch.run(until), faults.run(until)):
         pass
     await asyncio.sleep(12)  # Until idle connections are closed and abandoned requests have ended.
     rows = Counter(int(line) for line in server.psql("-c", "select id from written", database="soak").split())
@@ -420,11 +420,11 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
         "requests": sum(observations.statuses.values()) + observations.late,
         "statuses": {str(status): count for status, count in sorted(observations.statuses.items())},
         "faults": dict(faults.done),
-        "lost": len(observations.kept - rows.keys()),
-        "doubled": sum(count > 1 for count in rows.values()),
-        "foreign": len(observations.foreign),
+        "lost": len(observations.stored - rows.keys()),
+        "duplicated": sum(count > 1 for count in rows.values()),
+        "mismatched": len(observations.mismatched),
         "unexpected": len(observations.unexpected),
-        "unanswered": observations.late,
+        "without response": observations.late,
         "most_sessions": watch.most_sessions,
         "sessions_allowed": arguments.workers * SESSIONS + OWN_SESSIONS,
         "sessions_after": await sessions(server),
@@ -433,15 +433,15 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
         "descriptors_per_hour": slope(watch.descriptors),
         "memory_mib_per_hour": slope(watch.longest()),
         "memory_mib": [round(memory) for _, memory in watch.longest()[:: max(1, len(watch.longest()) // 20)]],
-        "examples": [*observations.foreign[:5], *observations.unexpected[:5]],
+        "examples": [*observations.mismatched[:5], *observations.unexpected[:5]],
     }
 
 
-def verdict(found: dict[str, object]) -> list[str]:
+def verdict(results: dict[str, object]) -> list[str]:
     """Return the violations."""
-    none = ("lost", "doubled", "foreign", "unexpected", "unanswered")
-    wrong = [f"{found[name]} {name}" for name in none if found[name]]
-    if int(str(found["most_sessions"])) > int(str(found["sessions_allowed"])):
+    none = ("lost", "duplicated", "mismatched", "unexpected", "without response")
+    wrong = [f"{results[name]} {name}" for name in none if results[name]]
+    if int(str(results["most_sessions"])) > int(str(results["sessions_allowed"])):
         wrong.append("more sessions than documented")
     return wrong
 
@@ -451,7 +451,7 @@ class SoakResult:
     """The result that is written to `bench/results`."""
 
     arguments: dict[str, object]
-    found: dict[str, object]
+    results: dict[str, object]
     tracebacks: int
 
 
@@ -460,28 +460,28 @@ def main() -> int:
         prog="python -m bench.soak", description=__doc__.partition("\n")[0] if __doc__ else ""
     )
     parser.add_argument("--seconds", type=float, default=3600.0)
-    parser.add_argument("--share", type=float, default=0.7, help="of what it can do, asked for during the run")
-    parser.add_argument("--measure", type=float, default=20.0, help="seconds to find out what it can do")
+    parser.add_argument("--share", type=float, default=0.7, help="share of the maximum rate that is requested")
+    parser.add_argument("--measure", type=float, default=20.0, help="seconds for measuring the maximum rate")
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two faults, on average")
     parser.add_argument("--clients", type=int, default=24)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--spare-workers", action="store_true", help="kill none: their memory is followed for longer")
+    parser.add_argument("--spare-workers", action="store_true", help="kill no worker, to watch its memory for longer")
     parser.add_argument("--postgres", default="auto")
-    parser.add_argument("--keep", action="store_true", help="write the result to bench/results")
+    parser.add_argument("--save", action="store_true", help="write the result to bench/results")
     arguments = parser.parse_args()
-    with throw_away(arguments.postgres) as server:
+    with temporary_server(arguments.postgres) as server:
         server.psql("-c", "create database soak", database="postgres")
         server.psql("-c", SQL, database="soak")
         with service(server, arguments.workers) as (supervisor, port, log):
             results = asyncio.run(soak(server, supervisor, port, arguments))
         tracebacks = log.read_text("utf-8", errors="replace").count("Traceback (most recent call last)")
-    record = SoakResult({key: value for key, value in vars(arguments).items() if key != "keep"}, results, tracebacks)
+    record = SoakResult({key: value for key, value in vars(arguments).items() if key != "save"}, results, tracebacks)
     text = json.dumps(asdict(record), indent=2)
     print(text)
-    if arguments.keep:
+    if arguments.save:
         RESULTS.joinpath(f"soak-{time.strftime('%Y-%m-%dT%H%M')}.json").write_text(text + "\n", encoding="utf-8")
     wrong = verdict(results)
-    print("; ".join(wrong) if wrong else "nothing lost, doubled or foreign")
+    print("; ".join(wrong) if wrong else "no lost, duplicated or mismatched responses")
     return 1 if wrong or tracebacks else 0
 
 

@@ -10,7 +10,7 @@ import time
 from importlib.resources import files
 from pathlib import Path
 
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from rowcall.service.embedded.demo import SETTINGS
 
 TEST = """/*
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=1000)
     arguments = parser.parse_args()
     schema = files("rowcall.service.embedded.demo").joinpath("schema.sql").read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as name, throw_away("auto") as server:
+    with tempfile.TemporaryDirectory() as name, temporary_server("auto") as server:
         folder = Path(name)
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=f"begin; {schema}; commit;")
@@ -42,7 +42,7 @@ def main() -> None:
     cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(done.stdout.strip().splitlines()[-1])
     print(
-        f"{arguments.tests} tests in {seconds:.2f} s ({cpu.ru_utime + cpu.ru_stime:.2f} s of processor, all children)"
+        f"{arguments.tests} tests in {seconds:.2f} s ({cpu.ru_utime + cpu.ru_stime:.2f} s of CPU, all child processes)"
     )
 
 

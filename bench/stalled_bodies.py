@@ -14,7 +14,7 @@ import threading
 import time
 
 from bench.one_worker import SMALL, Latency, OneWorker
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from bench.services import free_port
 
 SQL = (
@@ -57,14 +57,14 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument(
-        "--pause", type=float, default=10.0, help="seconds until one that was thrown out comes back; 1: a flood"
+        "--pause", type=float, default=10.0, help="seconds until a disconnected client connects again; 1: a flood"
     )
-    parser.add_argument("--port", type=int, help="be the clients of that port")
+    parser.add_argument("--port", type=int, help="run only the clients, for this port")
     arguments = parser.parse_args()
     if arguments.port:
         clients(arguments.port, arguments.clients, arguments.pause)
         return
-    with throw_away("auto") as server:
+    with temporary_server("auto") as server:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SQL)
         port = free_port()
@@ -86,7 +86,7 @@ def main() -> None:
         stalled = subprocess.Popen(command, stdin=subprocess.PIPE)
         most = 0
         done = threading.Event()
-        thread = threading.Thread(target=small.go_on, args=(done,))
+        thread = threading.Thread(target=small.measure_until, args=(done,))
         thread.start()
         until = time.monotonic() + arguments.seconds
         while time.monotonic() < until:
@@ -96,9 +96,9 @@ def main() -> None:
         thread.join()
         stalled.kill()
         service.stop()
-    meanwhile = small.found()
+    meanwhile = small.last_p99()
     print(
-        f"{arguments.clients} stalled clients: p99 {alone:.2f} ms alone, {meanwhile:.2f} ms meanwhile "
+        f"{arguments.clients} stalled clients: p99 {alone:.2f} ms without them, {meanwhile:.2f} ms with them "
         f"({meanwhile / alone:.1f}x); worker {most / 1e6:.0f} MB at most"
     )
 

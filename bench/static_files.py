@@ -21,7 +21,7 @@ import psutil
 
 from bench.load import CONNECTIONS, Target, generate, raw_request
 from bench.one_worker import SMALL, OneWorker
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from bench.services import free_port
 
 SIZES = {"1kb": 1_024, "16kb": 16_384, "100kb": 102_400}
@@ -79,7 +79,7 @@ def nginx(folder: Path, root: Path) -> Iterator[FileServer]:
         process.wait(10)
 
 
-def measured(served: FileServer, path: str, body: bytes, seconds: float) -> Figure:
+def measure(served: FileServer, path: str, body: bytes, seconds: float) -> Figure:
     target = Target("127.0.0.1", served.port, raw_request("GET", path, f"127.0.0.1:{served.port}", b""), body)
     before = _cpu(served.worker)
     tally = generate(target, CONNECTIONS, seconds)
@@ -100,13 +100,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is not installed: apt-get install nginx")
-    with tempfile.TemporaryDirectory(prefix="rowcall-bench-static-") as name, throw_away("auto") as server:
+    with tempfile.TemporaryDirectory(prefix="rowcall-bench-static-") as name, temporary_server("auto") as server:
         folder, root = Path(name), Path(name, "www")
         root.mkdir()
         # Because nginx's worker runs as another user.
         folder.chmod(0o755)
-        for each, size in SIZES.items():
-            (root / f"{each}.css").write_bytes(os.urandom(size))
+        for name, size in SIZES.items():
+            (root / f"{name}.css").write_bytes(os.urandom(size))
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SMALL)
         port = free_port()
@@ -125,16 +125,16 @@ def compare(both: tuple[FileServer, FileServer], root: Path, seconds: float, rou
     if cores > 1:
         os.sched_setaffinity(0, set(range(1, cores)))
     print(f"{'file':<7} {'rowcall':>9} {'nginx':>9} {'ratio':>6}   CPU a request: rowcall, nginx, ratio")
-    for each in SIZES:
-        body = (root / f"{each}.css").read_bytes()
+    for name in SIZES:
+        body = (root / f"{name}.css").read_bytes()
         figures_by_server: tuple[list[Figure], list[Figure]] = ([], [])
         for _ in range(rounds):
             for figures, served in zip(figures_by_server, both, strict=True):
-                figures.append(measured(served, f"/{each}.css", body, seconds))
+                figures.append(measure(served, f"/{name}.css", body, seconds))
         rates = [statistics.median(figure.rate for figure in figures) for figures in figures_by_server]
         costs = [statistics.median(figure.cost for figure in figures) for figures in figures_by_server]
         print(
-            f"{each:<7} {rates[0]:>9,.0f} {rates[1]:>9,.0f} {rates[0] / rates[1]:>6.2f}   "
+            f"{name:<7} {rates[0]:>9,.0f} {rates[1]:>9,.0f} {rates[0] / rates[1]:>6.2f}   "
             f"{costs[0]:.1f} µs, {costs[1]:.1f} µs, {costs[1] / costs[0]:.2f}"
         )
 

@@ -10,8 +10,8 @@ SERVICES = {
     "fastapi": "FastAPI + asyncpg",
     "fastify": "Fastify + pg",
     "pgbench": "pgbench -M prepared",
-    "constant": "granian, constant answer",
-    "constant-loop": "own HTTP server, constant answer",
+    "constant": "granian, constant response",
+    "constant-loop": "own HTTP server, constant response",
 }
 PLANS = ("pgbench", "pgbench-generic")
 ORDINARY = "8"
@@ -27,13 +27,13 @@ ABOUT = {
     "post-10": "POST body, 10 rows",
     "composites-nested-100": "100 rows with arrays of composites, nested",
     "composites-levels-1000": "1,000 rows, composites three levels deep",
-    "one": "a row by its key, SQL function without volatility",
-    "one-stable": "the same, declared STABLE",
+    "one": "a row by its key, VOLATILE SQL function",
+    "one-stable": "the same, STABLE",
     "statement": "an account with its last lines as array of composites",
     "pay": "a transfer in plpgsql, JSON body",
     "search": "plpgsql with optional parameters",
     "table": "a table's row by its key",
-    "insert": "a row into a table, given back",
+    "insert": "an insert into a table that returns the row",
     "file": "a `.sql` file, row by its key",
 }
 

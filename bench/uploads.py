@@ -29,35 +29,35 @@ from pathlib import Path
 import psutil
 
 from bench.one_worker import SMALL, Latency, OneWorker
-from bench.postgres import Server, throw_away
+from bench.postgres import Server, temporary_server
 from bench.services import free_port
 
 SQL = """
-create table kept (number int, sku text, title text, count int);
-create function keep(_n int, _cells text[]) returns void language sql as
-    $$ insert into kept values (_n, _cells[1], _cells[2], _cells[3]::int) $$;
-create function keep_all(_n int, _cells text[], _previous int, _about json) returns int language sql as
-    $$ insert into kept values (_n, _cells[1], _cells[2], _cells[3]::int) returning number $$;
-create function up_function() returns bigint language sql as 'select count(*) from kept';
+create table item (number int, sku text, title text, count int);
+create function store(_n int, _cells text[]) returns void language sql as
+    $$ insert into item values (_n, _cells[1], _cells[2], _cells[3]::int) $$;
+create function store_all(_n int, _cells text[], _previous int, _about json) returns int language sql as
+    $$ insert into item values (_n, _cells[1], _cells[2], _cells[3]::int) returning number $$;
+create function up_function() returns bigint language sql as 'select count(*) from item';
 comment on function up_function() is 'HTTP POST
 upload for csv
-row_command = select keep($1, $2)';
-create function up_chained() returns bigint language sql as 'select count(*) from kept';
+row_command = select store($1, $2)';
+create function up_chained() returns bigint language sql as 'select count(*) from item';
 comment on function up_chained() is 'HTTP POST
 upload for csv
-row_command = select keep_all($1, $2, $3, $4)';
-create function up_insert() returns bigint language sql as 'select count(*) from kept';
+row_command = select store_all($1, $2, $3, $4)';
+create function up_insert() returns bigint language sql as 'select count(*) from item';
 comment on function up_insert() is 'HTTP POST
 upload for csv
-row_command = insert into kept (number, sku, title, count) values ($1, ($2)[1], ($2)[2], ($2)[3]::int)';
-create function up_whole() returns bigint language sql as 'select count(*) from kept';
+row_command = insert into item (number, sku, title, count) values ($1, ($2)[1], ($2)[2], ($2)[3]::int)';
+create function up_whole() returns bigint language sql as 'select count(*) from item';
 comment on function up_whole() is 'HTTP POST
 upload for csv
-row_command = insert into kept (number, sku, title, count) values ($1, ($2)[1], ($2)[2], ($2::text[])[3]::int)';
-create function up_excel() returns bigint language sql as 'select count(*) from kept';
+row_command = insert into item (number, sku, title, count) values ($1, ($2)[1], ($2)[2], ($2::text[])[3]::int)';
+create function up_excel() returns bigint language sql as 'select count(*) from item';
 comment on function up_excel() is 'HTTP POST
 upload for excel
-row_command = select keep($1, $2)';
+row_command = select store($1, $2)';
 create function up_folder() returns int language sql as 'select 1';
 comment on function up_folder() is 'HTTP POST
 upload for file_system';
@@ -67,7 +67,7 @@ upload for large_object';
 """
 
 BOUNDARY = "bench-of-uploads"
-PIECE = 262_144
+CHUNK = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Round:
     """Seconds of processor time, including its processes that read workbooks."""
     postgres: float
     client: float
-    grown: float
+    growth: float
     """Megabytes."""
     alone: float
-    meanwhile: float
+    during: float
     """p99 of the small endpoint in milliseconds."""
-    beside: float
+    control: float
     """The same for the service without uploads."""
     limit: float | None
     """The amount a second of the limit."""
@@ -101,19 +101,19 @@ class WorkloadResult:
         def middle(of: Callable[[Round], float]) -> float:
             return statistics.median(of(item) for item in self.rounds)
 
-        times = [middle(of) for of in (lambda run: run.alone, lambda run: run.meanwhile, lambda run: run.beside)]
-        ratios = [middle(lambda run: run.meanwhile / run.alone), middle(lambda run: run.meanwhile / run.beside)]
+        times = [middle(of) for of in (lambda run: run.alone, lambda run: run.during, lambda run: run.control)]
+        ratios = [middle(lambda run: run.during / run.alone), middle(lambda run: run.during / run.control)]
         rate = self.amount / middle(lambda run: run.seconds)
         limits = [item.limit for item in self.rounds if item.limit is not None]
         limit = statistics.median(limits) if limits else None
         ratio = "" if limit is None else f" ({rate / limit:.2f} of {limit:,.0f})"
         each = 1e6 / self.amount
         return (
-            f"{self.workload:<9}{rate:>10,.0f} {self.unit}/s{ratio}; processor time of one, µs: worker "
+            f"{self.workload:<9}{rate:>10,.0f} {self.unit}/s{ratio}; CPU µs for each: worker "
             f"{middle(lambda run: run.worker) * each:.2f}, PostgreSQL {middle(lambda run: run.postgres) * each:.2f}, "
-            f"client {middle(lambda run: run.client) * each:.2f}; worker +{middle(lambda run: run.grown):.0f} MB; p99 "
-            f"{times[0]:.1f} ms alone, {times[1]:.1f} ms meanwhile ({ratios[0]:.1f}x), {times[2]:.1f} ms of a service "
-            f"without the upload ({ratios[1]:.1f}x)"
+            f"client {middle(lambda run: run.client) * each:.2f}; worker +{middle(lambda run: run.growth):.0f} MB; p99 "
+            f"{times[0]:.1f} ms alone, {times[1]:.1f} ms during the upload ({ratios[0]:.1f}x), {times[2]:.1f} ms of a "
+            f"service without uploads ({ratios[1]:.1f}x)"
         )
 
 
@@ -131,21 +131,21 @@ class Bench:
             f"{uploads}UploadHandlers:FileSystemPath={folder}/stored",
             "HttpServer:Limits:MaxRequestBodySize=8000000000",
         )
-        beside = free_port()
-        self.beside = OneWorker(server, beside, f"{uploads}Enabled=true")
-        self._ports = self.port, beside
+        control = free_port()
+        self.control = OneWorker(server, control, f"{uploads}Enabled=true")
+        self._ports = self.port, control
 
     def stop(self) -> None:
         self.service.stop()
-        self.beside.stop()
+        self.control.stop()
 
     def run(self, path: str, file: Path, kind: str, amount: float, unit: str, limit: float | None) -> Round:
-        self.server.psql("-c", "truncate kept")
+        self.server.psql("-c", "truncate item")
         small = Latency(*self._ports)
-        idle = self._spent()
+        idle = self._cpu_seconds()
         alone = small.p99(2.0)
         # Subtracts the cost of the small endpoint itself.
-        each = [(now - before) / small.count for now, before in zip(self._spent(), idle, strict=True)]
+        each = [(now - before) / small.count for now, before in zip(self._cpu_seconds(), idle, strict=True)]
         before = most = self.service.memory()
 
         def watch() -> None:
@@ -154,16 +154,16 @@ class Bench:
                 most = max(most, self.service.memory())
 
         done = threading.Event()
-        threads = [threading.Thread(target=watch), threading.Thread(target=small.go_on, args=(done,))]
+        threads = [threading.Thread(target=watch), threading.Thread(target=small.measure_until, args=(done,))]
         for thread in threads:
             thread.start()
-        began = self._spent()
+        began = self._cpu_seconds()
         posted = subprocess.run(
             [sys.executable, "-m", "bench.uploads", "--post", str(self.port), path, str(file), kind],
             check=True,
             stdout=subprocess.PIPE,
         )
-        ended = self._spent()
+        ended = self._cpu_seconds()
         done.set()
         for thread in threads:
             thread.join()
@@ -174,18 +174,18 @@ class Bench:
         if status != b"200":
             raise SystemExit(f"{path}: {status!r} {body!r}")
         if unit == "rows" and body != b"%d" % amount:
-            raise SystemExit(f"{path}: {body!r} rows were kept instead of {amount}")
-        grown = (most - before) / 1e6
-        latency = alone, small.found(), small.found(1)
-        return Round(float(seconds), worker, postgres, float(client), grown, *latency, limit)
+            raise SystemExit(f"{path}: {body!r} rows were stored instead of {amount}")
+        growth = (most - before) / 1e6
+        latency = alone, small.last_p99(), small.last_p99(1)
+        return Round(float(seconds), worker, postgres, float(client), growth, *latency, limit)
 
-    def _spent(self) -> tuple[float, float]:
+    def _cpu_seconds(self) -> tuple[float, float]:
         """Return the time of the worker, and of all processes of PostgreSQL that exist throughout."""
         postgres = psutil.Process(self.server.pid).children(recursive=True)
-        return spent(self.service.worker), sum(map(spent, postgres))
+        return cpu_seconds(self.service.worker), sum(map(cpu_seconds, postgres))
 
 
-def spent(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
     """Return the processor time in seconds, including ended children."""
     try:
         return float(sum(process.cpu_times()[:4]))
@@ -203,8 +203,8 @@ def post(port: int, path: str, file: Path, kind: str) -> tuple[int, bytes]:
     def body() -> Iterator[bytes]:
         yield head
         with file.open("rb") as opened:
-            while piece := opened.read(PIECE):
-                yield piece
+            while chunk := opened.read(CHUNK):
+                yield chunk
         yield tail
 
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
@@ -215,7 +215,7 @@ def post(port: int, path: str, file: Path, kind: str) -> tuple[int, bytes]:
     return response.status, response.read()
 
 
-def be_client(port: str, path: str, file: str, kind: str) -> None:
+def run_client(port: str, path: str, file: str, kind: str) -> None:
     began = time.perf_counter()
     status, body = post(int(port), path, Path(file), kind)
     seconds = time.perf_counter() - began
@@ -240,13 +240,13 @@ def workbook(folder: Path, rows: int) -> Path:
     return path
 
 
-def copied_rows(server: Server, file: Path, rows: int) -> float:
+def copy_rows_rate(server: Server, file: Path, rows: int) -> float:
     began = time.perf_counter()
-    server.psql("-c", f"\\copy kept (sku, title, count) from '{file}' csv")
+    server.psql("-c", f"\\copy item (sku, title, count) from '{file}' csv")
     return rows / (time.perf_counter() - began)
 
 
-def copied_bytes(file: Path) -> float:
+def copy_file_rate(file: Path) -> float:
     began = time.perf_counter()
     subprocess.run(["cp", str(file), f"{file}.copy"], check=True)
     seconds = time.perf_counter() - began
@@ -256,10 +256,10 @@ def copied_bytes(file: Path) -> float:
 
 def big_file(folder: Path, megabytes: int) -> Path:
     path = folder / "big.bin"
-    piece = bytes(range(256)) * 3906
+    chunk = bytes(range(256)) * 3906
     with path.open("wb") as opened:
         for _ in range(megabytes):
-            opened.write(piece)
+            opened.write(chunk)
     return path
 
 
@@ -278,7 +278,7 @@ def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[],
         file = csv_file(folder, rows)
 
         def run() -> Round:
-            limit = copied_rows(bench.server, file, rows)
+            limit = copy_rows_rate(bench.server, file, rows)
             return bench.run(f"/api/up-{name}", file, "text/csv", rows, "rows", limit)
 
         return rounds(name, rows, "rows", run)
@@ -292,7 +292,7 @@ def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[],
         file = big_file(folder, megabytes)
 
         def run() -> Round:
-            limit = copied_bytes(file)
+            limit = copy_file_rate(file)
             done = bench.run(f"/api/up-{name}", file, "x/y", mega, "MB", limit)
             shutil.rmtree(folder / "stored", ignore_errors=True)
             return done
@@ -310,14 +310,14 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workload", action="append")
-    parser.add_argument("--post", nargs=4, help="be the client of one upload: port, path, file, its type")
+    parser.add_argument("--post", nargs=4, help="run only the client of one upload: port, path, file, content type")
     arguments = parser.parse_args()
     if arguments.post:
-        be_client(*arguments.post)
+        run_client(*arguments.post)
         return
     folder = Path(tempfile.mkdtemp(prefix="rowcall-bench-"))
     try:
-        with throw_away("auto") as server:
+        with temporary_server("auto") as server:
             server.psql("-c", "create database bench", database="postgres")
             server.psql(stdin=SMALL + SQL)
             bench = Bench(server, folder)

@@ -77,7 +77,7 @@ ORDER = {
     ),
     "ext": ("base response_cache", "http1", "binding rendering", "driver"),
     "service": (
-        "startup_error background interpreter",
+        "startup_error background file_changes interpreter",
         "sockets request_context shared_state http_client database discovery log protection identity installation",
         "options pipeline",
         "response request",

@@ -50,7 +50,7 @@ def test_thousand_requests(benchmark: Any, counted: bool) -> None:
     benchmark(contexts(*([meter()[0]] if counted else [])))
 
 
-def test_what_a_request_costs_more(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_additional_cost_of_a_request(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     request_meter, memory = meter()
     bare, counted = contexts(), contexts(request_meter)
     rounds = [(_seconds(bare), _seconds(counted)) for _ in range(300)]
@@ -61,7 +61,7 @@ def test_what_a_request_costs_more(benchmark: Any, capsys: pytest.CaptureFixture
     assert memory.cast("d")[columns.index("2xx")] % 1000 == 0
 
 
-def _seconds(does: Callable[[], None]) -> float:
+def _seconds(work: Callable[[], None]) -> float:
     began = time.perf_counter()
-    does()
+    work()
     return time.perf_counter() - began

@@ -16,7 +16,7 @@ from rowcall.core.postgrest.relationships import relationships
 from rowcall.core.postgrest.schema import Column, ForeignKey, Relation, Schema
 from rowcall.service.postgrest.authentication import Authenticated
 from rowcall.service.postgrest.planning.reading import ReadPlanner
-from rowcall.service.postgrest.request import ApiRequest, Resource, negotiation_headers
+from rowcall.service.postgrest.request import ApiRequest, read_kind
 from rowcall.service.postgrest.responding import Responder
 
 COLUMNS = tuple(Column(name, "text", "text") for name in ("id", "artist_id", "title", "price", "made", "note"))
@@ -52,17 +52,9 @@ async def never() -> None:
 
 def request(name: str, query: str) -> ApiRequest:
     scope: Any = Scope(query)
-    return ApiRequest(
-        scope,
-        never,
-        "GET",
-        Resource.RELATION,
-        name,
-        "api",
-        False,
-        Authenticated("anon", {}, b'{"role":"anon"}'),
-        negotiation_headers((), ()),
-    )
+    user = Authenticated("anon", {}, b'{"role":"anon"}')
+    kind = read_kind(OPTIONS, (name,), "GET", None, (), ())
+    return ApiRequest(scope, never, f"/{name}", user, *kind)
 
 
 @pytest.mark.parametrize("kind", URLS)

@@ -53,26 +53,26 @@ def test_write_one_key(benchmark: Any) -> None:
     measured(benchmark, make)
 
 
-def test_find_an_answer(benchmark: Any) -> None:
+def test_cache_hit(benchmark: Any) -> None:
     def make(host: HostState) -> Callable[[], object]:
-        answers = MemoryCache(host.cached_responses("answers", 64 << 20), host.message_bus)
-        answers.put(b"key", Entry(b"x" * 1024, 1), None, time.monotonic())
-        return lambda: answers.begin(b"key", 1.0)
+        cache = MemoryCache(host.cached_responses("cache", 64 << 20), host.message_bus)
+        cache.put(b"key", Entry(b"x" * 1024, 1), None, time.monotonic())
+        return lambda: cache.begin(b"key", 1.0)
 
     measured(benchmark, make)
 
 
-def test_compute_an_answer(benchmark: Any) -> None:
+def test_cache_miss(benchmark: Any) -> None:
     """The cost of a cache miss without the run itself."""
 
     def make(host: HostState) -> Callable[[], object]:
-        answers = MemoryCache(host.cached_responses("answers", 64 << 20), host.message_bus)
+        cache = MemoryCache(host.cached_responses("cache", 64 << 20), host.message_bus)
         entry = Entry(b"x" * 1024, 1)
         numbers = iter(range(10**9))
 
         def compute() -> None:
-            ticket: Any = answers.begin(b"key %d" % next(numbers), 1.0)
-            ticket.keep(entry, 60.0)
+            lease: Any = cache.begin(b"key %d" % next(numbers), 1.0)
+            lease.keep(entry, 60.0)
 
         return compute
 
@@ -80,7 +80,7 @@ def test_compute_an_answer(benchmark: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.FIXED_WINDOW, Kind.SLIDING_WINDOW, Kind.TOKEN_BUCKET])
-def test_ask_for_a_permit(benchmark: Any, kind: Kind) -> None:
+def test_acquire_a_permit(benchmark: Any, kind: Kind) -> None:
     policy = Policy("p", kind, permits=10**8, seconds=60.0, segments=6, added=10)
 
     def make(host: HostState) -> Callable[[], object]:
@@ -90,16 +90,16 @@ def test_ask_for_a_permit(benchmark: Any, kind: Kind) -> None:
     measured(benchmark, make)
 
 
-def test_hold_a_permit(benchmark: Any) -> None:
+def test_acquire_and_release_a_permit(benchmark: Any) -> None:
     policy = Policy("p", Kind.CONCURRENCY, permits=10**4)
 
     def make(host: HostState) -> Callable[[], object]:
         permits = HostPermits(host.environment("permits", SIZE), host.message_bus, (policy,))
 
-        def hold() -> None:
+        def acquire_and_release() -> None:
             permits.enter(policy, "0 127.0.0.1")
             permits.leave(policy, "0 127.0.0.1")
 
-        return hold
+        return acquire_and_release
 
     measured(benchmark, make)

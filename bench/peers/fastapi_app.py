@@ -47,44 +47,44 @@ def plain(value: Any) -> Any:
     return dict(value)
 
 
-async def answer(request: Request, sql: str, *arguments: Any) -> Response:
+async def respond(request: Request, sql: str, *arguments: Any) -> Response:
     rows = await request.app.state.pool.fetch(sql, *arguments)
     return Response(orjson.dumps([dict(row) for row in rows], default=plain), media_type="application/json")
 
 
 @app.get("/bench/minimal")
 async def minimal(request: Request) -> Response:
-    return await answer(request, "select * from bench.minimal()")
+    return await respond(request, "select * from bench.minimal()")
 
 
 @app.get("/bench/types")
 async def types(request: Request, rows: int) -> Response:
-    return await answer(request, "select * from bench.types($1)", rows)
+    return await respond(request, "select * from bench.types($1)", rows)
 
 
 @app.get("/bench/nested")
 async def nested(request: Request, rows: int) -> Response:
-    return await answer(request, "select * from bench.nested($1)", rows)
+    return await respond(request, "select * from bench.nested($1)", rows)
 
 
 @app.get("/bench/shelves")
 async def shelves(request: Request, rows: int) -> Response:
-    return await answer(request, "select * from bench.shelves($1)", rows)
+    return await respond(request, "select * from bench.shelves($1)", rows)
 
 
 @app.get("/bench/flat")
 async def flat(request: Request, rows: int) -> Response:
-    return await answer(request, "select id, (shelf).title, (shelf).code, (shelf).items from bench.flat($1)", rows)
+    return await respond(request, "select id, (shelf).title, (shelf).code, (shelf).items from bench.flat($1)", rows)
 
 
 @app.get("/bench/levels")
 async def levels(request: Request, rows: int) -> Response:
-    return await answer(request, "select * from bench.levels($1)", rows)
+    return await respond(request, "select * from bench.levels($1)", rows)
 
 
 @app.get("/bench/large")
 async def large(request: Request, kilobytes: int) -> Response:
-    return await answer(request, "select * from bench.large($1)", kilobytes)
+    return await respond(request, "select * from bench.large($1)", kilobytes)
 
 
 @app.get("/bench/params")
@@ -111,7 +111,7 @@ async def params(
     fourth: int,
     fifth: bool,
 ) -> Response:
-    return await answer(
+    return await respond(
         request,
         "select * from bench.params($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20)",
         *(id, small, big, price, ratio, score, label, code, flag, day),
@@ -121,32 +121,32 @@ async def params(
 
 @app.get("/bench/one")
 async def one(request: Request, id: int) -> Response:
-    return await answer(request, "select * from bench.one($1)", id)
+    return await respond(request, "select * from bench.one($1)", id)
 
 
 @app.get("/bench/one_stable")
 async def one_stable(request: Request, id: int) -> Response:
-    return await answer(request, "select * from bench.one_stable($1)", id)
+    return await respond(request, "select * from bench.one_stable($1)", id)
 
 
 @app.get("/bench/statement")
 async def statement(request: Request, id: int) -> Response:
-    return await answer(request, "select * from bench.statement($1)", id)
+    return await respond(request, "select * from bench.statement($1)", id)
 
 
 @app.get("/bench/search")
 async def search(request: Request, first: int, least: int | None = None) -> Response:
-    return await answer(request, "select * from bench.search($1, $2)", first, least)
+    return await respond(request, "select * from bench.search($1, $2)", first, least)
 
 
 @app.get("/api/bench/account")
 async def account(request: Request, id: int) -> Response:
-    return await answer(request, "select * from bench.account where id = $1", id)
+    return await respond(request, "select * from bench.account where id = $1", id)
 
 
 @app.get("/bench/file")
 async def file(request: Request, id: int) -> Response:
-    return await answer(request, "select id, name, balance, opened from bench.account where id = $1", id)
+    return await respond(request, "select id, name, balance, opened from bench.account where id = $1", id)
 
 
 class Payment(BaseModel):
@@ -158,7 +158,7 @@ class Payment(BaseModel):
 @app.post("/bench/pay")
 async def pay(request: Request, payment: Payment) -> Response:
     values = (payment.source, payment.target, payment.amount)
-    return await answer(request, "select * from bench.pay($1, $2, $3)", *values)
+    return await respond(request, "select * from bench.pay($1, $2, $3)", *values)
 
 
 class Line(BaseModel):
@@ -170,7 +170,7 @@ class Line(BaseModel):
 @app.put("/api/bench/line/returning")
 async def insert(request: Request, line: Line) -> Response:
     sql = "insert into bench.line (account, amount, note) values ($1, $2, $3) returning *"
-    return await answer(request, sql, line.account, line.amount, line.note)
+    return await respond(request, sql, line.account, line.amount, line.note)
 
 
 class Order(BaseModel):
@@ -184,7 +184,7 @@ class Order(BaseModel):
 
 @app.post("/bench/post")
 async def post(request: Request, order: Order) -> Response:
-    return await answer(
+    return await respond(
         request,
         "select * from bench.post($1, $2, $3, $4, $5, $6)",
         *(order.rows, order.label, order.price, order.day, order.flag, order.tags),
@@ -205,7 +205,7 @@ from bench_rest.customer c where c.id = $1"""
 
 @app.get("/rest/mark")
 async def mark(request: Request, id: str) -> Response:
-    return await answer(request, "select * from bench_rest.mark where id = $1", int(id.removeprefix("eq.")))
+    return await respond(request, "select * from bench_rest.mark where id = $1", int(id.removeprefix("eq.")))
 
 
 @app.get("/rest/purchase")
@@ -214,12 +214,12 @@ async def purchase(request: Request, customer_id: str, limit: int) -> Response:
         "select id, customer_id, placed, note from bench_rest.purchase where customer_id >= $1 "
         "order by customer_id, id limit $2"
     )
-    return await answer(request, sql, int(customer_id.removeprefix("gte.")), limit)
+    return await respond(request, sql, int(customer_id.removeprefix("gte.")), limit)
 
 
 @app.get("/rest/customer")
 async def customer(request: Request, id: str) -> Response:
-    return await answer(request, PURCHASES_OF_CUSTOMER, int(id.removeprefix("eq.")))
+    return await respond(request, PURCHASES_OF_CUSTOMER, int(id.removeprefix("eq.")))
 
 
 class Customer(BaseModel):
@@ -228,7 +228,7 @@ class Customer(BaseModel):
 
 @app.post("/rest/rpc/balance_of")
 async def balance_of(request: Request, arguments: Customer) -> Response:
-    return await answer(request, "select * from bench_rest.balance_of($1)", arguments.id)
+    return await respond(request, "select * from bench_rest.balance_of($1)", arguments.id)
 
 
 class Mark(BaseModel):
@@ -270,7 +270,7 @@ if os.environ.get("BENCH_REDIS"):
 
     in_memory = cached(ttl=3600, key_builder=only_value)(few_columns)
     in_redis = cached(ttl=3600, key_builder=only_value, **IN_REDIS)(few_columns)
-    never_again = cached(ttl=0.001, key_builder=only_value)(with_key)
+    expires_at_once = cached(ttl=0.001, key_builder=only_value)(with_key)
 
     @app.get("/bench/cached_memory")
     async def cached_memory(rows: int) -> Response:
@@ -282,7 +282,7 @@ if os.environ.get("BENCH_REDIS"):
 
     @app.get("/bench/cached_miss")
     async def cached_miss(id: int) -> Response:
-        return Response(await never_again(id), media_type="application/json")
+        return Response(await expires_at_once(id), media_type="application/json")
 
     @app.get("/bench/uncached")
     async def uncached(id: int) -> Response:

@@ -25,12 +25,12 @@ app = FastAPI(lifespan=lifespan)
 @app.get("/{path:path}")
 async def forward(path: str, request: Request) -> StreamingResponse:
     client: httpx.AsyncClient = request.app.state.client
-    answer = await client.send(client.build_request("GET", f"/{path}"), stream=True)
-    headers = {name: value for name, value in answer.headers.items() if name in ("content-type", "content-length")}
+    response = await client.send(client.build_request("GET", f"/{path}"), stream=True)
+    headers = {name: value for name, value in response.headers.items() if name in ("content-type", "content-length")}
 
     async def body() -> AsyncIterator[bytes]:
-        async for piece in answer.aiter_raw():
-            yield piece
-        await answer.aclose()
+        async for chunk in response.aiter_raw():
+            yield chunk
+        await response.aclose()
 
-    return StreamingResponse(body(), answer.status_code, headers)
+    return StreamingResponse(body(), response.status_code, headers)

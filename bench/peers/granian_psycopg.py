@@ -75,7 +75,7 @@ ROUTES = {
 }
 
 
-async def learn_composites(connection: AsyncConnection[Any]) -> None:
+async def register_composites(connection: AsyncConnection[Any]) -> None:
     # Inner types first: the others refer to them.
     for name in ("bench.person", "bench.item", "bench.shelf", "bench.hall", "bench.region"):
         info = await CompositeInfo.fetch(connection, name)
@@ -93,7 +93,7 @@ class Application:
             kwargs={"row_factory": dict_row, "autocommit": True},
             min_size=size,
             max_size=size,
-            configure=learn_composites,
+            configure=register_composites,
             open=False,
         )
         loop.run_until_complete(self.pool.open())

@@ -7,14 +7,14 @@ import os
 from typing import Any
 
 import uvloop
-from granian_constant import ANSWERS, HEADERS  # type: ignore[import-not-found]  # beside this file
+from granian_constant import HEADERS, RESPONSES  # type: ignore[import-not-found]  # beside this file
 
 from rowcall.ext.http1.connection import Connection, Http1Server
 
 
 def handle(scope: Any, protocol: Any) -> None:
     query = scope.query_string
-    body = ANSWERS[f"{scope.path}?{query}" if query else scope.path]
+    body = RESPONSES[f"{scope.path}?{query}" if query else scope.path]
     if scope.method == "POST":
         protocol().add_done_callback(lambda _: protocol.response_bytes(200, HEADERS, body))
     else:

@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("url", nargs="?", help="endpoint of a service that runs with --HttpServer:ServerTiming=true")
     parser.add_argument("--sql", help="statement to run and to render instead")
     parser.add_argument("--connection", default="", help="libpq connection string for --sql")
-    parser.add_argument("--body", help="JSON body: the endpoint is asked with POST")
+    parser.add_argument("--body", help="JSON body; the request is a POST")
     parser.add_argument("--requests", type=int, default=50)
     options = parser.parse_args(arguments)
     if (options.url is None) == (options.sql is None):

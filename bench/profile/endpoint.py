@@ -55,7 +55,7 @@ def _samples(host: str, port: int, path: str, body: str | None, requests: int) -
         first_byte = time.perf_counter() - began
         size = len(first) + len(response.read())
         if response.status >= 400:
-            raise OSError(f"{path} answers {response.status}")
+            raise OSError(f"{path}: status {response.status}")
         parts = {name: float(text) / 1000 for name, text in _PART.findall(response.headers.get("server-timing", ""))}
         yield Sample(first_byte, time.perf_counter() - began, size, parts)
     connection.close()

@@ -181,20 +181,21 @@ def is_delayed(state: bytes, now: float) -> bool:
     return now < until
 
 
-def normalized(account: str, kind: ValueKind = ValueKind.TEXT) -> str:
+def normalized(account: str, kind: ValueKind = ValueKind.TEXT, cast: str = "") -> str:
     """Return the form in which names of accounts are compared, without regard to case, compatible characters (NFKC) and
     blanks around them. Names that a database may regard as equal have the same form.
 
-    Otherwise, each of `7`, `07` and `007` would have failures of its own. kind: of the parameter with the account;
-    numbers and UUIDs lose their spelling, too. Floating-point numbers are rounded to `real`, also those of the type
-    `double precision`. An invalid number is compared as text.
+    Otherwise, each of `7`, `07` and `007` would have failures of its own. kind, cast: of the parameter with the
+    account; numbers and UUIDs lose their spelling, too. Floating-point numbers are rounded to `real`, unless the cast
+    is `double precision`: a domain may have either as its base. An invalid number is compared as text.
     """
     text = unicodedata.normalize("NFKC", account).strip().casefold()
     if kind in _NUMBERS:
         try:
             # The sum with 0 of -0 is 0.
             if kind is ValueKind.FLOAT:
-                return str(c_float(float(text)).value + 0)
+                number = float(text)
+                return str((number if cast == "double precision" else c_float(number).value) + 0)
             return str((Decimal(text) + 0).normalize())
         except (ArithmeticError, ValueError):
             return text

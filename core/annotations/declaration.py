@@ -7,6 +7,7 @@ the draft unchanged; the error becomes a warning.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
@@ -63,6 +64,10 @@ class Line:
         """Everything behind the first blank, with commas and inner blanks. A comma does not end the first word here,
         unlike in `words`: for `tags,a b` this is `b`."""
         return self._bare.partition(" ")[2].strip()
+
+    def behind(self, count: int) -> str:
+        """Return everything behind the first `count` words, as written. A comma ends a word, as in `words`."""
+        return "".join(re.split("[ ,]+", self._bare.lstrip(" ,"), maxsplit=count)[count:])
 
     @property
     def joined(self) -> str:
@@ -261,6 +266,13 @@ def _joined(line: Line) -> str:
 def rest_of(line: Line) -> str:
     """Return everything behind the first blank of a line, with commas and inner blanks, as `Line.rest` does."""
     return line.rest
+
+
+def split_at_word(value: str, word: str) -> tuple[str, str | None]:
+    """Return the texts before and behind the first place with this word, in any case; None behind it: the value does
+    not have it. word: without special characters."""
+    match = re.search(rf"(?<!\S){word}(?!\S)", value, re.IGNORECASE)
+    return (value, None) if match is None else (value[: match.start()], value[match.end() :])
 
 
 def first_word(line: Line) -> str:

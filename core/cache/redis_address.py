@@ -166,7 +166,7 @@ def _from_url(text: str) -> RedisAddress:
         raise BadAddressError(f"{parts.scheme}:// is none of redis:// and rediss://")
     tls = parts.scheme == "rediss"
     address = RedisAddress(
-        hosts=((parts.hostname or "localhost", port or PORT),),
+        hosts=((parts.hostname or "localhost", PORT if port is None else _port(str(port))),),
         tls=tls,
         user=unquote(parts.username) if parts.username else None,
         password=unquote(parts.password) if parts.password else None,

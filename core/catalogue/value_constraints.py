@@ -53,7 +53,9 @@ _CHECK = re.compile(
     rf"CHECK \(\(*(?P<name>\"(?:[^\"]|\"\")+\"|[a-zA-Z_][\w$]*)\)*(?:::text|::bpchar)?\)* = "
     rf"(?:ANY \(\(*ARRAY\[(?P<items>{_ITEM}(?:, {_ITEM})*)\]\)*(?:::[a-z ]+\[\])?\)*|\(*(?P<item>{_ITEM})\)*)\)"
 )
-_VALUE = re.compile(rf"(?P<text>{_TEXT})(?P<cast>(?:::[a-z \"]+)?)|(?P<number>-?\d+)")
+_VALUE = re.compile(rf"\(?(?:(?P<text>{_TEXT})|(?P<number>-?\d+))(?P<casts>{_CAST}\)?{_CAST})")
+_INTEGER = re.compile("::(?:integer|bigint|smallint)\\b")
+_LENGTH = re.compile(r"::character(?: varying)?\((\d+)\)")
 
 
 def choices_of(constraint: str) -> tuple[Choice, ...]:
@@ -71,16 +73,16 @@ def choices_of(constraint: str) -> tuple[Choice, ...]:
 
 def _values(items: str) -> Iterable[Choice]:
     """Yield the values of a list in a CHECK constraint. Numbers, and texts that are cast to an integer type, are
-    integers."""
+    integers. A cast to a shorter text cuts off the rest."""
     for match in _VALUE.finditer(items):
         if match["number"] is not None:
             yield int(match["number"])
         else:
             text = match["text"][1:-1].replace("''", "'")
-            yield int(text) if match["cast"] in _INTEGERS else text
+            lengths = [int(length) for length in _LENGTH.findall(match["casts"])]
+            yield int(text) if _INTEGER.match(match["casts"]) else text[: min(lengths, default=None)]
 
 
-_INTEGERS = ("::integer", "::bigint", "::smallint")
 _UNSURE = re.compile(r"\b(?:left|right|full|outer|union|intersect|except|grouping|rollup|cube|merge|old|new)\b", re.I)
 
 

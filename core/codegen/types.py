@@ -222,7 +222,7 @@ def _structure(
         nested: object = attribute.type_name if inner is None or not spread else inner.display
         if element is not None and element.kind is TypeKind.COMPOSITE and depth:
             nested = _structure(element, types, depth - 1)
-        parts.append((api_name(attribute.name), nested, array))
+        parts.append((api_name(attribute.name), nested, array, attribute.constraints))
     return tuple(parts)
 
 

@@ -139,7 +139,7 @@ class Viewer:
     def _fits(self, payload: str) -> bool:
         """Return whether the payload passes the filters. A payload without the member passes for no subscriber."""
         members = _members(payload)
-        return all(_text(members.get(member)) in values for member, values in self._filters)
+        return all(not values.isdisjoint(_texts(members.get(member))) for member, values in self._filters)
 
 
 @lru_cache(maxsize=16)
@@ -153,15 +153,20 @@ def _members(payload: str) -> dict[str, object]:
     return read if isinstance(read, dict) else {}
 
 
-def _text(value: object) -> str | None:
-    """Return a JSON value as text: a text as it is, another value as JSON; None for null, and for one that is nested
-    too deeply."""
-    if value is None or isinstance(value, str):
-        return value
+def _texts(value: object) -> tuple[str, ...]:
+    """Return the texts that a claim with this JSON value may have: a text as it is, another value as JSON; none for
+    null, and for a value that is nested too deeply."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, bool):
+        # Claims of login rows are capitalized (core.auth.login), those of other tokens are JSON.
+        return ("True", "true") if value else ("False", "false")
     try:
-        return orjson.dumps(value).decode()
+        return (orjson.dumps(value).decode(),)
     except TypeError:  # orjson reads more levels than it writes
-        return None
+        return ()
 
 
 @lru_cache(maxsize=1024)

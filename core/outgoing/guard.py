@@ -95,15 +95,15 @@ def _allowed_scheme(text: str) -> str:
 class Guard(Record):
     """Allowed hosts and addresses.
 
-    hosts: allowed names, also `*.example.com` and `host:port`; empty: any public host. networks: addresses that are
-    allowed although they are not public, such as `10.1.0.0/16`. schemes: in lower case.
+    hosts: allowed names, also `*.example.com` and `host:port`; empty, or with `*`: any public host. networks: addresses
+    that are allowed although they are not public, such as `10.1.0.0/16`. schemes: in lower case.
     """
 
     hosts: tuple[str, ...] = texts(
         "AllowedHosts",
         None,
         "Hosts to which values of requests and redirects may lead: `api.example.com`, `*.example.com`, "
-        "`host:8080`; null: any host on the public internet. A host in a comment or in the configuration needs "
+        "`host:8080`; null or `*`: any host on the public internet. A host in a comment or in the configuration needs "
         "no entry.",
         convert=or_nothing,
     )
@@ -134,7 +134,7 @@ class Guard(Record):
             if self._names(origin):
                 return
             self.check_address(origin, address)
-            if self.hosts and not self._lists(address):
+            if self.hosts and "*" not in self.hosts and not self._lists(address):
                 raise RefusedError(f"{origin.host} is not among the allowed hosts")
         elif self.hosts and not self._fits(origin):
             raise RefusedError(f"{origin.host} is not among the allowed hosts")

@@ -21,14 +21,12 @@ RENAMED_WARNING = (
 )
 
 
-def set_by_sql(headers: Headers, text: str | None) -> Headers:
+def set_by_sql(headers: Headers, text: str) -> Headers:
     """Return the headers with those that SQL has set by `response.headers`, which replace headers of the same name.
 
-    headers: with names in lower case, as in the result. text: a JSON array of objects with one member each; None: not
-    set. Raises `ApiError` (`PGRST111`) for any other text.
+    headers: with names in lower case, as in the result. text: a JSON array of objects with one member each. Raises
+    `ApiError` (`PGRST111`) for any other text.
     """
-    if text is None:
-        return headers
     own = _pairs(text)
     names = {name for name, _ in own}
     return [item for item in headers if item[0] not in names] + own
@@ -58,11 +56,8 @@ def is_sendable(status: int) -> bool:
     return 200 <= status <= 599
 
 
-def status_by_sql(status: int, text: str | None) -> int:
-    """Return the status that SQL has set by `response.status`, else `status`. Raises `ApiError` (`PGRST112`) if it
-    is not sendable."""
-    if text is None:
-        return status
+def status_by_sql(text: str) -> int:
+    """Return the status that SQL has set by `response.status`. Raises `ApiError` (`PGRST112`) if it is not sendable."""
     if not text.isascii() or not text.isdigit() or len(text) > 9 or not is_sendable(int(text)):
         raise errors.invalid_response_status()
     return int(text)

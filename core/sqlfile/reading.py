@@ -41,8 +41,9 @@ class SqlFile:
 def read_file(text: str, *, whole: bool = True) -> SqlFile:
     """Parse a file.
 
-    whole: `comment` of the result has the lines of all comments; otherwise of those before the end of the first
-    statement. Annotations of statements and parameters (`notes`) are read in all comments in either case.
+    whole: `comment` of the result has the lines of all comments, and annotations of parameters are read in all of them;
+    otherwise in those before the end of the first statement. Annotations of statements are read in all comments in
+    either case, as their place says which statement they are about.
 
     Raises:
         SqlFileError: the placeholders are invalid, or a statement cannot run for a request.
@@ -58,7 +59,7 @@ def read_file(text: str, *, whole: bool = True) -> SqlFile:
         text=text,
         statements=parts.statements,
         parameters=parameters,
-        notes=read_notes(parts.comments, len(parts.statements), parameters.names),
+        notes=read_notes(parts.comments, comments, len(parts.statements), parameters.names),
         comment="\n".join(line for line, _ in comment_lines(comments)),
         method=automatic_method(parts.statements),
     )

@@ -76,17 +76,23 @@ class Notes:
     """Warnings about lines that are nearly annotations."""
 
 
-def read_notes(comments: Sequence[Comment], count: int, parameters: Sequence[str]) -> Notes:
+def read_notes(
+    comments: Sequence[Comment], annotating: Sequence[Comment], count: int, parameters: Sequence[str]
+) -> Notes:
     """Return the annotations of statements and parameters in the comments of a file.
 
-    count: number of statements. parameters: names of the file's parameters, `$1 … $n` if they have no names.
+    comments: all of the file, which may have annotations of statements. annotating: those of them that may have
+    annotations of parameters. count: number of statements. parameters: names of the file's parameters, `$1 … $n` if
+    they have no names.
     """
     notes = Notes([StatementNotes() for _ in range(count)], {}, [])
     for line, comment in comment_lines(tuple(comments)):
         if comment.statement < count:
             _about_statement(line, comment, notes, several=count > 1)
+    lines = [line for line, _ in comment_lines(tuple(annotating))]
+    for line in lines:
         _about_parameters(line, notes)
-    notes.hints.update(_hints((line for line, _ in comment_lines(tuple(comments))), parameters))
+    notes.hints.update(_hints(lines, parameters))
     return notes
 
 

@@ -26,22 +26,37 @@ READING = frozenset(("GET", "HEAD", "QUERY"))
 
 def versions_of(header: str) -> tuple[str, ...] | None:
     """Return the versions in `If-Match`, percent-decoded; None for `*`, which any existing row fulfils. Weak tags match
-    no version, and are left out.
+    no version (RFC 9110, 13.1.1), and are left out.
 
     Raises ValueError if the header is not a list of entity tags.
     """
+    tags = _tags_of(header)
+    return None if tags is None else tuple(version for weak, version in tags if not weak)
+
+
+def excluded_versions(header: str) -> tuple[str, ...] | None:
+    """Return the versions in `If-None-Match`, percent-decoded; None for `*`, which excludes any existing row. Weak tags
+    count like others (RFC 9110, 13.1.2).
+
+    Raises ValueError if the header is not a list of entity tags.
+    """
+    tags = _tags_of(header)
+    return None if tags is None else tuple(version for _, version in tags)
+
+
+def _tags_of(header: str) -> list[tuple[bool, str]] | None:
+    """Return the entity tags of a header: whether each is weak, and its version; None for `*`. Raises ValueError."""
     if header.strip() == "*":
         return None
-    versions: list[str] = []
+    tags: list[tuple[bool, str]] = []
     place = 0
     while place < len(header):
         match = _TAG.match(header, place)
         if match is None:
             raise ValueError("it is no list of entity tags")
-        if match[1] is None:
-            versions.append(unquote(match[2]))
+        tags.append((match[1] is not None, unquote(match[2])))
         place = match.end()
-    return tuple(versions)
+    return tags
 
 
 def entity_tag(body: bytes, key: str) -> str | None:

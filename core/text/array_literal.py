@@ -79,6 +79,25 @@ def elements(text: str) -> list[str | None]:
     return result
 
 
+def count_elements(text: str, delimiter: str = ",") -> int:
+    """Return the number of elements of an array literal in its first dimension, also of one that a client has written.
+
+    text: beginning with `{`; whether PostgreSQL accepts it is not checked. delimiter: character between elements.
+    """
+    if not text.strip("{} \t\n\r\v\f"):
+        return 0
+    count, depth = 1, 0
+    for match in re.finditer(rf'"(?:\\.|[^"\\])*"|\\.|[{{}}{re.escape(delimiter)}]', text, re.DOTALL):
+        sign = match[0]
+        if sign == "{":
+            depth += 1
+        elif sign == "}":
+            depth -= 1
+        elif sign == delimiter and depth == 1:
+            count += 1
+    return count
+
+
 def parse(text: str, delimiter: str = ",") -> list[Nested]:
     """Return the texts of the elements, nested by dimension, of a literal that the server printed; None for NULL.
 

@@ -105,6 +105,7 @@ cdef class RequestProtocol:
     cdef bint is_ahead(self) noexcept
     cdef int _wake_reader(self) except -1
     cdef int _resolve(self, reader) except -1
+    cdef bytes _whole_body(self)
     cdef object _read(self)
     cdef int _say_continue(self) except -1
     cdef int end_of_input(self) except -1

@@ -602,10 +602,7 @@ cdef class RequestProtocol:
             if not self.body_complete:
                 reader.set_exception(self.server.closed_error("the body is incomplete"))
                 return 0
-            pieces = self.pieces
-            self.pieces = []
-            self.waiting_bytes = 0
-            reader.set_result(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+            reader.set_result(self._whole_body())
         elif self.pieces:
             piece = self.pieces.pop(0)
             self.waiting_bytes -= PyBytes_GET_SIZE(<bytes>piece)
@@ -620,6 +617,13 @@ cdef class RequestProtocol:
         else:
             reader.set_exception(self.server.closed_error("the body is incomplete"))
         return 0
+
+    cdef bytes _whole_body(self):
+        """Return the pieces that were not read yet, as one."""
+        pieces = self.pieces
+        self.pieces = []
+        self.waiting_bytes = 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     cdef object _read(self):
         """Return a future of the next piece, or of the whole body if `whole` is set; both are bytes. What it raises:
@@ -649,6 +653,17 @@ cdef class RequestProtocol:
         if self.connection is not None and self.connection.reading_paused:
             self.connection._control_reading()
         return future
+
+    def received_body(self):
+        """Return the whole body (bytes) if it has been received; None if not, and `__call__` waits for it. For a body
+        of which nothing was read."""
+        if not self.body_complete:
+            return None
+        self.whole = True
+        body = self._whole_body()
+        if self.connection is not None and self.connection.reading_paused:
+            self.connection._control_reading()
+        return body
 
     def __aiter__(self):
         return self

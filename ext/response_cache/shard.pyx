@@ -65,11 +65,11 @@ cdef uint32_t _buckets_for(uint64_t size) noexcept:
 cdef class Shard:
     """One shard in the memory of a table.
 
-    memory: writable buffer, all zero or initialised before with the same size. process, entry: see
+    memory: writable buffer, all zero or initialised before with the same size. process, entry, secret: see
     `table.ResponseTable`. Raises ValueError for memory with other contents, and OSError as `_make_ready` does.
     """
 
-    def __cinit__(self, memory not None, int process, type entry not None):
+    def __cinit__(self, memory not None, int process, type entry not None, bytes secret):
         cdef Region *region = &self.region
         cdef uint64_t size, begin
         PyObject_GetBuffer(memory, &self._view, PyBUF_WRITABLE)
@@ -87,26 +87,28 @@ cdef class Shard:
         region.blocks = <char *>self._view.buf + begin
         region.count = <uint32_t>min((size - begin) // BLOCK, <uint64_t>1 << (32 - NODE_BITS))
         if region.head.ready == 0:
-            self._make_ready(size)
+            self._make_ready(size, urandom(sizeof(region.head.secret)) if secret is None else secret)
         elif region.head.ready != READY or region.head.size != size:
             raise ValueError("this memory holds no responses, or has another version or size; create it again")
 
     def __dealloc__(self):
         PyBuffer_Release(&self._view)
 
-    def _make_ready(self, uint64_t size):
-        """Initialise the head of zeroed memory of `size` bytes. Raises OSError if the lock cannot be initialised.
+    def _make_ready(self, uint64_t size, bytes secret not None):
+        """Initialise the head of zeroed memory of `size` bytes. Raises OSError if the lock cannot be initialised, and
+        ValueError for a secret of another length.
 
         If a process died here earlier, it has written to the head only.
         """
         cdef Head *head = self.region.head
         cdef int failure
+        if len(secret) != sizeof(head.secret):
+            raise ValueError("a secret of another length")
         memset(head, 0, sizeof(Head))
         failure = rowcall_lock_init(&head.lock)
         if failure:
             raise OSError(failure, "the lock of the responses")
-        secret = urandom(16)
-        memcpy(head.secret, PyBytes_AS_STRING(secret), 16)
+        memcpy(head.secret, PyBytes_AS_STRING(secret), sizeof(head.secret))
         head.size = size
         head.fresh = 1
         head.room = self.region.count - 1

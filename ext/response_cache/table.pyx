@@ -32,9 +32,11 @@ cdef class ResponseTable:
     cached response: body, number of rows, whether it is NULL, when it was written, when it ends (0: never), when it
     becomes stale (0: never), head (bytes), tags (tuple of str without line feeds). All times, also those of the
     methods, are in seconds on the monotonic clock, and greater than 0; `now` is the present time. key, tag: any bytes.
-    size: bytes of the memory.
+    size: bytes of the memory. secret: 16 bytes, by which keys are spread over the zeroed memory; None: random, so that
+    clients cannot choose keys that share a bucket.
 
-    Raises ValueError for a process that is not greater than 0 and for memory that is too small or has other contents.
+    Raises ValueError for a process that is not greater than 0, for memory that is too small or has other contents, and
+    for a secret of another length.
     Every method raises OSError if the lock of a shard is unusable.
     """
 
@@ -42,7 +44,7 @@ cdef class ResponseTable:
     cdef int _count
     cdef readonly uint64_t size
 
-    def __cinit__(self, memory not None, int process, type entry not None):
+    def __cinit__(self, memory not None, int process, type entry not None, bytes secret=None):
         cdef uint64_t part
         if process <= 0:
             raise ValueError("no process")
@@ -53,7 +55,7 @@ cdef class ResponseTable:
         self._count = SHARDS if self.size >= SPLIT else 1
         # Each shard begins at a multiple of HEAD bytes, so that its lock and its structs are aligned.
         part = self.size // self._count // HEAD * HEAD
-        self._shards = [Shard(view[n * part : (n + 1) * part], process, entry) for n in range(self._count)]
+        self._shards = [Shard(view[n * part : (n + 1) * part], process, entry, secret) for n in range(self._count)]
 
     cdef Shard _of(self, bytes key):
         """Return the shard of the response with this key."""

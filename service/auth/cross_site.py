@@ -33,7 +33,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443"}
 _SCHEMES = {"ws": "http", "wss": "https"}
 _MOST_LOGGED = 100
-"""Most origins that a refusal logs."""
+"""Most different warnings about refusals."""
 
 Refusal = Callable[[Any], None]
 """A function that raises `Problem` for the scope of a request from another site."""
@@ -110,12 +110,10 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
             origin.lower() in trusted or (site != "cross-site" and origin.lower() == own(scope))
         ):
             return
-        logged_origin = one_line((origin or "cross-site")[:200])
-        if logged_origin not in logged and len(logged) < _MOST_LOGGED:
-            logged.add(logged_origin)
-            log.warning(
-                "refused a request from a page of %s; to allow it, add the origin to Auth:TrustedOrigins", logged_origin
-            )
+        warning = _warning(scope, origin)
+        if warning not in logged and len(logged) < _MOST_LOGGED:
+            logged.add(warning)
+            log.warning("%s", warning)
         raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
     def own(scope: Any) -> str:
@@ -125,6 +123,25 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
         return f"{scheme}://{host}".lower().removesuffix(_DEFAULT_PORTS.get(scheme, ""))
 
     return check
+
+
+def _warning(scope: Any, origin: str | None) -> str:
+    """Return what was refused and how to allow it. origin: the header `Origin`; None: it is missing, as in a request by
+    GET that a link, a redirect or an image causes."""
+    if origin is None:
+        return (
+            f"refused {scope.method} {one_line(scope.path[:200])}, to which a link, a redirect or an image of another "
+            "site leads; such a request names no origin, so Auth:TrustedOrigins cannot allow it: let the link lead to "
+            "a page of this service that sends a POST"
+        )
+    if origin.lower() == "null":
+        return (
+            f"refused {scope.method} {one_line(scope.path[:200])} from a page with the origin null, such as a file or "
+            "a sandboxed frame; it cannot be distinguished from those of others: serve the page from an origin of its "
+            "own, and add that to Auth:TrustedOrigins"
+        )
+    text = one_line(origin[:200])
+    return f"refused a request from a page of {text}; to allow it, add the origin to Auth:TrustedOrigins"
 
 
 def refuse_plain_text(scope: Any) -> None:

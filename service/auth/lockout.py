@@ -40,7 +40,10 @@ def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
 
     async def count(context: RequestContext) -> None:
         text = None if account is None else argument_text(context, account)
-        known_as = None if text is None or account is None else normalized(text, endpoint.parameters[account].kind)
+        known_as = None
+        if text is not None and account is not None:
+            parameter = endpoint.parameters[account]
+            known_as = normalized(text, parameter.kind, parameter.cast)
         await guard.begin(context, known_as, name)
 
     return count

@@ -128,7 +128,8 @@ class _Batches:
                     self._fail(context, request.number, responses)
                     return None
             await transaction.finish()
-        await written.record_commit()
+        if transaction.may_have_written:
+            await written.record_commit()
         return responses
 
     async def _run_each(

@@ -25,7 +25,7 @@ from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.codegen.documents import RequestFiles, write_documents
-from rowcall.service.codegen.writing import clients_of, write_client
+from rowcall.service.codegen.writing import ClientFiles, clients_of
 from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall")
@@ -43,7 +43,9 @@ class Describer:
 
     def __init__(self, descriptions: Descriptions, connector: Connector) -> None:
         self._descriptions = descriptions
-        self._clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))
+        clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))
+        self._clients = tuple(map(ClientFiles, clients))
+        self._client_forms = {client.options.comment for client in clients}
         self._connector = connector
         requests = descriptions.http_files
         self._request_files = None if requests is None or not requests.write else RequestFiles(requests)
@@ -62,7 +64,7 @@ class Describer:
             return False
         done = True
         for client in self._clients:
-            done &= await write_client(client, endpoints, types_of, definitions)
+            done &= await client.write(endpoints, types_of, definitions)
         if self._request_files is not None:
             done &= await asyncio.to_thread(self._request_files.write, endpoints, definitions)
         done &= await asyncio.to_thread(write_documents, endpoints, types_of, self._descriptions, catalogue)
@@ -115,7 +117,7 @@ class Describer:
         """Return the comment forms of all clients and `.http` files."""
         requests = self._descriptions.http_files
         result = {requests.comment} if requests is not None else set()
-        return {client.options.comment for client in self._clients} | result
+        return self._client_forms | result
 
 
 async def _read_definitions(connector: Connector, endpoints: Iterable[Endpoint], forms: Set[str]) -> Definitions:

@@ -57,54 +57,70 @@ def clients_of(
         yield Client("Python", "Service:PythonClientCodeGen", python, files, names)
 
 
-async def write_client(
-    client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions
-) -> bool:
-    """Write the files of a client; return whether this succeeded. Errors are logged and do not stop the service."""
-    log.debug("client code: %s", client.options.path)
-    try:
-        await asyncio.to_thread(_write, client, endpoints, types_of, definitions)
-    except NoPlaceError:
-        log.error(
-            "%s:FilePath: %s has no {0}, and there is a file for each schema or module; nothing is written "
-            "(%s:BySchema=false makes it one)",
-            *(client.section, client.options.path, client.section),
-        )
-        return False
-    except OSError as error:
-        log.error("client code in %s cannot be written: %s", client.language, error)
-        return False
-    except Exception:
-        # A bug in the generator must not stop the service.
-        log.exception("client code in %s cannot be made", client.language)
-        return False
-    return True
+class ClientFiles:
+    """The files of one client of a process: written, and removed again when their endpoints have vanished."""
 
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._paths: frozenset[str] = frozenset()
+        """Paths of the files that this process has written, or found as it would have written them, without those that
+        it must not overwrite."""
 
-def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
-    """Write the files of a client that are missing or have changed, remove those that no endpoint needs any more, and
-    log the numbers. If `FileOverwrite` is false, existing files stay unchanged. Raises `NoPlaceError` if its path needs
-    a placeholder, and OSError."""
-    now = datetime.datetime.now().astimezone()
-    offset = now.strftime("%z")
-    result = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
-    written, unchanged = 0, 0
-    left_alone: set[str] = set()
-    for output in client.files(endpoints, types_of, definitions, now=result):
-        if output.beside in left_alone:
-            continue
-        path = Path(output.path)
-        if not output.overwrite and path.exists():
-            left_alone.add(output.path)
-        elif output.text is None:
-            _remove(path)
-        elif _is_same(path, output):
-            unchanged += 1
-        else:
-            replace_file(path, output.text)
-            written += 1
-    stored = f", {len(left_alone)} left alone as FileOverwrite is false" if left_alone else ""
-    log.info("client code in %s: %d files written, %d unchanged%s", client.language, written, unchanged, stored)
+    async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> bool:
+        """Write the files that are missing or have changed, and remove those of former endpoints; return whether this
+        succeeded. Errors are logged and do not stop the service.
+        """
+        client = self._client
+        log.debug("client code: %s", client.options.path)
+        try:
+            await asyncio.to_thread(self._write, endpoints, types_of, definitions)
+        except NoPlaceError:
+            log.error(
+                "%s:FilePath: %s has no {0}, and there is a file for each schema or module; nothing is written "
+                "(%s:BySchema=false makes it one)",
+                *(client.section, client.options.path, client.section),
+            )
+            return False
+        except OSError as error:
+            log.error("client code in %s cannot be written: %s", client.language, error)
+            return False
+        except Exception:
+            # A bug in the generator must not stop the service.
+            log.exception("client code in %s cannot be made", client.language)
+            return False
+        return True
+
+    def _write(self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
+        """Write the files that are missing or have changed, remove those that no endpoint needs any more, and log the
+        numbers. If `FileOverwrite` is false, existing files stay unchanged. Raises `NoPlaceError` if the path of the
+        client needs a placeholder, and OSError.
+        """
+        client = self._client
+        now = datetime.datetime.now().astimezone()
+        offset = now.strftime("%z")
+        result = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
+        written, unchanged = 0, 0
+        left_alone: set[str] = set()
+        outputs = tuple(client.files(endpoints, types_of, definitions, now=result))
+        for output in outputs:
+            if output.beside in left_alone:
+                continue
+            path = Path(output.path)
+            if not output.overwrite and path.exists():
+                left_alone.add(output.path)
+            elif output.text is None:
+                _remove(path)
+            elif _is_same(path, output):
+                unchanged += 1
+            else:
+                replace_file(path, output.text)
+                written += 1
+        stored = f", {len(left_alone)} left alone as FileOverwrite is false" if left_alone else ""
+        log.info("client code in %s: %d files written, %d unchanged%s", client.language, written, unchanged, stored)
+        for vanished in sorted(self._paths - {output.path for output in outputs}):
+            _remove(Path(vanished))
+            log.info("%s is removed, as it has no endpoints any more", vanished)
+        self._paths = frozenset(output.path for output in outputs if output.overwrite and output.text is not None)
 
 
 def _is_same(path: Path, output: Output) -> bool:

@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rowcall.core.config import ConfigError
+from rowcall.service.file_changes import file_changes
 
 log = logging.getLogger("rowcall.client")
 
 _QUIET = 50
 """Milliseconds without a file event after which a save counts as complete."""
+_LONGEST = 1600
+"""Milliseconds after which a change is reported even if events continue."""
 
 
 class ConfigurationWatch:
@@ -32,18 +35,18 @@ class ConfigurationWatch:
         """Return when the contents of the files have changed to a valid configuration. An invalid one is logged as an
         error.
         """
-        # Imported here because only watching needs it.
-        from watchfiles import awatch
-
         names = {file.name for file in self._files}
-        async for _ in awatch(
-            *{file.parent for file in self._files if file.parent.is_dir()} or {Path.cwd()},
-            watch_filter=lambda _change, path: Path(path).name in names,
-            step=_QUIET,
+        folders = {str(file.parent) for file in self._files if file.parent.is_dir()} or {str(Path.cwd())}
+        changes = file_changes(
+            *folders,
+            fits=lambda _change, path: Path(path).name in names,
+            quiet=_QUIET,
+            longest=_LONGEST,
+            channel=log.name,
+            interval=1000,
             recursive=False,
-            yield_on_timeout=True,
-            rust_timeout=1000,
-        ):
+        )
+        async for _ in changes:
             if self._is_new():
                 return
 

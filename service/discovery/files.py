@@ -50,10 +50,10 @@ def _walk(pattern: str) -> Iterator[str]:
     for folder, folders, names in os.walk(base_folder(pattern)):
         # Folders with a leading dot belong to tools.
         folders[:] = [name for name in folders if is_recursive(pattern) and not name.startswith(".")]
-        # As the pattern spells it: paths begin with `./` for `./sql/*.sql`, and not for `sql/*.sql`.
-        prefix = folder.replace(os.sep, "/")
-        bare = prefix == "." and not pattern.startswith("./")
-        yield from names if bare else (f"{prefix.rstrip('/')}/{name}" for name in names)
+        # As the pattern spells it: paths begin with `./` for `./sql/*.sql`, and not for `sql/*.sql` and `**/*.sql`.
+        prefix = folder.replace(os.sep, "/").rstrip("/")
+        paths = (f"{prefix}/{name}" for name in names)
+        yield from paths if pattern.startswith("./") else (path.removeprefix("./") for path in paths)
 
 
 def read_text(path: str, folder: str) -> FileText | None:

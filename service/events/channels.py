@@ -44,6 +44,8 @@ class ChannelListener:
         self._settled = asyncio.Event()
         """Set when it listens on the watched channels, or has failed to."""
         self._task: asyncio.Task[None] | None = None
+        self._failures = 0
+        """Consecutive failures since it has last listened."""
         self.active: frozenset[str] = frozenset()
         """Channels on which it listens at the moment."""
 
@@ -74,7 +76,6 @@ class ChannelListener:
 
     async def _run(self) -> None:
         """Listen on the watched channels, forever; after a failure, connect again with growing delays."""
-        attempt = 0
         while True:
             while not self._watched:
                 self._settled.set()
@@ -82,18 +83,17 @@ class ChannelListener:
                 await self._changed.wait()
             try:
                 async with await self._connector.open_plain() as connection:
-                    await self._listen(connection, again=attempt > 0)
-                    attempt = 0
+                    await self._listen(connection)
             except (psycopg.Error, OSError) as error:
                 names = ", ".join(sorted(self._watched))
                 log.warning("streams of %s: not listening, tried again: %s", names, str(error).strip())
                 self._settled.set()
-                attempt += 1
-                await asyncio.sleep(pause(min(attempt, 6)))
+                self._failures += 1
+                await asyncio.sleep(pause(min(self._failures, 6)))
 
-    async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
-        """Listen on the watched channels and pass notifications on, until no channel is watched. again: this is after a
-        failure, so the log reports that it is over. Raises `psycopg.Error` and `OSError`.
+    async def _listen(self, connection: psycopg.AsyncConnection) -> None:
+        """Listen on the watched channels and pass notifications on, until no channel is watched. After a failure, the
+        log reports that it is over. Raises `psycopg.Error` and `OSError`.
         """
         try:
             while watched := self._watched:
@@ -102,8 +102,8 @@ class ChannelListener:
                     for channel in sorted(channels):
                         await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
                 self.active = watched
-                if again:
-                    again = False
+                if self._failures:
+                    self._failures = 0
                     log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(watched)))
                 if watched == self._watched:
                     self._settled.set()

@@ -16,6 +16,9 @@ import struct
 import sys
 import time
 import weakref
+from collections.abc import Iterator
+
+from rowcall.service.sockets.peers import client_of, without_zone
 
 _TCP_INFO = struct.Struct("=120xQ")
 """Field of Linux' `struct tcp_info`: bytes that the peer has acknowledged since the connection was opened."""
@@ -60,6 +63,7 @@ class Connections:
         """
         if sys.platform != "linux" or not client:
             return None
+        client = without_zone(client)
         result = self._ask(client)
         if result is None and not self._looking and time.monotonic() > self._scanned_at + _LOOK_AGAIN:
             self._look()
@@ -73,16 +77,12 @@ class Connections:
         descriptor = self._descriptors.get(client)
         if descriptor is None:
             return None
-        with contextlib.suppress(OSError):
-            connection = socket.socket(fileno=descriptor)
-            try:
-                # The descriptor may belong to another connection by now.
-                if _address(connection) == client:
-                    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-                    acknowledged: int = _TCP_INFO.unpack(info)[0]
-                    return acknowledged
-            finally:
-                connection.detach()
+        with contextlib.suppress(OSError), _borrowed(descriptor) as connection:
+            # The descriptor may belong to another connection by now.
+            if client_of(connection) == client:
+                info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+                acknowledged: int = _TCP_INFO.unpack(info)[0]
+                return acknowledged
         self._descriptors.pop(client, None)
         return None
 
@@ -92,16 +92,25 @@ class Connections:
         """
         if sys.platform != "linux" or not client:
             return
-        if self._ask(client) is None:
-            self._connections_among(os.listdir(_DESCRIPTORS))
-        with contextlib.suppress(OSError, KeyError), socket.socket(fileno=os.dup(self._descriptors[client])) as end:
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            end.shutdown(socket.SHUT_RDWR)
+        client = without_zone(client)
+        with contextlib.suppress(OSError, KeyError):
+            if self._ask(client) is None:
+                self._connections_among(os.listdir(_DESCRIPTORS))
+            with _borrowed(self._descriptors[client]) as end:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
-        """Begin to scan all sockets for their clients: other clients than the requested one will soon be needed too."""
+        """Begin to scan all sockets for their clients: other clients than the requested one will soon be needed too. If
+        the process has no free descriptor to list them, the next scan tries it again.
+        """
+        try:
+            names = os.listdir(_DESCRIPTORS)
+        except OSError:
+            self._scanned_at = time.monotonic()
+            return
         self._looking = True
-        self._look_on(os.listdir(_DESCRIPTORS), {})
+        self._look_on(names, {})
 
     def _look_on(self, names: list[str], descriptors: dict[str, int]) -> None:
         """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
@@ -128,17 +137,23 @@ class Connections:
                 descriptor = int(name)
                 if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                     continue
-                with socket.socket(fileno=os.dup(descriptor)) as connection:
+                with _borrowed(descriptor) as connection:
                     if connection.family in (socket.AF_INET, socket.AF_INET6):
-                        result[_address(connection)] = descriptor
+                        result[client_of(connection)] = descriptor
         self._descriptors.update(result)
         return result
 
 
-def _address(connection: socket.socket) -> str:
-    """Return the address of the client as `host:port`. Raises `OSError` if the socket is not connected."""
-    host, port = connection.getpeername()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+@contextlib.contextmanager
+def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """Provide the socket of a descriptor, which stays open. No free descriptor is needed. Raises `OSError` if it is no
+    socket.
+    """
+    borrowed = socket.socket(fileno=descriptor)
+    try:
+        yield borrowed
+    finally:
+        borrowed.detach()
 
 
 class Unread:

@@ -149,11 +149,18 @@ class _Server(ThreadingHTTPServer):
         self.server_port = self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for the request. If there are `_AT_ONCE`, close the connection without a response."""
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
+        """Start a thread for the request. If there are `_AT_ONCE`, close the connection without a response. Raises
+        `RuntimeError` if the system has no further thread; the caller then closes the connection.
+        """
+        if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except Exception:
+            # There is no thread that would release it.
+            self._room.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:

@@ -197,6 +197,12 @@ class AuditTrail:
         self._sql = sql.encode()
         self._calls: deque[dict[str, object]] = deque()
         self._dropped = 0
+        self._apart = 0
+        """Number of calls at the head of the queue that the command has refused together, and which are written one at
+        a time."""
+        self._refused = 0
+        """Number of these that it has refused again, and its last error."""
+        self._refusal = ""
         self._writing: asyncio.Task[None] | None = None
 
     def add(self, call: dict[str, object]) -> None:
@@ -240,29 +246,55 @@ class AuditTrail:
             self._writing = None
 
     async def _write_batch(self) -> bool:
-        """Write the calls at the head of the queue; return False if they must be tried again. Calls that the operator's
-        command refuses are lost, which is logged.
+        """Write the calls at the head of the queue; return False if they must be tried again. If the operator's command
+        refuses a batch, its calls are written one at a time, so that only those that it refuses are lost, which is
+        logged.
         """
-        count = min(len(self._calls), self._options.batch)
+        count = min(len(self._calls), 1 if self._apart else self._options.batch)
         batch = [self._calls[number] for number in range(count)]
         dropped = self._dropped
         try:
-            async with self._database.maintenance_connection() as connection:
-                text = orjson.dumps(batch).decode()
-                await psycopg.AsyncRawCursor(connection).execute(self._sql, [text for _ in self._takes])
+            refusal = await self._run_command(batch)
         except (psycopg.OperationalError, OSError) as error:
             log.error("the audit trail cannot be written, %d calls wait: %s", len(self._calls), str(error).strip())
             return False
-        except psycopg.Error as error:
-            # The command would refuse these records at each attempt.
-            log.error("Service:AuditTrail:Command refuses %d calls, which are lost: %s", count, str(error).strip())
+        if refusal is not None and count > 1:
+            self._apart = count
+            return True
         # `add` may have dropped the oldest records of the batch during the write.
         for _ in range(max(0, count - (self._dropped - dropped))):
             self._calls.popleft()
+        self._apart = max(0, self._apart - 1) if self._calls else 0
+        self._log_losses(refusal)
+        return True
+
+    async def _run_command(self, batch: list[dict[str, object]]) -> psycopg.Error | None:
+        """Pass records to the operator's command; return its error if it refuses them, as it would at each attempt.
+        Raises `psycopg.OperationalError` and `OSError` if the database is unavailable.
+        """
+        text = _json_text(batch)
+        try:
+            async with self._database.maintenance_connection() as connection:
+                await psycopg.AsyncRawCursor(connection).execute(self._sql, [text for _ in self._takes])
+        except psycopg.OperationalError:
+            raise
+        except psycopg.Error as error:
+            return error
+        return None
+
+    def _log_losses(self, refusal: psycopg.Error | None) -> None:
+        """Log how many records are lost since the last time. Refused ones are counted until all of their batch have
+        been tried. refusal: the error of the command for the last call.
+        """
+        if refusal is not None:
+            self._refused += 1
+            self._refusal = str(refusal).strip()
+        if self._refused and not self._apart:
+            log.error("Service:AuditTrail:Command refuses %d calls, which are lost: %s", self._refused, self._refusal)
+            self._refused = 0
         if self._dropped:
             log.error("%d calls are missing in the audit trail: too many waited to be written", self._dropped)
             self._dropped = 0
-        return True
 
     async def finish(self) -> None:
         """Write the remaining records when the service stops, for at most `LAST_WRITING` seconds. Those that are left
@@ -278,3 +310,17 @@ class AuditTrail:
             pass
         if self._calls:
             log.error("%d calls are missing in the audit trail: the service has ended before", len(self._calls))
+
+
+def _json_text(records: list[dict[str, object]]) -> str:
+    """Return records as a JSON array, with `\\0` in place of NUL, which a path may have and PostgreSQL does not read
+    from JSON.
+    """
+    text = orjson.dumps(records).decode()
+    if "\\u0000" not in text:
+        return text
+    return orjson.dumps([{name: _without_nul(value) for name, value in record.items()} for record in records]).decode()
+
+
+def _without_nul(value: object) -> object:
+    return value.replace("\0", "\\0") if isinstance(value, str) else value

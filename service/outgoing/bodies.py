@@ -3,24 +3,64 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.request.body import BODIES, broken_chunks, cut_off, read_body, too_large, too_slow
+from rowcall.service.request.body import BODIES, LOOK_EVERY, broken_chunks, cut_off, read_body, too_large, too_slow
 from rowcall.service.request_context.request_context import RequestContext
 
 SMALL = 65_536
 """Maximum size in bytes of bodies that are read before they are sent: a complete request can be repeated."""
 
 
-async def gathered(context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]) -> bytes:
-    """Return the whole body as it arrives, without decoding it. length: its announced length in bytes; None: unknown.
-    limit: in bytes. on_piece: called for each chunk. Raises `Problem` as `pieces` does.
+class UpstreamTimeout:
+    """Time limit for another service, which does not pass while this service waits for its client. As an asynchronous
+    context manager it ends the block with `TimeoutError`. seconds: for each part of the block between two pauses.
     """
-    return b"".join([piece async for piece in pieces(context, length, limit, on_piece)])
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timeout: asyncio.Timeout | None = None
+
+    async def __aenter__(self) -> UpstreamTimeout:
+        self._timeout = asyncio.timeout(self._seconds)
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        timeout, self._timeout = self._timeout, None
+        if timeout is not None:
+            await timeout.__aexit__(kind, error, traceback)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the time in the block; afterwards, it begins anew. Without effect behind the end of the time limit: the
+        rest of a body is sent although the response has begun.
+        """
+        self._reschedule(None)
+        try:
+            yield
+        finally:
+            self._reschedule(asyncio.get_running_loop().time() + self._seconds)
+
+    def _reschedule(self, when: float | None) -> None:
+        if self._timeout is not None and not self._timeout.expired():
+            self._timeout.reschedule(when)
+
+
+async def gathered(context: RequestContext, length: int | None, limit: int, upstream: UpstreamTimeout) -> bytes:
+    """Return the whole body as it arrives, without decoding it. length: its announced length in bytes; None: unknown.
+    limit: in bytes. upstream: its time limit is paused meanwhile. Raises `Problem` as `pieces` does.
+    """
+    return b"".join([piece async for piece in pieces(context, length, limit, upstream)])
 
 
 async def whole_body(context: RequestContext, limit: int) -> bytes:
@@ -58,38 +98,62 @@ def may_have_body(scope: Any) -> bool:
 
 
 async def pieces(
-    context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]
+    context: RequestContext, length: int | None, limit: int, upstream: UpstreamTimeout
 ) -> AsyncIterator[bytes]:
     """Yield the body in chunks as the client sends it. The time that the other service takes to read does not count as
-    slowness of the client. length: its announced length in bytes; None: unknown. on_piece: called for each chunk.
+    slowness of the client, nor that of the client for the other service. length: its announced length in bytes; None:
+    unknown. upstream: its time limit is paused while the client is waited for.
 
     Raises:
         Problem: 413 beyond `limit` bytes, 400 for a body that is cut off, 408 for one that arrives too slowly.
     """
     size = empty_count = 0
     loop = asyncio.get_running_loop()
-    limits = BODIES.limits
     waited = 0.0
-    requested = loop.time()
     scope = context.scope
     # See `service.request.body` for what granian yields at the end, and on an error.
     allowed_empty = 1 if scope.http_version.startswith("1") and "trailer" not in scope.headers else 2
-    try:
-        async for piece in context.protocol:
-            empty_count = 0 if piece else empty_count + 1
-            if length is None and empty_count > allowed_empty:
-                raise broken_chunks()
-            size += len(piece)
-            if size > limit:
-                raise too_large(limit)
-            waited += loop.time() - requested
-            if size < (waited - limits.grace) * limits.rate or 0 < limits.longest < waited:
-                raise too_slow()
-            on_piece()
-            if piece:
-                yield bytes(piece)
-            requested = loop.time()
-    except RSGIProtocolClosed:
-        raise cut_off() from None
+    chunks = aiter(context.protocol)
+    while True:
+        requested = loop.time()
+        with upstream.paused():
+            piece = await _next(chunks, max(LOOK_EVERY, _time_left(size, waited)))
+        if piece is None:
+            break
+        waited += loop.time() - requested
+        empty_count = 0 if piece else empty_count + 1
+        if length is None and empty_count > allowed_empty:
+            raise broken_chunks()
+        size += len(piece)
+        if size > limit:
+            raise too_large(limit)
+        if _time_left(size, waited) < 0:
+            raise too_slow()
+        if piece:
+            yield bytes(piece)
     if length is not None and size < length:
         raise cut_off()
+
+
+async def _next(chunks: AsyncIterator[bytes], seconds: float) -> bytes | None:
+    """Return the next chunk of a body, or None at its end. Raises `Problem`: 408 after these seconds, 400 if the client
+    has disconnected.
+    """
+    try:
+        async with asyncio.timeout(None if seconds == math.inf else seconds):
+            return await anext(chunks)
+    except StopAsyncIteration:
+        return None
+    except TimeoutError:
+        raise too_slow() from None
+    except RSGIProtocolClosed:
+        raise cut_off() from None
+
+
+def _time_left(size: int, waited: float) -> float:
+    """Return the seconds until a body is too slow; infinite without limits. size: bytes that have arrived. waited:
+    seconds for which the client was waited for.
+    """
+    limits = BODIES.limits
+    by_rate = limits.grace + size / limits.rate if limits.rate else math.inf
+    return min(by_rate, limits.longest or math.inf) - waited

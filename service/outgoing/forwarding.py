@@ -31,7 +31,15 @@ from rowcall.core.outgoing.forwarding import (
 from rowcall.core.outgoing.options import ProxyOptions
 from rowcall.service.http_client.messages import IDEMPOTENT, HttpResponse, OutgoingRequest, ResponseWaiter
 from rowcall.service.outgoing.automatic import automatic_parameters, automatic_values, context_headers, context_names
-from rowcall.service.outgoing.bodies import SMALL, announced_length, gathered, may_have_body, pieces, whole_body
+from rowcall.service.outgoing.bodies import (
+    SMALL,
+    UpstreamTimeout,
+    announced_length,
+    gathered,
+    may_have_body,
+    pieces,
+    whole_body,
+)
 from rowcall.service.outgoing.hedging import hedged
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.client_liveness import WATCH_AFTER_SECONDS
@@ -161,15 +169,8 @@ class ForwardRequest:
         self, context: RequestContext, host: str, method: str, client: Client, send_subrequest: SubrequestSender
     ) -> HttpResponse:
         """Send the request, as `send` does. host: URL of the target; a path: an endpoint of this service."""
-        loop = asyncio.get_running_loop()
-        async with asyncio.timeout(self._options.timeout) as deadline:
-
-            def extend_deadline() -> None:
-                """Extend the time limit while the client sends its body: the delay is not that of the other service."""
-                if deadline.when() is not None:
-                    deadline.reschedule(loop.time() + self._options.timeout)
-
-            query, body, length = await self._query_and_body(context, method, extend_deadline)
+        async with UpstreamTimeout(self._options.timeout) as upstream:
+            query, body, length = await self._query_and_body(context, method, upstream)
             headers = self._headers(context, with_body=body is not None)
             streamed = body is not None and not isinstance(body, bytes)
             ask: Callable[[], Awaitable[HttpResponse]]
@@ -207,11 +208,11 @@ class ForwardRequest:
         return Address(base.origin, f"{target}?{query}" if query else target, base.userinfo)
 
     async def _query_and_body(
-        self, context: RequestContext, method: str, extend_deadline: Callable[[], None]
+        self, context: RequestContext, method: str, upstream: UpstreamTimeout
     ) -> tuple[str, Body, int | None]:
         """Return query string, body, and the length in bytes of a body in chunks (None: unknown, or a complete body),
         with automatic values added to the query string or to a JSON body. method: of the request to send.
-        extend_deadline: as for `_body`.
+        upstream: as for `_body`.
         """
         query: str = context.scope.query_string
         values: list[AutomaticValue] = automatic_values(self._automatic, context) if self._automatic else []
@@ -221,7 +222,7 @@ class ForwardRequest:
             values = [pair for pair in values if pair[0] is not self._raw_body]
             if replaced is not None and carries:
                 return self._query(query, values), replaced.encode(), None
-        body, length = await self._body(context, extend_deadline) if carries else (None, None)
+        body, length = await self._body(context, upstream) if carries else (None, None)
         if values and carries and self._endpoint.transport is Transport.BODY and _is_json(context):
             return query, body_with(body if isinstance(body, bytes) else b"", values), None
         return self._query(query, values), body, length
@@ -234,11 +235,11 @@ class ForwardRequest:
             log.warning("%s: %s is not forwarded: it is longer than %d characters", self._endpoint.name, name, longest)
         return query
 
-    async def _body(self, context: RequestContext, extend_deadline: Callable[[], None]) -> tuple[Body, int | None]:
+    async def _body(self, context: RequestContext, upstream: UpstreamTimeout) -> tuple[Body, int | None]:
         """Return the body of the client's request: as bytes, or as an iterator over its chunks with their total length
-        in bytes, if that is known. None: there is no body, or uploads store it here. extend_deadline: called whenever a
-        chunk arrives, but not for a body that this service reads completely because it needs it too. Raises `Problem`
-        as `bodies.pieces` does."""
+        in bytes, if that is known. None: there is no body, or uploads store it here. upstream: its time limit is paused
+        while the client is waited for. Raises `Problem` as `bodies.pieces` does.
+        """
         if context.body is not None:
             return context.body or None, None
         if self._leaves_body:
@@ -249,10 +250,11 @@ class ForwardRequest:
         length = announced_length(scope, self._limit)
         internal = self._host is not None and self._host.startswith("/")
         if self.keeps_body or internal:
-            return await whole_body(context, self._limit) or None, None
+            with upstream.paused():
+                return await whole_body(context, self._limit) or None, None
         if length is not None and length <= SMALL:
-            return await gathered(context, length, self._limit, extend_deadline) or None, None
-        return pieces(context, length, self._limit, extend_deadline), length
+            return await gathered(context, length, self._limit, upstream) or None, None
+        return pieces(context, length, self._limit, upstream), length
 
     def _headers(self, context: RequestContext, *, with_body: bool) -> Headers:
         """Return the headers of the request to send. with_body: it has a body, so they contain a content type."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from rowcall.core.auth.claims import IdentityClaims
@@ -23,7 +23,14 @@ from rowcall.service.postgrest.anonymous_cache import AnonymousCache
 from rowcall.service.postgrest.authentication import Authentication, TokenError, user_of
 from rowcall.service.postgrest.planning.planner import Planner
 from rowcall.service.postgrest.planning.work import Response, Work
-from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of, sent_path
+from rowcall.service.postgrest.request import (
+    WRITE_METHODS,
+    ApiRequest,
+    profile_header,
+    read_kind,
+    segments_of,
+    sent_path,
+)
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result, read_result
 from rowcall.service.postgrest.settings import RequestSettings
@@ -84,7 +91,9 @@ class PostgRestInterface:
         self.transactions = Transactions(
             runs, StatementCache(runs.pace), settings, options, self.responder.database_error
         )
-        self._planner = Planner(catalogue.schema, options, self.responder)
+        self._kind_of = lru_cache(maxsize=512)(partial(read_kind, options))
+        self.plan = Planner(catalogue.schema, options, self.responder).plan
+        """Returns the work of a request, given its body, or its response. Raises `ApiError`."""
 
     def steps_of(self, scope: Any) -> tuple[Step, ...] | None:
         """Return the steps of a request of the HTTP server; None if its path is not below the mount."""
@@ -96,13 +105,15 @@ class PostgRestInterface:
         segments = segments_of(path, self._options.path)
         if segments is None:
             return None
-        steps = _Steps(self, segments).steps(limited=limited)
-        return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
+        steps = _Steps(self, path, segments).steps(limited=limited)
+        return (*self._ahead.get((method, segments[:1] == ("rpc",)), ()), *steps) if self._ahead else steps
 
-    def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
+    def prepare(
+        self, context: RequestContext, path: str, segments: tuple[str, ...], timing: Timing | None
+    ) -> ApiRequest | None:
         """Return the request, and set the user of the context if something needs it; None: it was a CORS preflight,
-        which has been answered. segments: of the path below the mount, decoded. timing: measures the parts of the
-        request; None: nothing is measured. Raises `ApiError`.
+        which has been answered. path: as sent. segments: of the path below the mount, decoded. timing: measures the
+        parts of the request; None: nothing is measured. Raises `ApiError`.
         """
         scope = context.scope
         if scope.method == "OPTIONS":
@@ -118,20 +129,25 @@ class PostgRestInterface:
             context.user = user_of(user, self._identity)
         if timing is not None:
             timing.mark("jwt")
-        return read_request(scope, context.protocol.client_disconnect, segments, user, self._options)
-
-    def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
-        """Return the work of a request, or its response. Raises `ApiError`."""
-        return self._planner.plan(request, body)
+        headers, method = scope.headers, scope.method
+        kind = self._kind_of(
+            segments,
+            method,
+            headers.get(profile_header(method)),
+            tuple(headers.get_all("accept")),
+            tuple(headers.get_all("prefer")),
+        )
+        return ApiRequest(scope, context.protocol.client_disconnect, path, user, *kind)
 
 
 class _Steps:
     """The state of one request between its steps."""
 
-    __slots__ = ("_attempts", "_interface", "_request", "_segments", "_timing", "_work")
+    __slots__ = ("_attempts", "_interface", "_path", "_request", "_segments", "_timing", "_work")
 
-    def __init__(self, interface: PostgRestInterface, segments: list[str]) -> None:
+    def __init__(self, interface: PostgRestInterface, path: str, segments: tuple[str, ...]) -> None:
         self._interface = interface
+        self._path = path
         self._segments = segments
         self._request: ApiRequest | None = None
         self._work: Work | None = None
@@ -176,7 +192,7 @@ class _Steps:
     def _prepare(self, context: RequestContext) -> Waiting:
         """Authenticate and read the request; return what has to be awaited until its body is there."""
         try:
-            request = self._request = self._interface.prepare(context, self._segments, self._timing)
+            request = self._request = self._interface.prepare(context, self._path, self._segments, self._timing)
             if request is None:
                 context.answered = True
                 return None
@@ -298,7 +314,7 @@ class _Steps:
         if context.answered or request is None or work is None or execution is None:
             return None
         try:
-            if self._attempts < _repeats(execution, work):
+            if not execution.succeeded and self._attempts < _repeats(execution, work):
                 self._attempts += 1
                 context.follow((self._respond,))
                 return self._run(context, request, work)
@@ -337,9 +353,9 @@ def _repeats(execution: Execution, work: Work) -> int:
     """Return how often work may be run again after this execution.
 
     That is `MOST_LOSSES` if the connection was lost before the work took effect, `MOST_REPEATS` if it was lost and the
-    work only reads, and otherwise 0, also if the execution has got no connection in time.
+    work only reads, and otherwise 0, also if the execution has got no connection in time. execution: has failed.
     """
-    if execution.succeeded or isinstance(execution.failure, Problem):
+    if isinstance(execution.failure, Problem):
         return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
         return MOST_LOSSES

@@ -43,21 +43,36 @@ class NegotiationHeaders:
     preferences: Preferences
 
 
-class ApiRequest(NamedTuple):
-    """What a request says outside its query string and body: target, schema, caller, preferences, accepted types.
+class RequestKind(NamedTuple):
+    """What requests with the same method, path and headers have in common: target, schema, preferences, accepted types.
 
-    disconnected: returns when the client has disconnected. name: of the relation or function; empty for the root.
-    profile: whether the response names the schema, because the request does or because several schemas are exposed.
+    name: of the relation or function; empty for the root. profile: whether the response names the schema, because the
+    request does or because several schemas are exposed.
     """
 
-    scope: Any
-    disconnected: Disconnected
     method: str
     resource: Resource
     name: str
     schema: str
     profile: bool
+    negotiation: NegotiationHeaders
+
+
+class ApiRequest(NamedTuple):
+    """What a request says outside its query string and body. The last fields are those of its `RequestKind`.
+
+    disconnected: returns when the client has disconnected. path: percent-encoded, as sent.
+    """
+
+    scope: Any
+    disconnected: Disconnected
+    path: str
     user: Authenticated
+    method: str
+    resource: Resource
+    name: str
+    schema: str
+    profile: bool
     negotiation: NegotiationHeaders
 
     @property
@@ -100,68 +115,69 @@ def sent_path(scope: Any) -> str:
     return path if _IS_PLAIN(path) else quote(path, safe=_UNRESERVED)
 
 
-def segments_of(path: str, mount: str) -> list[str] | None:
+@lru_cache(maxsize=1024)
+def segments_of(path: str, mount: str) -> tuple[str, ...] | None:
     """Return the decoded segments of a raw path below a mount; None if it is not below. The mount itself has none."""
     base = mount.rstrip("/")
     if "%" in path:
-        segments = [unquote(segment) for segment in path.split("/")]
-        of_mount = base.split("/")
+        segments = tuple(unquote(segment) for segment in path.split("/"))
+        of_mount = tuple(base.split("/"))
         below = segments[len(of_mount) :]
         if segments[: len(of_mount)] != of_mount:
             return None
     elif path.startswith(base) and path[len(base) : len(base) + 1] in ("", "/"):
-        below = path[len(base) + 1 :].split("/")
+        below = tuple(path[len(base) + 1 :].split("/"))
     else:
         return None
-    return [] if below == [""] else below
+    return () if below == ("",) else below
 
 
-def resource_of(segments: list[str], options: PostgRestOptions) -> tuple[Resource, str]:
+def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[Resource, str]:
     """Return what a path addresses, and the name of the relation or function. The root is the function of
     `db-root-spec`, if this is configured; otherwise its name is empty.
 
     Raises `ApiError` (`PGRST125`, `PGRST126`).
     """
     match segments:
-        case [name] if name:
+        case (name,) if name:
             return RELATION, name
-        case ["rpc", name] if name:
+        case ("rpc", name) if name:
             return FUNCTION, name
-        case [] if options.root_function is not None:
+        case () if options.root_function is not None:
             return FUNCTION, options.root_function.rpartition(".")[2]
-        case [] if options.openapi_mode == "disabled":
+        case () if options.openapi_mode == "disabled":
             raise errors.root_disabled()
-        case []:
+        case ():
             return ROOT, ""
     raise errors.invalid_path()
 
 
-def read_request(
-    scope: Any, disconnected: Disconnected, segments: list[str], user: Authenticated, options: PostgRestOptions
-) -> ApiRequest:
+def read_kind(
+    options: PostgRestOptions,
+    segments: tuple[str, ...],
+    method: str,
+    profile: str | None,
+    accept: tuple[str, ...],
+    prefer: tuple[str, ...],
+) -> RequestKind:
     """Read path, method and the headers that select schema, preferences and media type.
 
-    Raises `ApiError`: `PGRST125` and `PGRST126` for the path, `PGRST101` and `PGRST117` for the method, `PGRST106` for
-    a schema that is not exposed.
+    segments: of the path below the mount. profile: the header of `profile_header`. accept, prefer: values of all
+    `Accept` and `Prefer` headers. Raises `ApiError`: `PGRST125` and `PGRST126` for the path, `PGRST101` and `PGRST117`
+    for the method, `PGRST106` for a schema that is not exposed.
     """
     resource, name = resource_of(segments, options)
-    method: str = scope.method
-    header = "content-profile" if method in WRITE_METHODS else "accept-profile"
-    profile = scope.headers.get(header)
     if profile is not None and profile not in options.schemas:
         raise errors.invalid_schema(profile, options.schemas)
     _check_method(resource, method)
-    return ApiRequest(
-        scope,
-        disconnected,
-        method,
-        resource,
-        name,
-        profile or options.schemas[0],
-        profile is not None or len(options.schemas) > 1,
-        user,
-        negotiation_headers(tuple(scope.headers.get_all("accept")), tuple(scope.headers.get_all("prefer"))),
-    )
+    schema = profile or options.schemas[0]
+    named = profile is not None or len(options.schemas) > 1
+    return RequestKind(method, resource, name, schema, named, negotiation_headers(accept, prefer))
+
+
+def profile_header(method: str) -> str:
+    """Return the name of the header that selects the schema."""
+    return "content-profile" if method in WRITE_METHODS else "accept-profile"
 
 
 @lru_cache(maxsize=512)

@@ -50,14 +50,13 @@ class Responder:
         and 304. The caller marks the request as answered.
         """
         scope, protocol = context.scope, context.protocol
-        headers, body = response.headers, response.body
-        shared = self._shared_headers(scope)
-        if shared:
-            headers = [*headers, *shared]
-        if body is None or response.status in (204, 304) or scope.method == "HEAD":
-            protocol.response_empty(response.status, headers)
+        status, headers, body = response
+        if self._trace is not None or scope.headers.get("origin") is not None:
+            headers = [*headers, *self._shared_headers(scope)]
+        if body is None or status in (204, 304) or scope.method == "HEAD":
+            protocol.response_empty(status, headers)
         else:
-            protocol.response_bytes(response.status, headers, body)
+            protocol.response_bytes(status, headers, body)
 
     def _shared_headers(self, scope: Any) -> Headers:
         """Return the CORS and trace headers of every response to a request."""
@@ -116,9 +115,11 @@ class Responder:
 
         Raises `ApiError` (`PGRST111`, `112`) for a status or headers set by SQL that cannot be read.
         """
-        headers = set_by_sql(headers, result.headers)
-        body = None if negotiated is None else body_of(result, negotiated)
-        return Response(status_by_sql(status, result.status), headers, body)
+        if result.headers is not None:
+            headers = set_by_sql(headers, result.headers)
+        if result.status is not None:
+            status = status_by_sql(result.status)
+        return Response(status, headers, None if negotiated is None else body_of(result.body, negotiated))
 
     def beyond_range(self, offset: int, headers: Headers, result: Result, negotiated: Negotiated) -> Response:
         """Return the response to a read whose offset (in rows) is beyond the total. It differs from that of a success
@@ -176,11 +177,10 @@ class Responder:
         )
 
 
-def body_of(result: Result, negotiated: Negotiated) -> bytes:
-    """Return the body. Where the output is binary, the hexadecimal digits that PostgreSQL prints for a `bytea` are
-    decoded.
+def body_of(body: bytes, negotiated: Negotiated) -> bytes:
+    """Return the body of a response from that of a result. Where the output is binary, the hexadecimal digits that
+    PostgreSQL prints for a `bytea` are decoded.
     """
-    body = result.body
     return bytes.fromhex(body[2:].decode()) if negotiated.output.binary and body.startswith(b"\\x") else body
 
 

@@ -14,8 +14,7 @@ import orjson
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.text.naming import quote_identifier
 from rowcall.service.database.preamble import Values
-from rowcall.service.postgrest.authentication import Authenticated
-from rowcall.service.postgrest.request import sent_path
+from rowcall.service.postgrest.request import ApiRequest
 
 RoleSettings = Mapping[str, Sequence[tuple[str, str]]]
 """Settings of `ALTER ROLE … SET` by role."""
@@ -35,9 +34,10 @@ class RequestSettings:
             role: [part.encode() for name, value in settings if name != ISOLATION for part in (name, value)]
             for role, settings in roles.items()
         }
-        self._isolation = {
+        self.isolation = {
             role: value for role, settings in roles.items() for name, value in settings if name == ISOLATION
         }
+        """Role → isolation level that its settings choose, as they write it."""
         self._paths = {
             schema: ", ".join(map(quote_identifier, dict.fromkeys((schema, *options.extra_search_path)))).encode()
             for schema in options.schemas
@@ -46,53 +46,36 @@ class RequestSettings:
         self._application = [part.encode() for name, value in options.app_settings for part in (name, value)]
         self._of_kind = lru_cache(maxsize=512)(self._new_of_kind)
 
-    def isolation(self, role: str) -> str | None:
-        """Return the isolation level that the settings of a role choose, as they write it; None: they choose none."""
-        return self._isolation.get(role)
-
-    def values(
-        self,
-        scope: Any,
-        schema: str,
-        user: Authenticated,
-        *,
-        read_only: bool,
-        timezone: str | None = None,
-        hoisted: Hoisted = (),
-    ) -> Values:
-        """Return the settings of a request. hoisted: of the called function. read_only: access mode of the transaction.
-        timezone: of the request; None: that of the server.
+    def values(self, request: ApiRequest, read_only: bool, hoisted: Hoisted = ()) -> Values:
+        """Return the settings of a request. read_only: access mode of the transaction. hoisted: of the called
+        function.
         """
-        result = self.shared(scope, schema, user, read_only=read_only, timezone=timezone, hoisted=hoisted)
-        headers, cookies = headers_and_cookies(scope)
-        result += (b"request.headers", headers, b"request.cookies", cookies)
-        return result
+        headers, cookies = headers_and_cookies(request.scope)
+        return [
+            *self.shared(request, read_only, hoisted),
+            b"request.headers",
+            headers,
+            b"request.cookies",
+            cookies,
+        ]
 
-    def shared(
-        self,
-        scope: Any,
-        schema: str,
-        user: Authenticated,
-        *,
-        read_only: bool,
-        timezone: str | None,
-        hoisted: Hoisted,
-    ) -> Values:
+    def shared(self, request: ApiRequest, read_only: bool, hoisted: Hoisted) -> Values:
         """Return the settings without headers and cookies. Parameters as for `values`."""
-        result: Values = [
-            *self._of_kind(schema, user.role, read_only, hoisted, scope.method),
+        user = request.user
+        timezone = request.negotiation.preferences.timezone
+        return [
+            *self._of_kind(request.schema, user.role, read_only, hoisted, request.method, timezone),
             b"request.jwt.claims",
             user.settings,
             b"request.path",
-            sent_path(scope).encode(),
+            request.path.encode(),
         ]
-        if timezone is not None:
-            result += (b"timezone", timezone.encode())
-        return result
 
-    def _new_of_kind(self, schema: str, role: str, read_only: bool, hoisted: Hoisted, method: str) -> Values:
-        """Return the settings that all requests with the same schema, role, access mode, called function and method
-        share. hoisted: of the called function.
+    def _new_of_kind(
+        self, schema: str, role: str, read_only: bool, hoisted: Hoisted, method: str, timezone: str | None
+    ) -> Values:
+        """Return the settings that all requests with the same schema, role, access mode, called function, method and
+        time zone share. hoisted: of the called function. timezone: of the request; None: that of the server.
         """
         # Sessions of this service have a time limit of their own, which requests of this interface do not.
         result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
@@ -104,7 +87,10 @@ class RequestSettings:
                 result += (name.encode(), value.encode())
         # Behind the others, which the role may not be allowed to set.
         result += (b"role", role.encode(), b"request.method", method.encode())
-        return result + self._application
+        result += self._application
+        if timezone is not None:
+            result += (b"timezone", timezone.encode())
+        return result
 
 
 def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:

@@ -69,10 +69,10 @@ class Transactions:
         if not self.is_one_segment(request, work):
             return None
         cached = self._statements.find(work.statement, request.user.role, work.options.repeatable)
-        ahead = self._ahead(request, work)
-        execution = Execution(cached.statement, values_of(work.statement), ahead)
+        execution = Execution(cached.statement, values_of(work.statement), self._ahead(request, work))
         execution.label = request.scope.path
         execution.notice_listener = listener
+        work.pace = cached.pace
         try:
             return self._runs.begin(execution, request.disconnected, None if alone else cached.pace)
         except ValueError:
@@ -84,18 +84,12 @@ class Transactions:
             return False
         if (self._may_roll_back and self._rolls_back(request)) or self._level(request, work) is not None:
             return False
-        return work.options.check is None or work.options.read_only
+        options = work.options
+        return options.check is None or options.read_only
 
     def shared_settings(self, request: ApiRequest, work: Work) -> Values:
         """Return the settings of a request without headers and cookies."""
-        return self._settings.shared(
-            request.scope,
-            request.schema,
-            request.user,
-            read_only=work.options.read_only,
-            timezone=request.preferences.timezone,
-            hoisted=work.options.hoisted,
-        )
+        return self._settings.shared(request, work.options.read_only, work.options.hoisted)
 
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
         """Return the result of an execution that `begin` has started; None: it has to run again, alone.
@@ -104,9 +98,7 @@ class Transactions:
         `ClientDisconnectedError` if the client has disconnected.
         """
         try:
-            if self._runs.settle(
-                execution, self._statements.find(work.statement, request.user.role, work.options.repeatable).pace
-            ):
+            if self._runs.settle(execution, work.pace):
                 return None
         except ValueError:
             raise _unsendable() from None
@@ -154,22 +146,13 @@ class Transactions:
 
     def _ahead(self, request: ApiRequest, work: Work) -> Ahead:
         """Return the settings of a request, and the call of the pre-request function."""
-        settings = ahead_of(self._values(request, work))
+        options = work.options
+        settings = ahead_of(self._settings.values(request, options.read_only, options.hoisted))
         return settings if self._before is None else (*settings, self._prepared(request, self._before))
-
-    def _values(self, request: ApiRequest, work: Work) -> Values:
-        return self._settings.values(
-            request.scope,
-            request.schema,
-            request.user,
-            read_only=work.options.read_only,
-            timezone=request.preferences.timezone,
-            hoisted=work.options.hoisted,
-        )
 
     def _level(self, request: ApiRequest, work: Work) -> str | None:
         """Return the isolation level as SQL; None: it is the default. An unknown level counts as the default."""
-        chosen = work.options.isolation or self._settings.isolation(request.user.role)
+        chosen = work.options.isolation or self._settings.isolation.get(request.user.role)
         if chosen is None:
             return None
         level = chosen.lower()
@@ -185,7 +168,8 @@ class Transactions:
     def _result(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
         """Return the result of the execution. If it failed, raises `ApiError`, `Problem` or, for a disconnected client,
         `ClientDisconnectedError`."""
-        self._raise_if_failed(request, execution)
+        if not execution.succeeded:
+            raise self._error_of(execution, request)
         if not work.options.raw:
             return read_result(execution.body)
         return Result(None, execution.rows, execution.body or b"", None, None, None, None)

@@ -193,7 +193,14 @@ class Bodies:
         size = int(announced)
         if size > limit or size > SMALL or headers.get("content-encoding") is not None:
             return None
-        future = context.protocol()
+        protocol = context.protocol
+        # Of the event loop's HTTP server: nearly every small body arrives with its head, and needs no future.
+        received = getattr(protocol, "received_body", None)
+        if received is not None:
+            context.body = received()
+            if context.body is not None:
+                return None
+        future = protocol()
         if type(future) is CoroutineType:
             return _fill(context, future)
         if future.done() and not future.cancelled() and future.exception() is None:

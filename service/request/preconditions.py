@@ -1,4 +1,6 @@
-"""Conditions of requests on the version of a row: `If-Match` (RFC 9110, 13.1.1), and the tags of responses."""
+"""Conditions of requests on the version of a row: `If-Match` and `If-None-Match` (RFC 9110, 13.1), and the tags of
+responses.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from typing import TYPE_CHECKING
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.errors.problems import Problem
 from rowcall.core.tables.routines import TableOperation
-from rowcall.core.tables.versions import array_of, entity_tag, sent_version, version_key, versions_of
+from rowcall.core.tables.versions import (
+    READING,
+    array_of,
+    entity_tag,
+    excluded_versions,
+    sent_version,
+    version_key,
+    versions_of,
+)
 from rowcall.service.request_context.arguments import remove_argument, set_argument
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -18,13 +28,14 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 _CHANGED = "the row has another version by now, or does not exist; read it again"
+_EXCLUDED = "the header If-None-Match excludes the version in If-Match"
 
 
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step, behind binding, that fills the version from `If-Match`; None: the endpoint has no version.
 
-    The step raises `Problem` 428 without the header, 412 if no version can match, and 400 for one that is invalid or
-    that the endpoint cannot use (`*`, or several versions).
+    The step raises `Problem` 428 without the header, 412 if no version can match, or `If-None-Match` excludes all of
+    them, and 400 for headers that are invalid or that the endpoint cannot use (`*`, or several versions).
     """
     index = endpoint.version_index
     if index is None:
@@ -43,6 +54,9 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
             versions = versions_of(",".join(headers))
         except ValueError as error:
             raise Problem(400, f"the header If-Match: {error}") from None
+        excluding = context.scope.headers.get_all("if-none-match")
+        if excluding:
+            versions = _not_excluded(versions, ",".join(excluding))
         if versions is None and many:
             remove_argument(context, index)
             return
@@ -58,6 +72,24 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
             set_argument(context, index, versions[0].encode())
 
     return fill
+
+
+def _not_excluded(versions: tuple[str, ...] | None, header: str) -> tuple[str, ...] | None:
+    """Return the versions of `If-Match` without those of `If-None-Match`. Raises `Problem` 412 if none is left, and 400
+    if the header is invalid or these cannot be compared. versions: None: any. header: value of `If-None-Match`.
+    """
+    try:
+        excluded = excluded_versions(header)
+    except ValueError as error:
+        raise Problem(400, f"the header If-None-Match: {error}") from None
+    if excluded is None:
+        raise Problem(412, _EXCLUDED)
+    if versions is None:
+        raise Problem(400, "the header If-None-Match: versions cannot be excluded together with If-Match: *")
+    left = tuple(version for version in versions if version not in excluded)
+    if versions and not left:
+        raise Problem(412, _EXCLUDED)
+    return left
 
 
 def check_version(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -90,26 +122,38 @@ def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
     if key is None or endpoint.options.invalidates:
         return None
 
+    reads = endpoint.method in READING
+
     def tag(context: RequestContext) -> None:
-        tags = ",".join(context.scope.headers.get_all("if-none-match"))
-        context.protocol = protocol = TaggedProtocol(context.protocol, partial(_tagged, key, tags))
+        sent = ",".join(context.scope.headers.get_all("if-none-match")) if reads else ""
+        context.protocol = protocol = TaggedProtocol(context.protocol, partial(_tagged, key, sent))
         # Compression would make the tag a weak one, which no `If-Match` can use (RFC 9110, 8.8.3.3 and 13.1.1).
         leave_uncompressed(protocol)
 
     return tag
 
 
-def _tagged(key: str, tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+def _tagged(key: str, sent: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
     """Return status and headers, with the entity tag if the response is a success with one row; a tag that it has
-    already is replaced. The status becomes 304 if it was 200 and `tags` contains this version or is `*`. key: name of
-    the version in the row. tags: value of `If-None-Match`; may be empty."""
+    already is replaced. The status becomes 304 if it was 200 and `sent` contains this version or is `*`. key: name of
+    the version in the row. sent: `If-None-Match` of a request that reads; empty for others and without the header.
+    """
     mark = entity_tag(body, key) if 200 <= status < 300 else None
     if mark is None:
         return status, headers
     headers = [field for field in headers if field[0].lower() != "etag"]
-    if status == 200 and tags and (tags.strip() == "*" or mark in (item.strip() for item in tags.split(","))):
+    if status == 200 and sent and _has(sent, mark):
         return 304, [
             *((name, value) for name, value in headers if not name.lower().startswith("content-")),
             ("etag", mark),
         ]
     return status, [*headers, ("etag", mark)]
+
+
+def _has(sent: str, mark: str) -> bool:
+    """Return whether the value of `If-None-Match` contains the tag. An invalid value contains none."""
+    try:
+        excluded = excluded_versions(sent)
+        return excluded is None or any(version in excluded for version in versions_of(mark) or ())
+    except ValueError:
+        return False

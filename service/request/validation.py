@@ -12,6 +12,7 @@ from rowcall.core.endpoint.validation import Rule, checks
 from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text, query_text
+from rowcall.core.text.array_literal import count_elements
 from rowcall.service.request.binding import body_limit, read_fields
 from rowcall.service.request.body import read_body
 from rowcall.service.request.body_thread import LARGE_BODY, aside
@@ -113,23 +114,15 @@ def _message_of(endpoint: Endpoint, index: int, rule: Rule) -> str:
 
 
 def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int | None]:
-    """Return the function that counts the elements of an array as sent; its result is None for NULL and for a value
-    that is no array. index: of the parameter.
+    """Return the function that counts the elements of an array; its result is None for NULL and for a value that is no
+    array. index: of the parameter.
     """
     parameter = endpoint.parameters[index]
 
     def items(context: RequestContext) -> int | None:
-        if not parameter.array or argument_text(context, index) is None:
-            return None
-        if endpoint.transport is not Transport.BODY:
-            pairs = query_text.pairs(context.scope.query_string)
-            return sum(1 for key, _ in pairs if key == parameter.api_name)
-        body = context.body or b""
-        form = form_pairs(context.scope, body)
-        if form is not None:
-            return sum(1 for key, _ in form if key == parameter.api_name)
-        raw = dict(json_text.body_members(body)).get(parameter.api_name, b"")
-        return len(json_text.elements(raw)) if raw[:1] == b"[" else None
+        # The bound value is an array literal, wherever the request has the array and however it is written there.
+        text = argument_text(context, index) if parameter.array else None
+        return None if text is None else count_elements(text, parameter.delimiter)
 
     return items
 

@@ -46,9 +46,13 @@ def hide_values(message: str, values: Iterable[bytes | None]) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the parts of an array, a JSON text or a composite, as they are written and without escapes, and the parts
-    of these; nothing for other texts."""
-    if text[:1] not in ("{", "[", "("):
+    """Yield the text without surrounding white space, which PostgreSQL ignores in most types; of an array, a JSON text
+    or a composite also the parts, as they are written and without escapes, and the parts of these.
+    """
+    stripped = text.strip()
+    if stripped != text:
+        yield stripped
+    if stripped[:1] not in ("{", "[", "(", '"'):
         return
     for match in _PARTS.finditer(text):
         part = match[0] if match[1] is None else match[1]

@@ -25,6 +25,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import math
 import secrets
 import time
 from typing import Any
@@ -316,7 +317,9 @@ class RedisCache:
                 return self._acquired(kind, value, name, number)
             self.awaited[name] = value
             self._waiters.awaits(name, future, value)
-            outcome = await self._await(name, future, until - time.monotonic() if time_limit > 0 else 0.0)
+            # The time limit may have passed already, while the script ran.
+            left = max(0.001, until - time.monotonic()) if time_limit > 0 else math.inf
+            outcome = await self._await(name, future, left)
             if not isinstance(outcome, RetryLookup):
                 self.awaited.pop(name, None)
                 return outcome
@@ -342,10 +345,10 @@ class RedisCache:
     ) -> Entry | RetryLookup | NotShareable:
         """Wait for the outcome. Return `RETRY_LOOKUP` after the lifetime of a lease, as a host that has died reports
         nothing. future: as `SingleFlightWaiters.join` has returned it. left: seconds until the time limit of the
-        request; 0 or less: none. Raises `Problem` as `begin` does.
+        request. Raises `Problem` as `begin` does.
         """
         try:
-            if left <= 0 or left > LEASE:
+            if left > LEASE:
                 return await self._waiters.wait(name, future, LEASE, late=RETRY_LOOKUP)
             return await self._waiters.wait(name, future, left)
         except BaseException:

@@ -13,12 +13,15 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from pathlib import Path
 
 PREFIX = f"rowcall-store-{os.getuid()}-"
 _UNLOCKED = f"rowcall-begun-{os.getuid()}-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (a private folder is created in it)
 _LOCK = "owner"
+_BEGUN_SECONDS = 600
+"""Age of a folder that is not locked yet from which its service is assumed to have been killed."""
 LEAST = 16 << 20
 """Bytes that have to be free in shared memory: for messages, leases, limits and a few responses."""
 
@@ -76,26 +79,22 @@ def _locked(folder: Path) -> int | None:
 
 
 def _remove_abandoned(base: Path) -> None:
-    """Remove the state folders of services in `base` that have ended without doing so. Folders of other users are left
-    alone: everyone can make one with such a name.
-    """
-    for folder in base.glob(PREFIX + "*"):
-        if not _is_ours(folder):
-            continue
-        # Without a lock file, another process is removing it.
-        if not (folder / _LOCK).exists():
-            continue
+    """Remove the state folders of services in `base` that have ended without doing so."""
+    for folder in (*base.glob(PREFIX + "*"), *base.glob(_UNLOCKED + "*")):
         with contextlib.suppress(OSError):
-            descriptor = _locked(folder)
+            descriptor = _locked(folder) if _may_be_abandoned(folder) else None
             if descriptor is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(descriptor)
 
 
-def _is_ours(folder: Path) -> bool:
-    """Return whether it is a folder that belongs to this user, and no link to one."""
-    try:
-        state = folder.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
+def _may_be_abandoned(folder: Path) -> bool:
+    """Return whether a state folder is abandoned if its lock is free. Raises `OSError`."""
+    state = folder.lstat()
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid():
+        return False  # another user may have prepared links in it
+    if folder.name.startswith(_UNLOCKED):
+        # Its service is between creating and locking it.
+        return time.time() - state.st_mtime > _BEGUN_SECONDS
+    # Without a lock file, another process is removing it.
+    return (folder / _LOCK).exists()

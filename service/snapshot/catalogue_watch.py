@@ -1,8 +1,8 @@
 """Watch mode for developers: detects changes of SQL files and of the catalogue.
 
-The kernel reports changes of files (watchfiles, inotify); several events of one save count as one change. For the
-catalogue, the server computes one number from everything that discovery reads and depends on. This polling costs next
-to nothing, and unlike an event trigger it needs no installation in the database.
+Several events of one save of a file count as one change. For the catalogue, the server computes one number from
+everything that discovery reads and depends on. This polling costs next to nothing, and unlike an event trigger it needs
+no installation in the database.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rowcall.core.text.globs import is_recursive
 from rowcall.service.background import Background, pause
 from rowcall.service.database.connector import Connector
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
+from rowcall.service.file_changes import file_changes
 from rowcall.service.snapshot.exposure import Exposure
 from rowcall.service.startup_error import StartupError
 
@@ -100,35 +101,36 @@ class Watcher:
 
 
 async def _watch_files(options: SqlFileOptions, on_change: Callable[[], None]) -> None:
-    """Call `on_change` for changes of files, without end, also while the folder is missing or replaced, and whenever
-    watching begins.
+    """Call `on_change` for changes of files, without end, also while the folder is missing, unreadable or replaced, and
+    whenever watching begins. Raises the errors of `file_changes`.
     """
     folder = options.folder
     while True:
-        if _identity(folder) is None:
-            await asyncio.sleep(_LOOK_AGAIN / 1000)
-            continue
-        # Files may have been saved while the folder was not watched.
-        on_change()
-        with contextlib.suppress(OSError):
-            await _watch_folder(folder, on_change, recursive=is_recursive(options.pattern))
+        if _identity(folder) is not None:
+            # Files may have been saved while the folder was not watched.
+            on_change()
+            # The folder may be removed before watching begins.
+            with contextlib.suppress(FileNotFoundError):
+                await _watch_folder(folder, on_change, recursive=is_recursive(options.pattern))
+                continue
+        await asyncio.sleep(_LOOK_AGAIN / 1000)
 
 
 async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive: bool) -> None:
-    """Call `on_change` for changes in the folder until the folder is replaced or removed. recursive: also for those in
-    its subfolders. Raises `OSError` if it cannot be watched.
+    """Call `on_change` for changes in the folder until the folder is replaced, removed or made unreadable. recursive:
+    also for those in its subfolders. Raises the errors of `file_changes`.
     """
     # Imported here, because only watch mode needs it.
-    from watchfiles import Change, awatch
+    from watchfiles import Change
 
     identity = _identity(folder)
-    changes = awatch(
+    changes = file_changes(
         folder,
-        watch_filter=lambda change, path: _may_matter(path, gone=change is Change.deleted),
-        debounce=_LONGEST,
-        step=_QUIET,
-        rust_timeout=_LOOK_AGAIN,
-        yield_on_timeout=True,
+        fits=lambda change, path: _may_matter(path, gone=change is Change.deleted),
+        quiet=_QUIET,
+        longest=_LONGEST,
+        channel=log.name,
+        interval=_LOOK_AGAIN,
         recursive=recursive,
     )
     async for events in changes:
@@ -139,9 +141,10 @@ async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
-    """Return device and inode of a folder; None: it does not exist."""
+    """Return device and inode of a folder; None: it does not exist, or this user may not read it."""
     try:
-        state = os.stat(folder)
+        with os.scandir(folder):
+            state = os.stat(folder)
     except OSError:
         return None
     return state.st_dev, state.st_ino

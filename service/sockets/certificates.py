@@ -120,14 +120,14 @@ def _opened(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
 
 
 def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
-    """Return the private key in PEM or DER data. A password for an unencrypted key in PEM is ignored. Raises
-    ValueError, UnsupportedAlgorithm, and TypeError for an encrypted key without a password or an unencrypted key in DER
-    with one."""
-    if b"-----BEGIN" not in data:
-        return load_der_private_key(data, password)
-    encrypted = b"ENCRYPTED" in data
-    # A password for an unencrypted key is accepted: it may be set for another environment.
-    return load_pem_private_key(data, password if encrypted else None)
+    """Return the private key in PEM or DER data. A password for an unencrypted key is ignored. Raises ValueError,
+    UnsupportedAlgorithm, and TypeError for an encrypted key without a password."""
+    load = load_pem_private_key if b"-----BEGIN" in data else load_der_private_key
+    try:
+        # The password may be set for another environment.
+        return load(data, None)
+    except TypeError:
+        return load(data, password)
 
 
 def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[list[x509.Certificate], PrivateKeyTypes]:

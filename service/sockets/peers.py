@@ -21,15 +21,25 @@ def own_sockets() -> Iterator[socket.socket]:
                     yield socket.socket(fileno=os.dup(int(name)))
 
 
+def client_of(connection: socket.socket) -> str:
+    """Return the client of a TCP connection as `host:port`, in the form of `without_zone`. Raises OSError for a socket
+    that is not connected, such as a listening one."""
+    host, port = connection.getpeername()[:2]
+    return without_zone(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
+def without_zone(client: str) -> str:
+    """Return a client (`host:port`) without the zone of its link-local address, with which granian writes it and Python
+    does not (RFC 4007, 11)."""
+    return _ZONE.sub("", client) if "%" in client else client
+
+
 def is_with(connection: socket.socket, client: str) -> bool:
     """Return whether the peer of a connection is `client` (`host:port`). Raises OSError for a socket that is not
     connected, such as a listening one."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return False
-    host, port = connection.getpeername()[:2]
-    # The zone of a link-local address is a name in the one and a number in the other (RFC 4007, 11).
-    host, client = host.partition("%")[0], _ZONE.sub("", client)
-    return client in (f"{host}:{port}", f"[{host}]:{port}")
+    return client_of(connection) == without_zone(client)
 
 
 class Presence:

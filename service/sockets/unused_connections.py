@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rowcall.service.sockets.listeners import Listener
-from rowcall.service.sockets.peers import own_sockets
+from rowcall.service.sockets.peers import client_of, own_sockets, without_zone
 
 KNOWS = sys.platform == "linux"
 """Whether sockets report the time since they sent and received data; only Linux does."""
@@ -91,6 +91,7 @@ class _Looks:
         now.
         """
         previous, self._suspects = self._suspects, set()
+        clients = Clients(frozenset(map(without_zone, clients.busy)), frozenset(map(without_zone, clients.sending)))
         for connection in own_sockets():
             with connection, contextlib.suppress(OSError):
                 if not self._is_unused(connection, clients):
@@ -108,18 +109,17 @@ class _Looks:
         It is unused if no data was sent to the client for `seconds`, or for `unread` if the client has not acknowledged
         all data. While all requests wait for the rest of a body, it is unused if none was received for `seconds`.
 
-        clients: those with requests in progress now.
+        clients: those with requests in progress now, without their zones.
         """
         if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
             return False
         if connection.getsockname()[1] not in self._ports:
             return False
-        host, port = connection.getpeername()[:2]  # raises OSError for a listening socket
-        names = {f"{host}:{port}", f"[{host}]:{port}"}
-        if names & clients.busy:
+        client = client_of(connection)  # raises OSError for a listening socket
+        if client in clients.busy:
             return False
         sent, received = _since(connection)
-        if names & clients.sending:
+        if client in clients.sending:
             return received > self._seconds
         return sent > (self._unread if _unread(connection) else self._seconds)
 

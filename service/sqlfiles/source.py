@@ -117,11 +117,14 @@ class SqlFileSource:
             files = by_place.get(where, [])
             try:
                 async with await open_at(where) as connection:
-                    good |= await self._describe(connection, where, files, errors)
-                    here = [known.routine for known in (self._known | good).values() if known.place == where]
+                    described = await self._describe(connection, where, files, errors)
+                    valid = self._known | good | described
+                    here = [known.routine for known in valid.values() if known.place == where]
                     roots = sorted(_roots([routine for routine in here if routine is not None]))
                     types = await load_types(connection, roots, self._trust)
                     self._places[where] = (connection.info.server_version, types, await read_installation(connection))
+                # Not before: the files need the types of the same reading.
+                good |= described
             except psycopg.Error as error:
                 if where == home:
                     raise

@@ -72,14 +72,14 @@ class Runner:
         self._means = means
         self._callers = callers
         self._failed: set[str] = set()
-        """Files that did not pass in their last run."""
+        """Files that did not pass in their last run, also in that of an earlier process."""
 
     async def run(self, files: Sequence[TestFile], progress: Progress) -> list[FileResult]:
         """Run the files and return the results sorted by path. Files that did not pass in the last run begin first.
         With `FailFast`, files that have not begun when one fails are not run and have no result.
         """
-        failed = self._failed | _remembered(self._means.options.failed_first)
-        waiting = deque(sorted(files, key=lambda file: (file.path not in failed, file.path)))
+        self._failed |= _remembered(self._means.options.failed_first)
+        waiting = deque(sorted(files, key=lambda file: (file.path not in self._failed, file.path)))
         results: list[FileResult] = []
         try:
             async with asyncio.TaskGroup() as group:
@@ -103,9 +103,11 @@ class Runner:
             progress.add(result)
 
     def _remember(self, results: Iterable[FileResult]) -> None:
-        """Record which files did not pass, also in the file of the configuration, if there is one."""
+        """Record which files did not pass, also in the file of the configuration, if there is one. Files that did not
+        run stay as they were, unless they no longer exist."""
         for result in results:
             (self._failed.discard if result.passed else self._failed.add)(result.path)
+        self._failed = {path for path in self._failed if Path(path).is_file()}
         place = self._means.options.failed_first
         if place is not None:
             with contextlib.suppress(OSError):
@@ -113,7 +115,7 @@ class Runner:
 
 
 def _remembered(place: str | None) -> set[str]:
-    """Return the paths of the files that did not pass in the last run. place: path of the file in which they were
+    """Return the paths of the files that did not pass in their last run. place: path of the file in which they were
     written. Empty if that is None or cannot be read.
     """
     if place is None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import psycopg
 
 from rowcall.core.testing.watching import Change
 from rowcall.service.discovery.fingerprint import Fingerprint
+from rowcall.service.file_changes import file_changes
 
 QUIET = 300
 """Milliseconds without an event that end a change."""
@@ -39,16 +41,16 @@ class Watch:
         self._every = every
         self._log = logging.getLogger(channel)
         self._known: Fingerprint | None = None
-        self._found: asyncio.Queue[list[Change] | None] = asyncio.Queue()
+        self._found: asyncio.Queue[list[Change] | Exception | None] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self._looking = asyncio.Event()
 
     async def __aenter__(self) -> Watch:
-        self._tasks.append(asyncio.ensure_future(self._watch_files()))
+        self._start(self._watch_files())
         await self._looking.wait()
         if self._every:
             await self.rebase()
-            self._tasks.append(asyncio.ensure_future(self._poll()))
+            self._start(self._poll())
         return self
 
     async def __aexit__(
@@ -58,8 +60,13 @@ class Watch:
             task.cancel()
 
     async def next(self) -> list[Change] | None:
-        """Wait for the next change, and return the changed files; None: the catalogue has changed."""
-        return await self._found.get()
+        """Wait for the next change, and return the changed files; None: the catalogue has changed. Raises the error
+        that has ended watching, such as those of `file_changes`.
+        """
+        found = await self._found.get()
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     async def rebase(self) -> None:
         """Accept the current catalogue as unchanged, because changes by the tests themselves must not start them
@@ -67,6 +74,17 @@ class Watch:
         """
         if self._every:
             self._known = await self._seen()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine in a task until the block ends. Its error is raised by `next`."""
+
+        async def watched() -> None:
+            try:
+                await work
+            except Exception as error:
+                self._found.put_nowait(error)
+
+        self._tasks.append(asyncio.ensure_future(watched()))
 
     async def _poll(self) -> None:
         """Poll the catalogue without end, and report changes to `next`."""
@@ -91,15 +109,15 @@ class Watch:
         """Watch the folders without end, and report changes of SQL files to `next`."""
         # Imported here, because only watch mode needs it.
         from watchfiles import Change as Kind
-        from watchfiles import awatch
 
         spelled = self._folders
-        events = awatch(
+        events = file_changes(
             *spelled,
             # For a folder that is moved here, only the folder itself is reported.
-            watch_filter=lambda kind, path: _is_sql(path) or (kind is Kind.added and is_folder(path)),
-            debounce=LONGEST,
-            step=QUIET,
+            fits=lambda kind, path: _is_sql(path) or (kind is Kind.added and is_folder(path)),
+            quiet=QUIET,
+            longest=LONGEST,
+            channel=self._log.name,
         )
         while True:
             coming = asyncio.ensure_future(anext(events))

@@ -31,6 +31,8 @@ MOST_LOOKED_AFTER = 4096
 """Folders that a process remembers as free of orphaned files. Beyond it, all of them are forgotten and searched again:
 values of requests may name any number of folders.
 """
+MOST_NAMED = 20
+"""Most files of an upload that a warning lists."""
 _BEFORE = ".before"
 """Suffix of a retained file, which the name had before."""
 _NEW = ".new"
@@ -114,7 +116,8 @@ class Folders:
         """Make the files permanent, before the commit, folder by folder. A crash after this no longer removes them: a
         surplus file is better than a row without its file. `undo` still removes them. Raises `OSError`.
 
-        If the process is killed between this and the commit, the files remain, even if the commit did not take place.
+        If the process is killed between this and the commit, the files remain, even if the commit did not take place;
+        if it is killed within, those of the first folders only. The next process logs them.
         They cannot be checked later: the outcome is known only to the server of the transaction (`pg_xact_status`), and
         the configured server may by then be a restored copy, in which the same transaction number has another outcome.
         """
@@ -245,8 +248,8 @@ class _HiddenFolder:
 
 
 def remove_orphaned_files(folder: str) -> bool:
-    """Undo the requests of processes that were killed before they settled. Return False if other processes still lock
-    some.
+    """Undo the requests of processes that were killed before they settled, and log the files of those that were killed
+    later: it is not known whether their transactions took effect. Return False if other processes still lock some.
     """
     count = held = 0
     for path in _hidden_folders(Path(folder)):
@@ -257,6 +260,7 @@ def remove_orphaned_files(folder: str) -> bool:
                 continue
             try:
                 if path.suffix == _SETTLED:
+                    _log_settled(Path(folder), path)
                     _remove_folder(path)
                 else:
                     _undo_killed(Path(folder), path)
@@ -266,6 +270,22 @@ def remove_orphaned_files(folder: str) -> bool:
     if count:
         log.warning("%s: files of %d uploads that were cut off by the end of a worker have been removed", folder, count)
     return not held
+
+
+def _log_settled(folder: Path, hidden: Path) -> None:
+    """Log the files of a request that has settled, and whose process was killed around its commit. hidden: its hidden
+    folder, which the caller has locked. Raises `OSError`.
+    """
+    own = {path.stat().st_ino for path in hidden.iterdir() if path.suffix == ""}
+    with os.scandir(folder) as entries:
+        names = sorted(one_line(entry.name) for entry in entries if entry.inode() in own)
+    if names:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        log.warning(
+            "%s: a worker was ended while it committed an upload; its files stay, although it may have been rolled "
+            "back: %s%s",
+            *(folder, ", ".join(names[:MOST_NAMED]), more),
+        )
 
 
 def _undo_killed(folder: Path, hidden: Path) -> None:

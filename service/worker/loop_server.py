@@ -20,6 +20,7 @@ from granian._granian import RSGIProtocolClosed
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.base.response_guard import InvalidResponseError
 from rowcall.ext.http1.connection import Connection, Http1Server, RequestProtocol, StreamWriter
+from rowcall.service.background import pause
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.request_context.protocols import Handle, Headers
 from rowcall.service.sockets.listeners import BACKLOG, Listener
@@ -100,19 +101,33 @@ class LoopServer:
             self._opening = self._loop.create_task(self._open())
 
     async def _open(self) -> None:
-        """Accept connections from now on, on a copy of the listening socket. If the server has stopped accepting
-        meanwhile, the copy is closed at once.
+        """Accept connections from now on. If that fails, for example because no file descriptor is free, log the error
+        and try again with growing delays, as long as the server wants connections.
         """
-        # A copy of the descriptor: to stop accepting, uvloop closes the socket that it was given.
-        listening = socket.socket(fileno=os.dup(self._listener.fd))
-        if self._listener.unix:
-            opened = await self._loop.create_unix_server(self._connection, sock=listening, **_KEEP_PATH)
-        else:
-            opened = await self._loop.create_server(self._connection, sock=listening, backlog=BACKLOG)
+        attempt = 0
+        while self._wants_connections:
+            try:
+                self._accepting = await self._listen()
+                break
+            except OSError as error:
+                log.error("connections cannot be accepted, tried again: %s", error)
+            await asyncio.sleep(pause(attempt))
+            attempt += 1
         self._opening = None
-        self._accepting = opened
         if not self._wants_connections:
             self._pause()
+
+    async def _listen(self) -> asyncio.Server:
+        """Return a server that accepts connections on a copy of the listening socket. Raises `OSError`."""
+        # A copy of the descriptor: to stop accepting, uvloop closes the socket that it was given.
+        listening = socket.socket(fileno=os.dup(self._listener.fd))
+        try:
+            if self._listener.unix:
+                return await self._loop.create_unix_server(self._connection, sock=listening, **_KEEP_PATH)
+            return await self._loop.create_server(self._connection, sock=listening, backlog=BACKLOG)
+        except BaseException:
+            listening.close()
+            raise
 
     def _pause(self) -> None:
         """Stop accepting connections."""

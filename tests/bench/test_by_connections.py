@@ -63,11 +63,11 @@ def page(*levels: Level, connections: int = 8) -> list[str]:
     return markdown(Result({"date": "2026"}, {}, [], {}, measured)).splitlines()
 
 
-def test_a_rate_that_was_not_held_is_reported() -> None:
+def test_a_rate_that_was_not_completed_is_reported() -> None:
     shares = {0.5: replace(PEAK, rate=495.0), 0.8: replace(PEAK, rate=600.0)}
     lines = page(Level("rowcall", PEAK, shares))
-    assert [line for line in lines if "was held" in line] == [
-        "- minimal, 8 connections, rowcall: 75% of the rate at 80% of the peak was held"
+    assert [line for line in lines if "was completed" in line] == [
+        "- minimal, 8 connections, rowcall: 75% of the rate at 80% of the peak was completed"
     ]
 
 

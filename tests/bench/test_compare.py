@@ -1,4 +1,4 @@
-"""Two answers are equal but for what the benchmark's README excuses."""
+"""Two responses are equal apart from the differences that the benchmark's README accepts."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from bench.compare import difference
 
 
 @pytest.mark.parametrize(
-    ("expected", "answer"),
+    ("expected", "response"),
     [
         (b'[{"a":12.50}]', b'[{"a":"12.50"}]'),
         (b'[{"a":9007199254740993}]', b'[{"a":"9007199254740993"}]'),
@@ -16,12 +16,12 @@ from bench.compare import difference
         (b'{"a":1,"b":null}', b'{"b":null,"a":1.0}'),
     ],
 )
-def test_habits_of_peers_are_no_difference(expected: bytes, answer: bytes) -> None:
-    assert difference(expected, answer) is None
+def test_habits_of_peers_are_no_difference(expected: bytes, response: bytes) -> None:
+    assert difference(expected, response) is None
 
 
 @pytest.mark.parametrize(
-    ("expected", "answer", "place"),
+    ("expected", "response", "place"),
     [
         (b'[{"a":1}]', b'[{"a":2}]', "$[0].a"),
         (b'[{"a":[1,2]}]', b'[{"a":[1,3]}]', "$[0].a[1]"),
@@ -33,11 +33,11 @@ def test_habits_of_peers_are_no_difference(expected: bytes, answer: bytes) -> No
         (b"[null]", b'[""]', "$[0]"),
     ],
 )
-def test_any_other_difference_is_named_by_its_place(expected: bytes, answer: bytes, place: str) -> None:
-    result = difference(expected, answer)
+def test_any_other_difference_is_named_by_its_place(expected: bytes, response: bytes, place: str) -> None:
+    result = difference(expected, response)
     assert result is not None
     assert result.startswith(f"{place}: ")
 
 
-def test_an_answer_that_is_not_json_differs() -> None:
+def test_a_response_that_is_not_json_differs() -> None:
     assert "not JSON" in (difference(b"[]", b"<html>") or "")

@@ -1,4 +1,4 @@
-"""The load generator counts what came back right, wrong and not at all; it is driven against real sockets."""
+"""The load generator counts correct, wrong and lost responses; it is tested against real sockets."""
 
 import socket
 import threading
@@ -14,17 +14,17 @@ GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\n\r\n"
 
 LAST = b"<close>"
-"""Behind an answer: the connection closes after it."""
+"""After a response: the connection closes behind it."""
 
-Answer = Callable[[int], bytes | None]
+Respond = Callable[[int], bytes | None]
 """The bytes for the n-th request of a connection; None closes the connection instead."""
 
 
 @contextmanager
-def serving(answer: Answer, piece: int, pause: float) -> Iterator[int]:
-    """piece: bytes sent at a time. pause: seconds before each answer."""
+def serving(respond: Respond, chunk_size: int, pause: float) -> Iterator[int]:
+    """chunk_size: bytes sent at a time. pause: seconds before each response."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        talk = partial(converse, answer, piece, pause)
+        talk = partial(converse, respond, chunk_size, pause)
         threading.Thread(target=accept, args=(listener, talk), daemon=True).start()
         yield listener.getsockname()[1]
         listener.shutdown(socket.SHUT_RDWR)
@@ -39,19 +39,19 @@ def accept(listener: socket.socket, talk: Callable[[socket.socket], None]) -> No
         threading.Thread(target=talk, args=(peer,), daemon=True).start()
 
 
-def converse(answer: Answer, piece: int, pause: float, peer: socket.socket) -> None:
+def converse(respond: Respond, chunk_size: int, pause: float, peer: socket.socket) -> None:
     number = 0
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     with peer:
         try:
             while peer.recv(65536):
-                response = answer(number)
+                response = respond(number)
                 if response is None:
                     return
                 threading.Event().wait(pause)
                 whole = response.removesuffix(LAST)
-                for start in range(0, len(whole), piece):
-                    peer.sendall(whole[start : start + piece])
+                for start in range(0, len(whole), chunk_size):
+                    peer.sendall(whole[start : start + chunk_size])
                 if whole is not response:
                     return
                 number += 1
@@ -59,8 +59,8 @@ def converse(answer: Answer, piece: int, pause: float, peer: socket.socket) -> N
             return
 
 
-def load(answer: Answer, rate: float = 0.0, piece: int = 65536, pause: float = 0.0) -> Tally:
-    with serving(answer, piece, pause) as port:
+def load(respond: Respond, rate: float = 0.0, chunk_size: int = 65536, pause: float = 0.0) -> Tally:
+    with serving(respond, chunk_size, pause) as port:
         target = Target("127.0.0.1", port, raw_request("GET", "/", "test", b""), b"ok")
         return generate(target, 4, 0.2, rate)
 
@@ -83,7 +83,7 @@ def test_another_status_is_wrong() -> None:
     assert tally.wrong == 4
 
 
-def test_an_answer_given_twice_is_wrong() -> None:
+def test_a_duplicated_response_is_wrong() -> None:
     assert load(lambda number: GOOD + GOOD if number == 0 else GOOD).wrong > 0
 
 
@@ -98,8 +98,8 @@ def test_a_given_rate_is_not_exceeded() -> None:
 
 
 @pytest.mark.parametrize("whole", [GOOD, CHUNKED])
-def test_a_response_may_come_in_any_pieces(whole: bytes) -> None:
-    tally = load(lambda _: whole, piece=1)
+def test_a_response_may_arrive_in_chunks_of_any_size(whole: bytes) -> None:
+    tally = load(lambda _: whole, chunk_size=1)
     assert tally.answered > 0
     assert (tally.wrong, tally.lost) == (0, 0)
 

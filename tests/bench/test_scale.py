@@ -1,4 +1,4 @@
-"""The arithmetic of larger loads, over a run that is kept."""
+"""The arithmetic of larger loads, for a saved run."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 
 from bench.scale import MIXES, RATES, RESULTS, Assumptions, Run, need, page
 
-KEPT = RESULTS / "2026-11-22T1836-vm.json"
+SAVED = RESULTS / "2026-11-22T1836-vm.json"
 MANUAL = Path(__file__).parents[2] / "docs" / "scale.md"
 
 
 def test_the_manual_shows_what_the_script_says() -> None:
-    assert "\n".join(page(Run(KEPT), Assumptions())) in MANUAL.read_text()
+    assert "\n".join(page(Run(SAVED), Assumptions())) in MANUAL.read_text()
 
 
 @pytest.mark.parametrize("mix", MIXES.values(), ids=MIXES)
 def test_cores_and_connections_follow_from_what_was_measured(mix: dict[str, float]) -> None:
-    run = Run(KEPT)
+    run = Run(SAVED)
     assert sum(mix.values()) == pytest.approx(1)
     assert run.lacks(mix) == []
     cost, assumed = run.cost(mix), Assumptions(busy=0.5, pool=10)
@@ -30,7 +30,7 @@ def test_cores_and_connections_follow_from_what_was_measured(mix: dict[str, floa
 
 
 def test_what_is_written_needs_a_primary_that_can_take_it() -> None:
-    run = Run(KEPT)
+    run = Run(SAVED)
     large, few = MIXES["shop"], Assumptions(server_cores=8)
     assert need(run, large, 10_000, few).servers == "1"
     assert need(run, large, 300_000, few).servers == "1 and 1 replica"

@@ -14,7 +14,6 @@ from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, colum
 from rowcall.core.uploads.checks import Checks, Status, image_type, image_types, matches, patterns
 from rowcall.core.uploads.names import LONGEST, extension, file_name
 from rowcall.core.uploads.row_command import row_command
-from rowcall.core.uploads.row_errors import ErrorHandling, OnError, error_handling
 
 
 @pytest.mark.parametrize(
@@ -174,22 +173,6 @@ def test_names_of_columns(index: int, name: str) -> None:
 def test_row_commands(text: str, sql: str, picks: tuple[int, ...], parameters: tuple[int, ...]) -> None:
     command = row_command(text, {"_a": 0})
     assert (command.sql, command.picks, command.parameters) == (sql, picks, parameters)
-
-
-@pytest.mark.parametrize(
-    ("text", "handling"),
-    [
-        ("collect 050", ErrorHandling(OnError.COLLECT, 50)),
-        ("Collect 10000", ErrorHandling(OnError.COLLECT, 10_000)),
-        ("collect 10001", None),
-        ("collect 0", None),
-        ("collect 0000000011111111", None),
-        ("collect 000000001" + "1" * 5000, None),
-        ("skip 5", None),
-    ],
-)
-def test_treatments_of_rows_with_errors(text: str, handling: ErrorHandling | None) -> None:
-    assert error_handling(text) == handling
 
 
 def test_digests() -> None:

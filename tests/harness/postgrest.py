@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -79,6 +84,24 @@ class Error:
 def token(**claims: Any) -> dict[str, str]:
     """Return the header with a signed token."""
     return {"authorization": f"Bearer {jwt.encode(claims, SECRET, 'HS256')}"}
+
+
+@contextlib.contextmanager
+def running_by_file(folder: Path, *switches: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a service with one worker and the configuration file `api.conf` of the folder, and end it afterwards. Its
+    log is the file `log` of the folder. environment: variables that it has besides those of the test."""
+    service = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
+    variables = {**os.environ, **environment}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            (*service, *switches), cwd=folder, env=variables, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert "Traceback" not in (folder / "log").read_text()
 
 
 def create_roles(database: Database, *names: str) -> tuple[str, ...]:

@@ -91,3 +91,16 @@ def test_records_wait_while_the_command_fails_and_the_failure_is_logged(
     before = len(own_database.fetch("select 1 from call"))
     assert service.stop() == 0
     assert len(own_database.fetch("select 1 from call")) >= max(before, 4)
+
+
+@pytest.mark.slow
+def test_only_the_records_that_the_command_refuses_are_lost(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(TRAIL + "; alter table call add check (status <> 400)")
+    settings = {**SETTINGS, P + "Interval": "500 milliseconds", P + "BatchSize": "50"}
+    service = serve_once(own_database, SQL, settings)
+    for _ in range(2):
+        assert service.get("/api/many?count=1").status_code == 200
+        assert service.post("/api/fails").status_code == 400
+    assert service.get("/api/many?count=1").status_code == 200
+    assert [endpoint for endpoint, *_ in calls(own_database, 3)] == ["GET /api/many"] * 3
+    assert "Service:AuditTrail:Command refuses 2 calls, which are lost: " in service.wait_for_log("refuses 2 calls")

@@ -537,6 +537,29 @@ def test_a_reload_writes_what_is_new(own_database: Database, serve_once: Serve, 
     wait_until(lambda: "function two(" in path.read_text(encoding="utf-8"), "the new function is there", 30)
 
 
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_files_of_a_vanished_schema_are_removed(
+    own_database: Database, serve_once: Serve, tmp_path: Path, *, overwrite: bool
+) -> None:
+    own_database.execute(NEW.format("one") + "; create schema spare; " + NEW.format("spare.two"))
+    (tmp_path / "mineApi.ts").write_text("// by hand", encoding="utf-8")
+    chosen = {
+        P + "CreateSeparateTypeFile": "true",
+        "Service:PythonClientCodeGen:Enabled": "true",
+        "Service:PythonClientCodeGen:FilePath": str(tmp_path / "{0}_api.py"),
+        **{f"Service:{client}:FileOverwrite": str(overwrite) for client in ("ClientCodeGen", "PythonClientCodeGen")},
+    }
+    service = generate(serve_once, own_database, tmp_path, chosen)
+    spare = {"spareApi.ts", "spareApiTypes.d.ts", "spare_api.py"}
+    stays = {path.name for path in tmp_path.iterdir()} - spare
+    assert stays >= {"mineApi.ts", "publicApi.ts", "public_api.py"}
+    assert all((tmp_path / name).exists() for name in spare)
+    own_database.execute("drop schema spare cascade; notify rowcall, 'reload'")
+    wait_until(lambda: service.log.count("client code in Python: ") == 2, "the clients are written again", 30)
+    expected = stays if overwrite else stays | spare
+    wait_until(lambda: {path.name for path in tmp_path.iterdir()} == expected, "the files of the schema are removed")
+
+
 ANSWERS = """({
     ping: await api.pingDepot(),
     count: await api.getCount(),

@@ -6,7 +6,6 @@ one process for all calls, in a page of a browser, and Python. Each value return
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.database import Database
 from tests.harness.effort import seed
 from tests.harness.node import run
+from tests.harness.python_client import load_client
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.random_types import text
@@ -212,11 +212,7 @@ def _request(echo: Echo, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_values_come_back_to_python(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
-    specification = importlib.util.spec_from_file_location("public_api", folder / "public_api.py")
-    assert specification is not None
-    assert specification.loader is not None
-    api = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(api)
+    api = load_client(folder / "public_api.py")
     names = {item: name for name, item in _arguments(api).items()}
     with api.Client(service.url) as client:
         for echo, values in calls:

@@ -430,14 +430,16 @@ def test_sessions_of_operators_are_listed_and_ended(service: Service, console: h
 
 def test_tokens_and_devices_of_a_user_are_listed_and_revoked(database: Database, console: httpx.Client) -> None:
     token = str(database.fetch("select rowcall.issue_token('reset', '41')")[0][0])
-    database.execute("select rowcall.issue_token('invite', '41')")
+    database.execute("select rowcall.issue_token('invite', '41'), rowcall.issue_token('invite', '41', '1 hour', 'red')")
     database.execute("select rowcall.remember_device('41', sha256('x'), 3600, 'phone')")
     report = console.get("/console/api/sessions", params={"subject": "41"})
     assert token not in report.text
-    assert {item["purpose"] for item in report.json()["tokens"]} == {"reset", "invite"}
+    tokens = {(item["purpose"], item["tenant"]) for item in report.json()["tokens"]}
+    assert tokens == {("reset", None), ("invite", None), ("invite", "red")}
     assert [item["description"] for item in report.json()["devices"]] == ["phone"]
     assert act(console, "revoke-tokens", subject="41", purpose="reset") == {"revoked": 1}
     assert database.fetch(f"select rowcall.consume_token('reset', '{token}')") == [(None,)]
+    assert act(console, "revoke-tokens", subject="41", tenant="red") == {"revoked": 1}
     assert act(console, "revoke-tokens", subject="41") == {"revoked": 1}
     device = report.json()["devices"][0]["id"]
     assert act(console, "revoke-devices", subject="42", id=device) == {"revoked": 0}

@@ -1,6 +1,6 @@
 """The console does nothing while no page is open: it has no thread, no task and no timer that could.
 
-`python -m bench.observing` measures the rest, the metrics of each request.
+`python -m bench.observability` measures the rest, the metrics of each request.
 """
 
 from __future__ import annotations

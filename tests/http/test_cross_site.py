@@ -174,6 +174,37 @@ def test_a_key_opens_it_again(own_database: Database, serve_once: Serve) -> None
     assert "Auth:RefuseCrossSite" in service.wait_for_log("WRN")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "refused", "remedy"),
+    [
+        (
+            *("GET", "/api/leave", {"Sec-Fetch-Site": "cross-site"}),
+            *("GET /api/leave, to which a link", "let the link lead to a page of this service that sends a POST"),
+        ),
+        (
+            *("POST", "/api/pay", {"Origin": "null"}),
+            *("POST /api/pay from a page with the origin null", "serve the page from an origin of its own"),
+        ),
+        (
+            *("POST", "/api/pay", {"Origin": "https://evil.example"}),
+            *("a request from a page of https://evil.example", "add the origin to Auth:TrustedOrigins"),
+        ),
+    ],
+    ids=["link", "null", "origin"],
+)
+def test_the_log_says_how_to_allow_it(
+    service: Service,
+    cookie: dict[str, str],
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    refused: str,
+    remedy: str,
+) -> None:
+    problem(service.request(method, path, headers={**cookie, **headers}), 403)
+    assert remedy in service.wait_for_log(f"refused {refused}")
+
+
 def test_behind_a_proxy_the_name_is_the_one_in_front(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "ForwardedHeaders:Enabled": "true"}
     service = serve_once(own_database, member_sql() + SQL, settings)

@@ -8,11 +8,14 @@ import struct
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv6Address
+from pathlib import Path
 
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer
+from tests.harness.postgres import free_port
 from tests.harness.raw_http import read_response
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
@@ -123,6 +126,37 @@ def test_connection_whose_request_is_worked_on_is_left_alone(database: Database,
                 with service.connect() as idle:
                     until_closed(idle)
         assert answer(running.result()) == (200, TEXT, str(LOCK))
+
+
+def link_local_address() -> str | None:
+    """Return a link-local address of this machine with its zone; None: it has none."""
+    with contextlib.suppress(FileNotFoundError):
+        for line in Path("/proc/net/if_inet6").read_text("ascii").splitlines():
+            digits, *_, zone = line.split()
+            if digits.startswith("fe80"):
+                return f"{IPv6Address(int(digits, 16))}%{zone}"
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("service")
+@pytest.mark.parametrize("engine", ["Granian", "Loop"])
+def test_client_with_a_link_local_address_is_left_alone_too(database: Database, serve_once: Serve, engine: str) -> None:
+    host, port = link_local_address(), free_port()
+    if host is None:
+        pytest.skip("this machine has no link-local address")
+    service = serve_once(database, "", {**CLOCK, "Urls": f"http://*:{port}", "HttpServer:Engine": engine}, port=port)
+    request = f"GET /wait-for?lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n"
+    with socket.create_connection((host, port), timeout=60) as connection:
+        with database.locked(LOCK):
+            connection.sendall(request.encode())
+            wait_until(database.waiting, "the query runs")
+            for _ in range(2):
+                with service.connect() as idle:
+                    until_closed(idle)
+        response = read_response(connection)
+        assert response is not None
+        assert response.body == str(LOCK).encode()
 
 
 @pytest.mark.slow

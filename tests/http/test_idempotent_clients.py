@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ import pytest
 from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.node import compile_strictly, run
+from tests.harness.python_client import load_client, type_errors
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -88,21 +86,8 @@ def test_the_compiler_accepts_the_helper(
 
 @pytest.mark.slow
 def test_python_repeats_with_the_same_key(service: Service, database: Database) -> None:
-    path: Path = service.folder / "public_api.py"
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=path.parent,
-    )
-    assert checked.returncode == 0, checked.stdout
-    spec = importlib.util.spec_from_file_location("once_api", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["once_api"] = module
-    spec.loader.exec_module(module)
+    assert type_errors(service.folder, "public_api.py") == ""
+    module = load_client(service.folder / "public_api.py")
     with module.Client(service.url) as client:
         send = client.http.request
         lost = iter((True, True))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import pytest
 
 from tests.harness.command import rowcall
 from tests.harness.database import Database
+from tests.harness.python_client import load_client
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -121,11 +121,7 @@ def test_tools_are_true(service: Service) -> None:
 
 
 def test_clients_in_python_keep_every_digit(service: Service, folder: Path) -> None:
-    specification = importlib.util.spec_from_file_location("public_api", folder / "public_api.py")
-    assert specification is not None
-    assert specification.loader is not None
-    api = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(api)
+    api = load_client(folder / "public_api.py")
     with api.Client(service.url) as client:
         row = client.numbers(id=WIDE, sums=["0.10"])[0]
         assert (row["id"], row["price"], row["ids"], row["small"]) == (WIDE, "0.10", [WIDE, None], 2)

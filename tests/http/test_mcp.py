@@ -72,10 +72,10 @@ comment on function deep is 'HTTP GET
 mcp Deep.';
 create function hidden() returns int language sql stable as 'select 1';
 comment on function hidden is 'HTTP GET /mcp';
-create function kept(_name text) returns text language sql stable as 'select _name';
-comment on function kept is 'HTTP GET /kept/{_name}
+create function echo_to_admins(_name text) returns text language sql stable as 'select _name';
+comment on function echo_to_admins is 'HTTP GET /echo-to-admins/{_name}
 authorize admin
-mcp Kept.';
+mcp Returns the name.';
 create function sign_in(_name text) returns table (user_id int, user_name text, user_roles text[], aud text)
     language sql as $$ select 7, _name, array['clerk'], case when _name = 'kiri' then 'garden' end $$;
 comment on function sign_in is 'HTTP POST
@@ -144,8 +144,8 @@ def token(service: Service, name: str) -> dict[str, str]:
 def test_tools_are_described(service: Service) -> None:
     tools = {tool["name"]: tool for tool in reply(ask(service, "tools/list"))["result"]["tools"]}
     assert sorted(tools) == [
-        "bed_notes", "clear_all", "deep", "for_admins", "is_wet", "kept", "names", "one_bed", "only_tool", "same",
-        "undescribed", "who", "write_note",
+        "bed_notes", "clear_all", "deep", "echo_to_admins", "for_admins", "is_wet", "names", "one_bed", "only_tool",
+        "same", "undescribed", "who", "write_note",
     ]  # fmt: skip
     number = {"type": ["integer", "null"], "format": "int32"}
     text = {"type": ["string", "null"]}
@@ -252,7 +252,7 @@ def test_arguments_that_fit_no_address_are_named(
 
 def test_errors_of_arguments_are_not_shown_to_anonymous_callers(service: Service) -> None:
     for headers, status in (({}, 401), (token(service, "kiri"), 403)):
-        result = reply(ask(service, "tools/call", {"name": "kept"}, headers=headers))["result"]
+        result = reply(ask(service, "tools/call", {"name": "echo_to_admins"}, headers=headers))["result"]
         body = json.loads(result["content"][0]["text"])
         assert (result["isError"], body["status"]) == (True, status)
         assert "'name'" not in body["detail"]

@@ -117,7 +117,9 @@ def test_reading_gives_the_version(service: Service) -> None:
     assert (tag, response.headers["etag"]) == ('"1"', '"1"')
     again = service.get(path, headers={"if-none-match": '"1"'})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", '"1"')
-    assert service.get(path, headers={"if-none-match": '"2"'}).status_code == 200
+    assert service.get(path, headers={"if-none-match": '"7", W/"1"'}).status_code == 304
+    for other in ('"2"', "1"):
+        assert service.get(path, headers={"if-none-match": other}).status_code == 200
     assert service.request("HEAD", path).headers["etag"] == '"1"'
     assert "etag" not in service.get("/notes/999999").headers
 
@@ -156,6 +158,26 @@ def test_writing_needs_the_version(service: Service, method: str) -> None:
     assert send(service, method, path, "*", **body).status_code == (412 if method == "DELETE" else done.status_code)
 
 
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_a_write_that_if_none_match_excludes_is_not_performed(service: Service, method: str) -> None:
+    path, tag = make(service)
+    body = {} if method == "DELETE" else {"json": {"text": "second"}}
+
+    def status(if_match: str, if_none_match: str) -> int:
+        headers = {"if-match": if_match, "if-none-match": if_none_match}
+        return service.request(method, path, headers=headers, **body).status_code
+
+    assert [status(tag, "*"), status("*", "*"), status(tag, tag), status(f'{tag}, "7"', f'W/{tag}, "7"')] == [412] * 4
+    assert [status(tag, "1"), status("*", tag)] == [400] * 2
+    assert service.get(path).headers["etag"] == tag
+    assert status(tag, '"7"') == (204 if method == "DELETE" else 200)
+
+
+def test_an_insert_is_not_answered_304(service: Service) -> None:
+    response = service.post("/notes", json={"text": "first"}, headers={"if-none-match": "*"})
+    assert (response.status_code, response.headers["etag"], response.json()[0]["text"]) == (200, '"1"', "first")
+
+
 def test_the_version_in_a_body_is_not_written(service: Service) -> None:
     path, tag = make(service)
     assert send(service, "PATCH", path, tag, text="x", version=77).status_code == 200
@@ -179,6 +201,7 @@ def test_versions_of_other_types(service: Service) -> None:
     assert send(service, "PUT", "/timed/1", first, text="y").status_code == 412
     tag = service.get("/tagged/1").headers["etag"]
     assert tag == '"a %22b%22, c/%C3%BC"'
+    assert service.get("/tagged/1", headers={"if-none-match": tag}).status_code == 304
     done = send(service, "PUT", "/tagged/1", tag, text="x")
     assert (done.status_code, done.headers["etag"]) == (200, '"a %22b%22, c/%C3%BC+"')
     assert send(service, "PUT", "/tagged/1", tag, text="y").status_code == 412

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
+import time
 
 import pytest
 
@@ -35,6 +37,11 @@ $$ select concat_ws('|', _proxy_body ->> 'body', _meta -> 0 ->> 'fileName') $$;
 comment on function filed is 'HTTP POST /filed
 upload for large_object
 param _meta is upload metadata
+proxy {url}';
+create function summed(_proxy_body json, _a int default 1) returns text language sql as
+$$ select _proxy_body ->> 'body' $$;
+comment on function summed(json, int) is 'HTTP POST /summed
+request_param_type query_string
 proxy {url}';
 create function passed() returns void language sql as '';
 comment on function passed() is 'HTTP POST /passed
@@ -136,3 +143,55 @@ def test_a_body_that_comes_too_slowly_is_not_waited_for(own_database: Database, 
     assert b"the body arrives too slowly" in answered
     wait_until(lambda: server.open_connections == 0, "the other service is not kept waiting")
     server.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("path", "size"), [("/summed", 20), ("/summed", 100_000), ("/passed", 20), ("/passed", 100_000)]
+)
+def test_a_slow_client_is_no_failure_of_the_other_service(
+    own_database: Database, serve_once: Serve, path: str, size: int
+) -> None:
+    server = Upstream()
+    server.on("*", echo)
+    settings = {
+        **ON,
+        "Service:ProxyOptions:DefaultTimeout": "300 milliseconds",
+        "Service:HttpClientOptions:CircuitBreakerFailures": "1",
+    }
+    service = serve_once(own_database, schema(server.url), settings)
+    with service.connect() as connection:
+        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n"
+        connection.sendall(head.encode() + b"x" * (size // 2))
+        time.sleep(1)
+        connection.sendall(b"x" * (size // 2))
+        response = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert response.startswith(b"HTTP/1.1 200 ")
+    assert response.count(b"x" * size) == 1
+    server.close()
+
+
+def test_a_response_may_begin_before_the_body_is_sent(own_database: Database, serve_once: Serve) -> None:
+    began = threading.Event()
+
+    def respond(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as stream:
+            while stream.readline() != b"\r\n":
+                pass
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
+            time.sleep(0.1)
+            began.set()
+            connection.sendall(b"ok" if len(stream.read(100_000)) == 100_000 else b"no")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=respond, args=(listener,), daemon=True).start()
+        service = serve_once(own_database, schema(f"http://127.0.0.1:{listener.getsockname()[1]}"), ON)
+        with service.connect() as connection:
+            head = b"POST /passed HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n"
+            connection.sendall(head + b"x" * 10)
+            assert began.wait(5)
+            connection.sendall(b"x" * 99_990)
+            response = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert response.startswith(b"HTTP/1.1 200 ")
+    assert response.endswith(b"\r\n\r\nok")

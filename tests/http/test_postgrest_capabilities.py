@@ -81,6 +81,19 @@ def test_the_audit_trail_has_requests_with_the_users_of_their_tokens(
     ]
 
 
+def test_a_path_with_characters_that_postgresql_cannot_store_is_recorded_with_its_neighbours(
+    service: Service, database: Database
+) -> None:
+    before = len(database.fetch("select from call where endpoint = 'GET /read_only'"))
+    for path in ("/read_only", "/%00/%ff", "/read_only"):
+        service.get(path)
+    wait_until(
+        lambda: len(database.fetch("select from call where endpoint = 'GET /read_only'")) == before + 2,
+        "both neighbours are recorded",
+    )
+    assert database.fetch(r"select status from call where endpoint = 'GET /\0/�'") == [(404,)]
+
+
 @pytest.mark.slow
 def test_only_annotated_endpoints_are_recorded_if_the_setting_says_so(
     serve_once: Serve, own_database: Database

@@ -6,10 +6,7 @@ The three services have one database. `first` has defaults where possible, `seco
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +19,7 @@ import pytest
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS, SERVICE_KEYS
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
-from tests.harness.postgrest import create_roles
+from tests.harness.postgrest import create_roles, running_by_file
 from tests.harness.waiting import wait_until
 
 SECRET = "a secret of the tests that has more than 32 bytes"
@@ -173,18 +170,11 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
 @contextlib.contextmanager
 def _started(folder: Path, text: str, client: httpx.Client) -> Iterator[None]:
     (folder / "api.conf").write_text(text)
-    command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=dict(os.environ), stdout=log, stderr=subprocess.STDOUT)
-    try:
+    with running_by_file(folder):
         # The transport of httpx leaks a socket that the service does not accept.
         wait_until(lambda: "listening on" in (folder / "log").read_text(), "the service", 90)
         wait_until(lambda: client.get("/rpc/caller").status_code == 200, "the schema", 90)
         yield
-    finally:
-        process.terminate()
-        process.wait(60)
-    assert "Traceback" not in (folder / "log").read_text()
 
 
 def token(**claims: Any) -> str:

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tests.harness.command import rowcall
 from tests.harness.database import Database, create_database
 from tests.harness.metrics import Numbers, admin_of, numbers_of
 from tests.harness.postgres import PostgresServer, free_port
-from tests.harness.postgrest import PLAIN, create_roles
+from tests.harness.postgrest import PLAIN, create_roles, running_by_file
 from tests.harness.sql_files import save
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -64,32 +63,17 @@ def ports(tmp_path_factory: pytest.TempPathFactory, database: Database, anonymou
         app.settings.color = "blue $$5"
         """
     )
-    environment = {**os.environ, "ANONYMOUS": anonymous, "PGRST_DB_MAX_ROWS": "2", "PGRST_APP_SETTINGS_SIZE": "7"}
-    with _started(folder, f"http://127.0.0.1:{port}", environment):
+    environment = {"ANONYMOUS": anonymous, "PGRST_DB_MAX_ROWS": "2", "PGRST_APP_SETTINGS_SIZE": "7"}
+    with _started(folder, f"http://127.0.0.1:{port}", **environment):
         yield port, admin
 
 
 @contextlib.contextmanager
-def _started(folder: Path, url: str, environment: dict[str, str], *switches: str) -> Iterator[subprocess.Popen[bytes]]:
+def _started(folder: Path, url: str, *switches: str, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """Serve `api.conf` of the folder at this URL, from when it answers."""
-    with _running(folder, environment, *switches) as process:
+    with running_by_file(folder, *switches, **environment) as process:
         wait_until(lambda: _answers(url), "the service", 90)
         yield process
-
-
-@contextlib.contextmanager
-def _running(folder: Path, environment: dict[str, str], *switches: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a service with `api.conf` of the folder."""
-    service = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
-    command = (*service, *switches)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(60)
-    assert "Traceback" not in (folder / "log").read_text()
 
 
 def _answers(url: str) -> bool:
@@ -111,7 +95,7 @@ def test_the_server_listens_on_ipv6(database: Database, anonymous: str, tmp_path
         "admin-server-port": admin,
     }
     (tmp_path / "api.conf").write_text("".join(f'{key} = "{value}"\n' for key, value in lines.items()))
-    with _started(tmp_path, f"http://[::1]:{port}", dict(os.environ)):
+    with _started(tmp_path, f"http://[::1]:{port}"):
         assert httpx.get(f"http://[::1]:{admin}/live").status_code == 200
 
 
@@ -168,7 +152,7 @@ def test_the_admin_server_says_whether_the_database_is_reached(tmp_path: Path, o
         f'server-port = {port}\nadmin-server-host = "127.0.0.1"\nadmin-server-port = {admin}\n'
     )
     own_postgres.stop("immediate")
-    with _running(tmp_path, dict(os.environ)):
+    with running_by_file(tmp_path):
         wait_until(lambda: _status(admin, "/ready") == 503, "the admin server", 30)
         assert _status(admin, "/live") == 200
         assert "not loaded" in httpx.get(f"http://127.0.0.1:{admin}/schema_cache").text
@@ -227,7 +211,7 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
         return len(httpx.get(f"http://127.0.0.1:{port}/item").json())
 
     write()
-    with _started(tmp_path, f"http://127.0.0.1:{port}", dict(os.environ)) as process:
+    with _started(tmp_path, f"http://127.0.0.1:{port}") as process:
         assert count() == 3
         assert admin.get("http://admin/ready").status_code == 200
         write("db-max-rows = 1")
@@ -263,7 +247,7 @@ def test_a_watched_file_is_read_again_when_it_is_saved(
             return None
 
     write("")
-    with _started(tmp_path, f"http://127.0.0.1:{port}", dict(os.environ), switch):
+    with _started(tmp_path, f"http://127.0.0.1:{port}", switch):
         assert count() == 3
         write("db-max-rows = 1")
         wait_until(lambda: count() == 1, "the new limit", 30)

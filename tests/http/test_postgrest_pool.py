@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +13,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
-from tests.harness.postgrest import PLAIN, create_roles
+from tests.harness.postgrest import PLAIN, create_roles, running_by_file
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -45,17 +42,10 @@ def served(folder: Path, database: Database, anonymous: str, *lines: str) -> Ite
     uri = database.conninfo.replace('"', "")
     fixed = (f'db-uri = "{uri}"', 'db-schemas = "api"', f'db-anon-role = "{anonymous}"', f"server-port = {port}")
     (folder / "api.conf").write_text("\n".join((*fixed, 'server-host = "127.0.0.1"', *lines)))
-    command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=folder, env=dict(os.environ), stdout=log, stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
-    try:
+    with running_by_file(folder):
         wait_until(lambda: _answers(url), "the service", 90)
         yield url
-    finally:
-        process.terminate()
-        process.wait(60)
-    assert "Traceback" not in (folder / "log").read_text()
 
 
 def _answers(url: str) -> bool:

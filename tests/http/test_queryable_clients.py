@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from rowcall.service.options.capabilities.client_code import client_code_options
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.node import compile_strictly, run
+from tests.harness.python_client import load_client, type_errors
 from tests.harness.service import Service
 from tests.harness.snapshots import read_snapshot, settings_of
 from tests.http.conftest import Serve
@@ -152,22 +150,8 @@ def test_the_compiler_knows_columns_and_operators(snapshot: SchemaSnapshot, made
 
 @pytest.mark.slow
 def test_the_python_client_takes_the_parameters(service: Service) -> None:
-    path: Path = service.folder / "public_api.py"
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=path.parent,
-    )
-    assert checked.returncode == 0, checked.stdout
-    spec = importlib.util.spec_from_file_location("queryable_api", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["queryable_api"] = module
-    spec.loader.exec_module(module)
-    with module.Client(service.url) as client:
+    assert type_errors(service.folder, "public_api.py") == ""
+    with load_client(service.folder / "public_api.py").Client(service.url) as client:
         rows = client.ships_get(id="gt.9", order="id.desc", limit=2)
         assert [row["id"] for row in rows] == [12, 11]
 

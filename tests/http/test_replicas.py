@@ -211,6 +211,31 @@ def test_a_batch_and_its_client_read_what_it_has_written(service: Service, serve
         assert service.get("/seen", params={"note": note}).json()["seen"] is False
 
 
+def test_a_batch_that_only_reads_has_no_position(service: Service) -> None:
+    read = service.post("/batch", json=[{"path": "/here"}, {"path": "/seen?note=none"}])
+    assert read.status_code == 200
+    assert not {"read-after", "set-cookie"} & set(read.headers)
+
+
+@pytest.mark.slow
+def test_a_write_is_not_answered_with_504_because_its_position_is_late(servers: Servers, serve_once: Serve) -> None:
+    shop = create_database(servers[0])
+    shop.execute(SQL)
+    shop.execute("""create function pg_current_wal_insert_lsn() returns pg_lsn language sql as
+        $$ select pg_sleep(30); select pg_catalog.pg_current_wal_insert_lsn() $$""")
+    shop.execute(f'alter database "{shop.name}" set search_path = public, pg_catalog')
+    limits = {"Batch:Enabled": "true", "Batch:Timeout": "1s", "Service:Deadlines:RequestHeaders:0": "Request-Timeout"}
+    service = serve_once(shop, "", settings(shop, servers[1]) | limits)
+    note = {"note": "late"}
+    batch = [{"method": "POST", "path": "/note", "body": note}]
+    for written in (
+        service.request_once("POST", "/batch", json=batch),
+        service.request_once("POST", "/note", json=note, headers={"request-timeout": "1"}),
+    ):
+        assert (written.status_code, written.headers.get("read-after")) == (200, "primary"), written.text
+    assert shop.value("select count(*) from notes") == 2
+
+
 def test_a_client_of_tools_reads_what_it_has_written(service: Service, servers: Servers) -> None:
     with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
         for standby in servers[1:]:

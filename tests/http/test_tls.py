@@ -6,11 +6,13 @@ import os
 import signal
 import ssl
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
+from rowcall.service.sockets.certificates import CertificateFiles, load_certificate
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
 from tests.harness.service import Service
@@ -122,6 +124,18 @@ def test_encrypted_key_is_opened_with_its_password_for_every_worker(
     wait_until(lambda: len(service.pids()) == 2 and workers[0] not in service.pids(), "the worker is replaced", 20)
     assert [get(service, encrypted[0], number) for number in range(8)] == [str(number) for number in range(8)]
     assert "geheim" not in service.log
+
+
+@pytest.mark.parametrize("form", ["PEM", "DER"])
+@pytest.mark.parametrize("password", [None, "of another environment"])
+def test_an_unencrypted_key_needs_no_password_and_may_have_one(
+    tmp_path: Path, certificate: tuple[Path, Path], form: str, password: str | None
+) -> None:
+    key = tmp_path / f"key.{form}"
+    command = ["openssl", "pkey", "-in", str(certificate[1]), "-outform", form, "-out", str(key)]
+    subprocess.run(command, check=True, capture_output=True)
+    files = CertificateFiles("Https", str(certificate[0]), str(key), password)
+    assert load_certificate(files) == load_certificate(replace(files, key_path=str(certificate[1]), password=None))
 
 
 @pytest.mark.parametrize("given", [{}, {"HttpServer:Certificates:Default:Password": "falsch"}])

@@ -280,9 +280,16 @@ def test_a_token_is_valid_for_its_tenant_only(service: Service, database: Databa
 def test_tokens_of_tenants_in_sql(service: Service, database: Database) -> None:
     token = database.value("select rowcall.issue_token('join', '7', '1 hour', 'green')")
     refused(service, "/join", token=token)
-    assert database.value("select rowcall.revoke_tokens('7', null, 'red')") == 0
+    database.execute("select rowcall.issue_token('join', '7', '1 hour', 'red'), rowcall.issue_token('join', '7')")
+    listed = "select tenant from rowcall.list_tokens_of_tenants('7') where used is null order by tenant"
+    assert database.fetch(listed) == [("green",), ("red",), (None,)]
+    assert database.value("select rowcall.revoke_tokens('7', null, 'red')") == 1
+    assert database.fetch(listed) == [("green",), (None,)]
     joined = service.post("/tenants/join", json={"token": token}, headers={"x-tenant": "green"})
     assert joined.text == "green 7"
+    database.execute("select rowcall.issue_token('join', '7', '1 hour', 'red')")
+    assert database.value("select rowcall.revoke_tokens('7')") == 2
+    assert database.fetch(listed) == []
     without = database.value("select rowcall.issue_token('join', '8')")
     response = service.post("/tenants/join", json={"token": without}, headers={"x-tenant": "green"})
     assert problem(response, 400)["detail"] == INVALID
@@ -293,7 +300,8 @@ def test_an_older_schema_leaves_out_tokens_of_tenants(own_database: Database, se
     older = install_sql().partition("if not exists (select from rowcall.schema_version where version = 18)")[0]
     own_database.execute(f"{older.rpartition('do $rowcall$')[0]} commit")
     role = f"{own_database.name}_service"
-    own_database.execute(f"create role {role}; grant execute on function rowcall.consume_token(text, text) to {role}")
+    functions = "rowcall.consume_token(text, text), rowcall.list_tokens(text)"
+    own_database.execute(f"create role {role}; grant execute on function {functions} to {role}")
     try:
         service = serve_once(own_database, SQL)
         message = "needs the schema rowcall, which has version 17: run rowcall --install; the endpoint is left out"
@@ -308,9 +316,12 @@ def test_an_older_schema_leaves_out_tokens_of_tenants(own_database: Database, se
             30,
         )
         assert service.post("/join", json={"token": token}).text == "8"
-        rights = "select has_function_privilege(%s, 'rowcall.consume_token(text, text, text)', 'execute')"
-        assert own_database.value(rights, role)
-        rights = "select has_function_privilege(%s, 'rowcall.issue_token(text, text, interval, text)', 'execute')"
-        assert not own_database.value(rights, role)
+        for function, granted in (
+            ("consume_token(text, text, text)", True),
+            ("list_tokens_of_tenants(text)", True),
+            ("issue_token(text, text, interval, text)", False),
+        ):
+            rights = "select has_function_privilege(%s, %s, 'execute')"
+            assert own_database.value(rights, role, f"rowcall.{function}") == granted, function
     finally:
         own_database.execute(f"drop owned by {role} cascade; drop role {role}")

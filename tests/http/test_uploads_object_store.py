@@ -227,6 +227,32 @@ def test_what_failed_although_it_came_about_is_deleted(loaded: Database, serve_o
         assert requested[2:] == ["POST uploadId=u1"] * 4 + last
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [None, b"", b"text"])
+def test_an_empty_file_whose_response_is_lost_is_deleted(
+    loaded: Database, serve_once: Serve, upstream: Upstream, before: bytes | None
+) -> None:
+    """Unless an equal object may have been there before."""
+    content = before
+
+    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
+        nonlocal content
+        match seen.method:
+            case "PUT":
+                content = b""
+                return answer("<Error><Code>InternalError</Code></Error>", 500, content_type="application/xml")
+            case "DELETE":
+                content = None
+        if content is None:
+            return answer("", 404 if seen.method == "HEAD" else 204)
+        return answer("", headers=[("ETag", f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"')])
+
+    upstream.on("*", behave)
+    service = serve_once(loaded, "", settings(upstream.url))
+    assert "InternalError" in problem(send(service, "/api/up?about=x", ("empty", b"", "")), 502)["detail"]
+    assert content == (b"" if before == b"" else None)
+
+
 def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_once: Serve) -> None:
     """Where the bucket is part of the host, a request could choose whom the service talks to."""
     allowed = {"Service:HttpClientOptions:AllowedHosts:0": "public.store.example"}

@@ -21,6 +21,13 @@ validate_message _names few At most two people, and {0} has more';
 create function look(_names text[]) returns text language sql stable as $$ select 'seen' $$;
 comment on function look(text[]) is 'HTTP GET /look
 validate _names using few';
+create function lease(_id int[], _rooms box[] default null) returns text language sql as $$ select 'leased' $$;
+comment on function lease(int[], box[]) is 'HTTP POST /lease/{_id}
+validate _id using some
+validate _rooms using few';
+create function meet(_names text[]) returns text language sql stable as $$ select 'met' $$;
+comment on function meet(text[]) is 'HTTP GET /meet/{_names}
+validate _names using some';
 create function reserve(_from int, _most numeric, _seats int, _code text, _names text[]) returns text language sql
 as $$ select 'reserved' $$;
 comment on function reserve(int, numeric, int, text, text[]) is 'HTTP POST /reserve
@@ -107,6 +114,15 @@ def test_all_broken_rules_are_reported_at_once(service: Service) -> None:
 def test_arrays_of_a_query_are_counted_too(service: Service) -> None:
     assert answer(service.get("/look?names=a,b,c&names=d")) == (200, TEXT, "seen")
     problem(service.get("/look?names=a&names=b&names=c"), 400)
+
+
+def test_array_literals_and_segments_of_the_path_are_counted(service: Service) -> None:
+    assert answer(service.get("/meet/Ann")) == (200, TEXT, "met")
+    assert answer(service.post("/lease/1", json={"rooms": ["(0,0),(1,1)", "(0,0),(1,1)"]})) == (200, TEXT, "leased")
+    problem(service.post("/lease/1", json={"rooms": ["(0,0),(1,1)"] * 3}), 400)
+    assert answer(service.post("/book", json=GOOD | {"names": '{"a,b",c}'})) == (200, TEXT, "booked")
+    problem(service.post("/book", json=GOOD | {"names": "{a\\,b,c,d}"}), 400)
+    problem(service.post("/book", json=GOOD | {"names": "{ }"}), 400)
 
 
 def test_rules_that_are_replaced_do_not_exist(database: Database, serve_once: Serve) -> None:

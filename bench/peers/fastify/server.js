@@ -1,5 +1,5 @@
-// The benchmark's endpoints in Fastify with pg: a pool, named (prepared) statements, schemas for what comes in, and the
-// default serialisation of what goes out. pg knows no composite types: scenarios with composites ask PostgreSQL for JSON, as is usual there.
+// The endpoints of the benchmark in Fastify with pg: a pool, named (prepared) statements, schemas of requests, and the default
+// serialisation of responses. pg does not decode composite types: scenarios with composites use JSON from PostgreSQL, as usual with pg.
 import Fastify from 'fastify'
 import pg from 'pg'
 
@@ -22,7 +22,7 @@ const parameters = {
 const order = { rows: integer, label: string, price: number, day: string, flag: boolean, tags: { type: 'array', items: string } }
 
 const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties) })
-const marks = (properties) => Object.keys(properties).map((_, index) => `$${index + 1}`).join(', ')
+const placeholders = (properties) => Object.keys(properties).map((_, index) => `$${index + 1}`).join(', ')
 
 const routes = [
   ['minimal', 'select * from bench.minimal()', {}],
@@ -32,7 +32,7 @@ const routes = [
   ['flat', 'select id, (shelf).title, (shelf).code, to_json((shelf).items) as items from bench.flat($1)', { rows: integer }],
   ['levels', 'select id, to_json(region) as region from bench.levels($1)', { rows: integer }],
   ['large', 'select * from bench.large($1)', { kilobytes: integer }],
-  ['params', `select * from bench.params(${marks(parameters)})`, parameters],
+  ['params', `select * from bench.params(${placeholders(parameters)})`, parameters],
 ]
 
 const app = Fastify()
@@ -76,7 +76,7 @@ app.put('/api/bench/line/returning', { schema: { body: object(line) } }, async (
 
 app.post('/bench/post', { schema: { body: object(order) } }, async (request) => {
   const values = Object.keys(order).map((key) => request.body[key])
-  const result = await pool.query({ name: 'post', text: `select * from bench.post(${marks(order)})`, values })
+  const result = await pool.query({ name: 'post', text: `select * from bench.post(${placeholders(order)})`, values })
   return result.rows
 })
 

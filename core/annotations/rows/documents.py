@@ -44,7 +44,7 @@ def _openapi(draft: Draft, line: Line) -> None:
     elif command in ("tag", "tags") and len(line.arguments) > 1:
         draft.within("document", Document(), tags=line.arguments[1:])
     elif command == "example":
-        name, separator, text = line.rest.partition(" ")[2].partition("=")
+        name, separator, text = line.behind(2).partition("=")
         if not separator or len(name.split()) != 1 or not text.strip():
             raise BadValueError("expected: openapi example <parameter> = <value>")
         document: Document = draft.get("document", Document())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form, split_at_word
 from rowcall.core.endpoint.capabilities import Download
 from rowcall.core.text.interval import parse_interval
 
@@ -10,10 +10,10 @@ from rowcall.core.text.interval import parse_interval
 def _assign_download(draft: Draft, value: str) -> None:
     """Apply `inline link 10 minutes`. An empty text means `attachment`, without links. Raises `BadValueError` for
     another form."""
-    before, _, interval = f" {value} ".partition(" link ")
+    before, interval = split_at_word(value, "link")
     word = before.strip().lower() or "attachment"
-    seconds = parse_interval(interval.strip()) if interval.strip() else None
-    if word not in ("attachment", "inline") or (" link " in f" {value} " and not seconds):
+    seconds = None if interval is None else parse_interval(interval)
+    if word not in ("attachment", "inline") or (interval is not None and not seconds):
         raise BadValueError(f"'{value}' is none of: attachment, inline, inline link 10 minutes")
     draft.set(download=Download(inline=word == "inline", link_seconds=seconds))
 

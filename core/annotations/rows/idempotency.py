@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form, split_at_word
 from rowcall.core.endpoint.capabilities import Idempotency
 from rowcall.core.text.interval import parse_interval
 
 
 def _assign_idempotent(draft: Draft, value: str) -> None:
     """Apply `required for 24 hours`, of which each part may be missing. Raises `BadValueError` for another form."""
-    words, _, interval = f" {value} ".partition(" for ")
+    words, behind = split_at_word(value, "for")
+    interval = (behind or "").strip()
     required = words.strip().lower()
-    seconds = parse_interval(interval) if interval.strip() else None
-    if required not in ("", "required") or (interval.strip() and not seconds):
+    seconds = parse_interval(interval) if interval else None
+    if required not in ("", "required") or (interval and not seconds):
         raise BadValueError(f"'{value}' is none of: required, for 24 hours, required for 24 hours")
     draft.set(idempotency=Idempotency(required == "required", seconds))
 

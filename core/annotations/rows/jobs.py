@@ -41,6 +41,7 @@ def _change(word: str, words: list[str]) -> dict[str, object]:
     words: those behind the word. Raises `BadValueError` for another word, or an invalid value.
     """
     argument = " ".join(words)
+    lower = [other.lower() for other in words]
     number = _number(argument)
     if word == "queue" and len(words) == 1 and len(argument) <= 63:
         return {"queue": argument}
@@ -49,10 +50,10 @@ def _change(word: str, words: list[str]) -> dict[str, object]:
     if word == "priority" and number is not None and abs(number) <= MOST_RETRIES:
         return {"priority": number}
     if word == "unique":
-        return {"unique_by": tuple(words[1:] if words[:1] == ["by"] else words)}
-    if word == "serial" and words[:1] == ["by"] and words[1:]:
+        return {"unique_by": tuple(words[1:] if lower[:1] == ["by"] else words)}
+    if word == "serial" and lower[:1] == ["by"] and words[1:]:
         return {"serial_by": tuple(words[1:])}
-    if word == "concurrency" and words[1:2] == ["per"] and words[2:] and _is_limit(words[0]):
+    if word == "concurrency" and lower[1:2] == ["per"] and words[2:] and _is_limit(words[0]):
         return {"serial_by": tuple(words[2:]), "serial_limit": int(words[0])}
     seconds = parse_interval(argument) if word in ("backoff", "timeout") else None
     if seconds is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form, split_at_word
 from rowcall.core.endpoint.capabilities import Queryable
 
 ABILITIES = ("select", "filter", "order", "page")
@@ -11,14 +11,14 @@ ABILITIES = ("select", "filter", "order", "page")
 def _assign_queryable(draft: Draft, value: str) -> None:
     """Apply `select filter page 25 by id`. Without abilities, all four are on. Abilities of earlier lines stay on;
     number of rows and columns are replaced. Raises `BadValueError`."""
-    words, _, unique = f" {value.replace(',', ' ')} ".partition(" by ")
+    words, unique = split_at_word(value.replace(",", " "), "by")
     abilities, rows = _abilities(words.split())
     draft.within(
         "queryable",
         Queryable(),
         **(abilities or dict.fromkeys(ABILITIES, True)),
         rows=rows,
-        unique=tuple(unique.split()),
+        unique=tuple((unique or "").split()),
     )
 
 

@@ -22,9 +22,8 @@ def _validate(draft: Draft, line: Line) -> None:
 def _message(draft: Draft, line: Line) -> None:
     """Add the message for a parameter and a rule: the rest of the line behind both, as written."""
     parameter, rule = line.arguments[:2]
-    text = line.rest.partition(" ")[2].strip().partition(" ")[2].strip()
     earlier = draft.get("validation_messages", ())
-    draft.set(validation_messages=(*earlier, (parameter, rule, text)))
+    draft.set(validation_messages=(*earlier, (parameter, rule, line.behind(3))))
 
 
 ANNOTATIONS = (

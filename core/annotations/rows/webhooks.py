@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form, split_at_word
 from rowcall.core.endpoint.capabilities import Publishing, Webhook, WebhookScheme
 from rowcall.core.text.interval import parse_interval
 
@@ -15,10 +15,11 @@ def _assign_verify_webhook(draft: Draft, value: str) -> None:
     """Apply `stripe secret payments within 10 minutes`. The secret has the name of the scheme, and the limit is 5
     minutes, unless they are named. Anonymous callers are admitted, unless an earlier line is about authorization.
     Raises `BadValueError` for another form."""
-    words, _, interval = f"{value} ".partition(" within ")
+    words, behind = split_at_word(value, "within")
+    interval = (behind or "").strip()
     name, *rest = words.split() or [""]
     scheme = _SCHEMES.get(name.lower())
-    seconds = parse_interval(interval) if interval.strip() else 300.0
+    seconds = parse_interval(interval) if interval else 300.0
     named = len(rest) == 2 and rest[0].lower() == "secret"
     if scheme is None or not seconds or (rest and not named):
         raise BadValueError(

@@ -58,10 +58,14 @@ class SecretPlaceholders:
 
     def _named(self, words: str, path: str) -> str:
         """Return the placeholder for a secret (`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`), and record the name of its
-        variable.
+        variable. The variable has a number if another secret has that name.
 
         words: names from which the variable is named, separated by colons. path: of the key with the secret.
         """
-        name = "__".join(_OTHERS.sub("_", word.upper()).strip("_") for word in words.split(":"))
+        plain = "__".join(_OTHERS.sub("_", word.upper()).strip("_") for word in words.split(":"))
+        name, number = plain, 1
+        while name in self.names:
+            number += 1
+            name = f"{plain}_{number}"
         self.names[name] = path
         return f"{{!{name}}}"

@@ -35,9 +35,10 @@ class SqlFileOptions:
     """Options of SQL files.
 
     pattern, skip: globs of the files that are served and of those that are left out. whole: comments anywhere in a file
-    are read; otherwise only those before the first statement. strict: an invalid file prevents the start; otherwise it
-    is left out. prefix: of keys if several statements return results. unnamed: a set with one column is a plain array.
-    nested: a composite column stays one object. hide: statements without a result are left out of the response.
+    are read; otherwise only those before the end of the first statement. strict: an invalid file prevents the start;
+    otherwise it is left out. prefix: of keys if several statements return results. unnamed: a set with one column is a
+    plain array. nested: a composite column stays one object. hide: statements without a result are left out of the
+    response.
     """
 
     enabled: bool = flag("Enabled", False, "Serve SQL files.")
@@ -56,7 +57,8 @@ class SqlFileOptions:
         "CommentScope",
         "All Header",
         "All",
-        "Which comments are read: all, or those before the first statement.",
+        "Which comments are read: all, or those before the end of the first statement. Annotations of single "
+        "statements (`result`, `skip`, `single`, `returns`) are read in all.",
         convert=_is_all,
     )
     strict: bool = choice(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -38,7 +39,9 @@ class Payload(NamedTuple):
     columns or arguments, without repetition: those of `columns` for a JSON body if the request has this parameter, else
     those of the objects, of the CSV header row or of the form, in their order there. is_array: the JSON is an array.
     rows: number of its elements; 1 for a JSON body if the request has `columns`, as the JSON is not parsed then.
-    fields: names and values of a form, with repetitions. raw_type: type of PostgreSQL for a raw body.
+    fields: names and values of a form, with repetitions. raw_type: type of PostgreSQL for a raw body. texts: values of
+    a JSON object of a call in the order of `keys`, as `json_to_record` would pass them to the input functions of their
+    types; None if one of them may not be passed as a text.
     """
 
     kind: PayloadKind
@@ -48,8 +51,10 @@ class Payload(NamedTuple):
     rows: int = 1
     fields: tuple[tuple[str, str], ...] = ()
     raw_type: str = ""
+    texts: tuple[str | None, ...] | None = None
 
 
+@lru_cache(maxsize=256)
 def media_type_of(content_type: str | None) -> str:
     """Return the media type without parameters, in lower case; JSON without the header."""
     return (content_type or JSON).partition(";")[0].strip().lower()
@@ -81,7 +86,7 @@ def parse_payload(
 def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload:
     """Return the payload of a JSON body. With `columns`, the JSON is not checked here. An empty body of a call is `{}`,
     and a value that is neither object nor array is an empty array. Raises `ApiError`."""
-    if function and not body.strip():
+    if function and (not body or body.isspace()):
         body = b"{}"
     if columns is not None:
         text = _text(body)
@@ -92,10 +97,30 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
         raise errors.invalid_body("Empty or invalid json") from None
     text = body.decode()
     if isinstance(value, dict):
-        return Payload(PayloadKind.JSON, text, tuple(value))
+        return Payload(PayloadKind.JSON, text, tuple(value), texts=_texts(text, value.values()) if function else None)
     if not isinstance(value, list):
         return Payload(PayloadKind.JSON, "[]", is_array=True, rows=0)
     return Payload(PayloadKind.JSON, text, _common_keys(value), is_array=True, rows=len(value))
+
+
+def _texts(text: str, values: Iterable[object]) -> tuple[str | None, ...] | None:
+    """Return the values of an object as texts; None if it contains a NUL, or a value that is no string, integer,
+    boolean or null. text: the JSON.
+    """
+    # Fractions are not read back from floats. `-0` is an integer whose sign is lost.
+    if "\\u0000" in text or "-0" in text:
+        return None
+    result: list[str | None] = []
+    for value in values:
+        if value is None or type(value) is str:
+            result.append(value)
+        elif type(value) is int:
+            result.append(str(value))
+        elif type(value) is bool:
+            result.append("true" if value else "false")
+        else:
+            return None
+    return tuple(result)
 
 
 def _common_keys(elements: list[object]) -> tuple[str, ...]:

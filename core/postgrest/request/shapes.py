@@ -54,6 +54,11 @@ PAYLOAD_MARK = "\0payload\0"
 """Mark in place of the text of a body."""
 
 
+def marks(count: int) -> Values:
+    """Return the marks of the first values."""
+    return tuple(_MARK.format(place) for place in range(count))
+
+
 class Template:
     """A statement some of whose parameters are marks, which stand for values of a request."""
 
@@ -77,12 +82,14 @@ class Template:
         elif self._marks == [(first, None)]:
             self._in_order = 0
 
-    def filled(self, values: Values, payload: str | None = None) -> Statement:
+    def filled(self, values: tuple[str | None, ...], payload: str | None = None) -> Statement:
         """Return the statement with values in the places of the marks. payload: the text of a body."""
         if not self._marks:
             return self.statement
-        if len(values) == self._in_order:
-            return Statement(self.statement.sql, self._before + (values or (payload,)) + self._after)
+        if self._in_order == 0:
+            return Statement(self.statement.sql, (*self._before, payload, *self._after))
+        if self._in_order == len(values):
+            return Statement(self.statement.sql, self._before + values + self._after)
         parameters = list(self.statement.parameters)
         for index, place in self._marks:
             parameters[index] = payload if place is None else values[place]

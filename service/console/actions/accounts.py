@@ -16,7 +16,7 @@ from rowcall.service.console.actions.action import Action, Result, Values, uuid_
 from rowcall.service.console.database import Database
 from rowcall.service.console.sessions import Sessions
 
-_TOKENS = "select purpose, created, expires, used from rowcall.list_tokens(%s) limit 200"
+_TOKENS = "select purpose, tenant, created, expires, used from rowcall.list_tokens_of_tenants(%s) limit 200"
 _DEVICES = "select id::text, description, created, expires from rowcall.list_devices(%s)"
 
 
@@ -54,8 +54,8 @@ def account_actions(sessions: Sessions, database: Database) -> Iterator[Action]:
     """Yield the actions on sessions of operators and on sign-ins of users."""
     end = partial(_end_session, sessions)
     yield Action("end-session", "Ends a session of an operator.", end, ("id",))
-    meaning = "Revokes unused one-time tokens of a user, of one purpose or all."
-    yield Action("revoke-tokens", meaning, partial(_revoke_tokens, database), ("subject",), ("purpose",))
+    meaning = "Revokes unused one-time tokens of a user, of one purpose or all, of one tenant or all."
+    yield Action("revoke-tokens", meaning, partial(_revoke_tokens, database), ("subject",), ("purpose", "tenant"))
     meaning = "Revokes a remembered device of a user, or all: the next sign-in requires the second factor."
     yield Action("revoke-devices", meaning, partial(_revoke_devices, database), ("subject",), ("id",))
 
@@ -67,7 +67,11 @@ def _end_session(sessions: Sessions, values: Values) -> Result:
 
 
 def _revoke_tokens(database: Database, values: Values) -> Result:
-    count = database.change("select rowcall.revoke_tokens(%s, %s)", values["subject"], values.get("purpose") or None)
+    named = [values["subject"], values.get("purpose") or None]
+    if tenant := values.get("tenant"):
+        count = database.change("select rowcall.revoke_tokens(%s, %s, %s)", *named, tenant)
+    else:
+        count = database.change("select rowcall.revoke_tokens(%s, %s)", *named)
     return {"revoked": count}
 
 

@@ -85,7 +85,7 @@ export async function sessions(content, parameters) {
   await page(content, "Sessions and keys", async (button, listed) => {
     const report = await load("sessions", { subject });
     const found = subject === "" ? [] : [
-      listed(`One-time tokens of ${subject}`, [["Purpose", (one) => one.purpose], ["Created", (one) => time(one.created)], ["Expires", (one) => time(one.expires)], ["Used", (one) => time(one.used)], [ACTION, (one) => (one.used ? "" : button("Revoke", "revoke-tokens", { subject, purpose: one.purpose }, `Revoke the tokens of ${subject} for ${one.purpose}?`))]], report.tokens ?? [], part(report, "tokens", "None.")),
+      listed(`One-time tokens of ${subject}`, [["Purpose", (one) => one.purpose], ["Tenant", (one) => one.tenant], ["Created", (one) => time(one.created)], ["Expires", (one) => time(one.expires)], ["Used", (one) => time(one.used)], [ACTION, (one) => (one.used ? "" : button("Revoke", "revoke-tokens", { subject, purpose: one.purpose, tenant: one.tenant ?? "" }, `Revoke the tokens of ${subject} for ${one.purpose}${one.tenant ? ` of the tenant ${one.tenant}` : ", of all tenants"}?`))]], report.tokens ?? [], part(report, "tokens", "None.")),
       listed(`Remembered devices of ${subject}`, [["Device", (one) => one.description], ["Created", (one) => time(one.created)], ["Expires", (one) => time(one.expires)], [ACTION, (one) => button("Revoke", "revoke-devices", { subject, id: one.id }, `Revoke this device of ${subject}?`)]], report.devices ?? [], part(report, "devices", "None.")),
     ];
     return [

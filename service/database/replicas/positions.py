@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,10 +20,13 @@ Fields = list[tuple[str, str]]
 
 
 async def current_position(primary: Primary) -> str:
-    """Return the text of a position that includes everything committed before this call; `PRIMARY` if it is unknown."""
+    """Return the text of a position that includes everything committed before this call; `PRIMARY` if it is unknown,
+    also if the task is cancelled meanwhile. The cancellation has no effect: what was committed cannot be revoked, so
+    the response must not say that the time was over.
+    """
     try:
         return position_text(await primary.position())
-    except psycopg.Error:
+    except (psycopg.Error, asyncio.CancelledError):
         return PRIMARY
 
 

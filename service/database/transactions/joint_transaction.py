@@ -53,6 +53,8 @@ class JointTransaction(Transaction):
         self._listeners: list[Throughout] = []
         self.failed = False
         """A call has failed, so nothing can be committed."""
+        self.may_have_written = False
+        """A call was not only a read."""
 
     async def run_next(self, call: Call, context: RequestContext) -> None:
         """Run a call and put its execution into the request context. The first call begins the transaction; after a
@@ -67,6 +69,7 @@ class JointTransaction(Transaction):
             raise Problem(409, "an earlier request of the batch has failed")
         opening = await self._opening() if not self._open else ()
         self._call, self._context = call, context
+        self.may_have_written |= call.volatile or call.procedure
         self._seconds = self._settings.limit(call, context)
         self._notice_listener = None
         if call.hear is not None:

@@ -17,7 +17,7 @@ from rowcall.core.postgrest.plan import Plan, read_plan
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.payload import Payload, PayloadKind, parse_payload
 from rowcall.core.postgrest.request.query_string import is_operation, parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, uses_each_mark
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, marks, uses_each_mark
 from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.schema import Function, Schema
 from rowcall.core.postgrest.sql.calls import call_statement, is_scalar
@@ -68,7 +68,7 @@ class CallPlanner:
         if known is None:
             call = self._planned(request, query, payload)
             return self._work(request, call, call.template.statement)
-        return self._work(request, known, known.template.filled((), payload.text))
+        return self._work(request, known, known.template.filled(payload.texts or (), payload.text))
 
     def _plan_read(self, request: ApiRequest, raw: str) -> Work:
         """Return the work of a call by GET or HEAD, whose arguments are in the query string. Raises `ApiError`."""
@@ -110,13 +110,15 @@ class CallPlanner:
         bodies; None if it has to be planned with its body, for example to report an error. raw: the query string, of
         which `query` was parsed.
         """
-        form = (payload.keys, payload.is_array, payload.raw_type)
+        texts = payload.texts
+        form = (payload.keys, payload.is_array, payload.raw_type, texts is None)
         key = (request.schema, request.name, request.profile, request.negotiation, raw, form)
         call = self._calls.get(key)
         if call is not None:
             return call
         try:
-            call = self._planned(request, query, payload._replace(text=PAYLOAD_MARK))
+            marked = payload._replace(text=PAYLOAD_MARK, texts=None if texts is None else marks(len(texts)))
+            call = self._planned(request, query, marked)
         except ApiError:
             return None
         self._remember(key, call)
@@ -160,7 +162,7 @@ class CallPlanner:
     def _work(self, request: ApiRequest, call: _Call, statement: Statement) -> Work:
         """Return the work of a call. statement: that of the call, with the values of this request."""
         work = Work(statement, partial(_respond, call, self._responder), call.options)
-        return explained(work, call.negotiated, request.profile_headers)
+        return work if call.negotiated.plan is None else explained(work, call.negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)

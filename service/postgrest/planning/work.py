@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rowcall.core.postgrest.negotiation import Negotiated
 from rowcall.core.postgrest.response_headers import VARY
 from rowcall.core.postgrest.sql.output import Statement
+from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.postgrest.result import Result
 
 Headers = list[tuple[str, str]]
@@ -45,12 +46,14 @@ class Work:
 
     statement: the main statement. respond: result → response, or an awaitable of it if that takes long; raises
     `ApiError`. estimate: a statement whose first column is an execution plan as JSON, run before the main statement.
+    pace: record of the durations of the main statement, once it has begun; None: the statement may not be pipelined.
     """
 
     statement: Statement
     respond: Callable[[Result], Response | Awaitable[Response]]
     options: RunOptions
     estimate: Statement | None = None
+    pace: PoolAssignment | None = None
 
 
 def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:

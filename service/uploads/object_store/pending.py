@@ -18,6 +18,8 @@ log = logging.getLogger("rowcall")
 
 MOST_PARTS = 10_000
 """Maximum number of parts that S3 accepts."""
+_EMPTY = f'"{hashlib.md5(b"", usedforsecurity=False).hexdigest()}"'
+"""Entity tag of an empty object, unless the store encrypts with a key of the owner."""
 
 
 class PendingObject:
@@ -30,6 +32,8 @@ class PendingObject:
         self._upload: str | None = None
         self._tags: list[str] = []
         self._exists = False
+        self._may_exist = False
+        """An empty object with this key can only be that of this upload."""
 
     async def add(self, data: bytes) -> None:
         """Send a part. Raises `Problem`: 413 if there are too many parts, 502 or 504 if the store refuses it or does
@@ -48,7 +52,9 @@ class PendingObject:
         """Create the object. Raises `Problem` 502 or 504 if the store refuses it or does not answer."""
         try:
             if self._upload is None:
-                # A multipart upload has at least one part, so an empty file is sent alone.
+                # A multipart upload has at least one part, so an empty file is sent alone. If the response is lost, the
+                # object is recognized by its tag, unless an equal one had the key before.
+                self._may_exist = await self._bucket.tag(self._key) != _EMPTY
                 await self._bucket.put(self._key, self._content_type, b"")
             else:
                 await self._bucket.complete(self._key, self._upload, self._tags)
@@ -64,6 +70,8 @@ class PendingObject:
                 # If the upload is gone although completing it failed, it is complete, and only the response was lost.
                 gone = not await self._bucket.abort(self._key, self._upload)
                 self._exists = gone and await self._bucket.tag(self._key) == _tag_of(self._tags)
+            elif self._may_exist and not self._exists:
+                self._exists = await self._bucket.tag(self._key) == _EMPTY
             if self._exists:
                 await self._bucket.delete(self._key)
         except (StoreError, Problem) as error:

@@ -128,6 +128,21 @@ def test_spellings_of_numbers_and_uuids_are_counted_together(text: str, kind: Va
     assert normalized(text, kind) == form
 
 
+@pytest.mark.parametrize(
+    ("text", "cast", "form"),
+    [
+        ("16777217", "double precision", "16777217.0"),
+        ("1.6777217e7", "double precision", "16777217.0"),
+        ("16777217", "real", "16777216.0"),
+        ("16777217", '"shop"."number"', "16777216.0"),
+        ("41.00000000000000000001", "double precision", "41.0"),
+        ("-0", "double precision", "0.0"),
+    ],
+)
+def test_a_number_has_the_digits_of_its_type(text: str, cast: str, form: str) -> None:
+    assert normalized(text, ValueKind.FLOAT, cast) == form
+
+
 def test_a_number_with_a_large_exponent_is_not_written_out() -> None:
     assert len(normalized("1e999999", ValueKind.NUMERIC)) < 20
 

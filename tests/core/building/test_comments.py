@@ -387,6 +387,38 @@ def test_a_line_may_name_a_renamed_parameter_in_any_case_or_as_in_requests(name:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "validate_message _token,required Bad, bad address",
+        "validate_message _token , required Bad, bad address",
+        "validate_message,_token required Bad, bad address",
+        "@validate_message _token required  Bad, bad address",
+    ],
+)
+def test_the_message_of_a_rule_is_everything_behind_parameter_and_rule(line: str) -> None:
+    assert options(line).validation_messages == (("_token", "required", "Bad, bad address"),)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "job unique by _token",
+        "job serial by _token",
+        "job concurrency 3 per _token",
+        "queryable page by id",
+        "download inline link 10 minutes",
+        "idempotent required for 24 hours",
+        "verify_webhook stripe within 10 minutes",
+    ],
+)
+def test_joining_words_may_be_in_any_case(line: str) -> None:
+    joined = re.sub(r"\b(by|per|link|for|within)\b", lambda match: match[0].upper(), line)
+    assert joined != line
+    assert options(joined) == options(line)
+    assert messages(joined) == messages(line) == []
+
+
+@pytest.mark.parametrize(
     ("earlier", "later"), [("authorize admin", "allow_anonymous"), ("@anon", "requires_authorization admin")]
 )
 def test_a_warning_names_both_lines_about_who_may_call(earlier: str, later: str) -> None:

@@ -45,6 +45,7 @@ def test_addresses(text: str, address: RedisAddress) -> None:
         "http://h",
         "redis://h:x",
         "h:0",
+        "redis://h:0",
         "h:65536",
         "h:" + "9" * 5000,
         "redis://h/" + "9" * 5000,

@@ -16,6 +16,13 @@ from rowcall.core.catalogue.value_constraints import choices_of, keeps_nulls_out
             ("a", "it's"),
         ),
         ("CHECK (((VALUE)::text = ANY (ARRAY[('a'::character varying)::text, ('b'::varchar)::text])))", ("a", "b")),
+        ("CHECK ((kind = ANY (ARRAY[('a'::character varying(10))::text, ('b'::character(10))::text])))", ("a", "b")),
+        (
+            "CHECK (((kind)::text = ANY ((ARRAY['cut'::character varying(2), 'b'::character varying])::text[])))",
+            ("cu", "b"),
+        ),
+        ("CHECK ((kind = ('a'::character varying(10))::text))", ("a",)),
+        ("CHECK ((n = ANY (ARRAY[(1)::bigint, ('-2'::integer)::bigint])))", (1, -2)),
         ("CHECK ((VALUE = 'only'::text))", ("only",)),
         ("CHECK ((n = ANY (ARRAY[1, 2, '-3'::integer])))", (1, 2, -3)),
         ("CHECK ((\"My kind\" = ANY (ARRAY['x, y'::text, 'x, y'::text])))", ("x, y",)),

@@ -83,6 +83,14 @@ def test_payloads_fit_claims(payload: str, fits: bool) -> None:
     assert not viewer.may_see(Event(payload))
 
 
+@pytest.mark.parametrize("claim", ["True", "true"])
+def test_a_boolean_fits_the_claim_of_a_login_row_and_of_a_token(claim: str) -> None:
+    admin = User((("is_admin", claim),), IdentityClaims(), "x")
+    viewer = Viewer("", admin, "news", (("is_admin", "is_admin"),))
+    payloads = ('{"is_admin":true}', f'{{"is_admin":"{claim}"}}', '{"is_admin":false}', '{"is_admin":1}')
+    assert [viewer.may_see(Event(payload, channel="news")) for payload in payloads] == [True, True, False, False]
+
+
 def test_events_of_a_tenant_are_for_its_viewers() -> None:
     event = Publication(Audience.AUTHORIZE, (), False, ()).event("m", None, "")
     of_red = event._replace(tenant="red")

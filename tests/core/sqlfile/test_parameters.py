@@ -210,6 +210,14 @@ def test_in_header_scope_later_comments_do_not_expose_a_file() -> None:
     assert read_file(sql, whole=False).comment == ""
 
 
+def test_in_header_scope_later_comments_annotate_statements_but_no_parameters() -> None:
+    sql = "-- param $1 type is int\nselect $1; -- define_param x\n-- param $1 b text\n-- result last\nselect 2"
+    every, head = read_file(sql).notes, read_file(sql, whole=False).notes
+    assert (every.hints[0].type_name, [item.name for item in every.virtual]) == ("text", ["x"])
+    assert (head.hints[0].type_name, head.virtual) == ("int", [])
+    assert [item.name for item in head.statements] == [None, "last"]
+
+
 @pytest.mark.parametrize("copy", ["copy t from stdin", "COPY (select 1) TO -- out\n STDOUT with (format csv)"])
 def test_copy_with_the_client_is_refused(copy: str) -> None:
     with pytest.raises(SqlFileError, match="cannot run through an endpoint") as caught:

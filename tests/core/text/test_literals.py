@@ -58,3 +58,12 @@ def test_what_is_no_array_is_reported(text: str) -> None:
 
 def test_bounds_and_null_are_read() -> None:
     assert array_literal.parse('[2:3]={NULL,"NULL"}') == [None, "NULL"]
+
+
+@given(st.lists(TEXTS | st.sampled_from(["{,}", "NULL", '"']), max_size=5), st.sampled_from(",;"))
+def test_elements_of_a_literal_are_counted(values: list[array_literal.Nested], delimiter: str) -> None:
+    text = array_literal.literal(values, quoted=True, delimiter=delimiter)
+    assert array_literal.count_elements(text, delimiter) == len(values)
+    if values:
+        text = array_literal.literal([values] * 3, quoted=True, delimiter=delimiter)
+        assert array_literal.count_elements(text, delimiter) == 3

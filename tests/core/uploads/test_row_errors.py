@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.uploads.row_errors import MOST_COLLECTED, ErrorHandling, OnError, error_handling
+from rowcall.core.uploads.row_errors import ErrorHandling, OnError, error_handling
 
 
 @pytest.mark.parametrize(
@@ -12,9 +12,11 @@ from rowcall.core.uploads.row_errors import MOST_COLLECTED, ErrorHandling, OnErr
     [
         ("Skip", ErrorHandling(OnError.SKIP)),
         ("collect 50", ErrorHandling(OnError.COLLECT, 50)),
-        (f"collect {MOST_COLLECTED}", ErrorHandling(OnError.COLLECT, MOST_COLLECTED)),
-        (f"collect {MOST_COLLECTED + 1}", None),
+        ("collect 050", ErrorHandling(OnError.COLLECT, 50)),
+        ("Collect 10000", ErrorHandling(OnError.COLLECT, 10_000)),
+        ("collect 10001", None),
         ("collect 000000001999999", None),
+        ("collect 000000001" + "1" * 5000, None),
         ("collect 0", None),
         ("skip 5", None),
     ],

@@ -333,6 +333,8 @@ def test_memory_of_another_size_or_version_is_refused() -> None:
         ResponseTable(mmap_of(b"\x01" * LEAST), 1, Entry)
     with pytest.raises(ValueError, match="too little memory"):
         ResponseTable(memoryview(memory)[: LEAST - 1], 1, Entry)
+    with pytest.raises(ValueError, match="secret of another length"):
+        ResponseTable(memoryview(memory)[LEAST:], 1, Entry, bytes(15))
 
 
 def mmap_of(content: bytes) -> mmap.mmap:

@@ -10,7 +10,6 @@ import itertools
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -49,8 +48,7 @@ class TableModel(RuleBasedStateMachine):
         super().__init__()
         self.memory = mmap.mmap(-1, LEAST)
         # Which entries share a bucket depends on the secret: a repeated example has to find the same.
-        with patch("rowcall.ext.response_cache.shard.urandom", bytes):
-            self.tables = [ResponseTable(self.memory, process, Entry) for process in (1, 2)]
+        self.tables = [ResponseTable(self.memory, process, Entry, bytes(16)) for process in (1, 2)]
         self.bodies = itertools.count()
         self.now = 1_000.0
         self.stored: dict[bytes, Entry] = {}

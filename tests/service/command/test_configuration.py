@@ -118,6 +118,19 @@ def test_config_masks_secrets_and_never_fails_for_an_unset_variable(tmp_path: Pa
     )
 
 
+def test_each_secret_of_the_printed_configuration_has_its_own_variable(tmp_path: Path) -> None:
+    done = rowcall(
+        tmp_path,
+        "--ConnectionStrings:my-db=Password=a",
+        "--ConnectionStrings:my_db=Password=b",
+        "--config",
+    )
+    variable = "CONNECTIONSTRINGS__MY_DB__PASSWORD"
+    assert f'"my-db": "Password={{!{variable}}}"' in done.stdout
+    assert f'"my_db": "Password={{!{variable}_2}}"' in done.stdout
+    assert f"{variable} for ConnectionStrings:my-db\n  - {variable}_2 for ConnectionStrings:my_db" in done.stderr
+
+
 @pytest.mark.slow
 def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_path: Path, database: Database) -> None:
     pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())

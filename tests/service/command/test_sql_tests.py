@@ -545,6 +545,19 @@ def test_files_that_failed_are_remembered(whole: Outcome) -> None:
     )
 
 
+@pytest.mark.slow
+def test_failed_files_that_do_not_run_are_still_remembered(planted: Database, tmp_path: Path) -> None:
+    names = ("broken", "mended", "other")
+    write(tmp_path, {f"tests/{name}.test.sql": f"select {name == 'mended'};".lower() for name in names})
+    remembered = tmp_path / "failed.json"
+    remembered.write_text(json.dumps([f"tests/{name}.test.sql" for name in (*names, "removed")]))
+    options = ("--TestRunner:FailedFirst=failed.json", "--TestRunner:FailFast=true", "--TestRunner:MaxParallelism=1")
+    assert run(tmp_path, planted, *options).code == 1
+    assert json.loads(remembered.read_text()) == [f"tests/{name}.test.sql" for name in names]
+    assert run(tmp_path, planted, *options, "--TestRunner:Filter=mended").code == 0
+    assert json.loads(remembered.read_text()) == ["tests/broken.test.sql", "tests/other.test.sql"]
+
+
 def test_answers_can_be_looked_at_afterwards(whole: Outcome, planted: Database) -> None:
     rows = planted.fetch("select block, method, path, status, body from answers where test_file like '%named%'")
     assert rows == [("answer", "GET", "/beds", 200, '[{"id":1,"kind":"fern"}]')]

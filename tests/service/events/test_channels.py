@@ -9,6 +9,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.service.database.connector import ConnectionTarget, Connector
+from rowcall.service.events import channels
 from rowcall.service.events.channels import ChannelListener
 from tests.ext.wire import run, until
 from tests.harness.database import Database
@@ -74,3 +75,34 @@ def test_a_channel_left_and_wanted_again(database: Database) -> None:
         listening.close()
 
     run(work())
+
+
+def test_each_interruption_is_followed_by_a_fast_reconnection(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[int] = []
+
+    def pause(attempt: int) -> float:
+        attempts.append(attempt)
+        return 0
+
+    monkeypatch.setattr(channels, "pause", pause)
+
+    async def interrupt(listening: ChannelListener) -> None:
+        count = len(attempts) + 1
+        await asyncio.to_thread(
+            database.execute,
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and query = 'listen \"orders\"'",
+        )
+        await until(lambda: len(attempts) == count and listening.active)
+
+    async def work() -> None:
+        listening = listener(database, [])
+        await listening.watch(frozenset({"orders"}))
+        for _ in range(3):
+            await interrupt(listening)
+        listening.close()
+
+    run(work())
+    assert attempts == [1, 1, 1]

@@ -43,6 +43,13 @@ def test_elements_are_hidden_without_their_escapes(value: str, message: str) -> 
     assert set(hide_values(message, [value.encode()]).removesuffix(" is wrong").split(" or ")) == {HIDDEN}
 
 
+@pytest.mark.parametrize(
+    "value", ['"secret"', ' "secret"', ' {"a": "secret"}', " {secret}", "\n(1,secret)", '{" {secret}"}', " secret\t"]
+)
+def test_a_json_string_and_a_value_behind_white_space_are_hidden(value: str) -> None:
+    assert hide_values("bad value: secret", [value.encode()]) == f"bad value: {HIDDEN}"
+
+
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_no_element_of_any_text_is_shown(elements: list[str]) -> None:
     for value in (json.dumps(elements), literal([*elements], quoted=True)):

@@ -166,9 +166,25 @@ def test_folders_that_another_user_can_have_made_are_left_alone(
     StateFolder().remove()
     assert (linked / "owner").is_symlink()
     (foreign / "owner").touch()
-    monkeypatch.setattr("rowcall.service.shared_state.state_folder.os.geteuid", lambda: os.getuid() + 1)
+    another = os.getuid() + 1
+    monkeypatch.setattr("rowcall.service.shared_state.state_folder.os.getuid", lambda: another)
     StateFolder().remove()
     assert (foreign / "owner").exists()
+
+
+def test_the_folder_of_a_service_that_was_killed_before_it_had_the_lock_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
+    abandoned = [tmp_path / f"rowcall-begun-{os.getuid()}-{name}" for name in "xy"]
+    for folder in (*abandoned, begun := tmp_path / f"rowcall-begun-{os.getuid()}-z"):
+        folder.mkdir()
+    (abandoned[0] / "owner").touch()
+    for folder in abandoned:
+        os.utime(folder, (0, 0))
+    first = StateFolder()
+    assert {path.name for path in tmp_path.iterdir()} == {begun.name, first.path.name}
+    first.remove()
 
 
 def test_no_process_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.redis_address import parse_redis
+from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.shared_state.redis_cache import RedisCache, RedisLease, stored_name
 from rowcall.service.shared_state.redis_link import GoneError, RedisLink
@@ -168,5 +169,18 @@ def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> Non
                 result = await made.begin(key, 10)
                 assert isinstance(result, Entry)
                 assert result.body == key
+
+    run(work())
+
+
+def test_a_time_limit_that_passes_before_redis_replies_holds(redis: RedisServer) -> None:
+    async def work() -> None:
+        async with answers(redis) as made:
+            await begun(made)
+            with redis.client() as client:
+                client.client_pause(60)
+            async with asyncio.timeout(2):
+                with pytest.raises(Problem, match="504"):
+                    await made.begin_stale(KEY, 0.02, Stale())
 
     run(work())

@@ -46,6 +46,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("sql/*.sql", ["sql/a.sql", "sql/b.sql"]),
         ("./sql/*.sql", ["./sql/a.sql", "./sql/b.sql"]),
         ("sql/**/*.sql", ["sql/a.sql", "sql/b.sql", "sql/sub/c.sql", "sql/sub/deep/d.SQL"]),
+        ("**/d.sql", ["sql/sub/deep/d.SQL"]),
+        ("./**/d.sql", ["./sql/sub/deep/d.SQL"]),
         ("sql/*/c.sql", []),
         ("sql/?.sql", ["sql/a.sql", "sql/b.sql"]),
         ("sql/a.test.sql", ["sql/a.test.sql"]),
@@ -55,6 +57,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_pattern_finds_files_in_order_and_spelled_as_it_is(folder: Path, pattern: str, found: list[str]) -> None:
     assert found_by(FilePattern=pattern) == found
+
+
+def test_a_skip_pattern_applies_to_a_pattern_without_a_folder(folder: Path) -> None:
+    assert found_by(FilePattern="**/*.sql", SkipPattern="sql/sub/**") == ["sql/a.sql", "sql/a.test.sql", "sql/b.sql"]
 
 
 def test_nothing_is_skipped_where_the_skip_pattern_is_empty(folder: Path) -> None:

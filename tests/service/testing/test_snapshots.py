@@ -1,7 +1,8 @@
-"""Snapshots of responses, as `rowcall --test` compares them with a later run."""
+"""Snapshots of responses, as `rowcall --test` compares them with a later run (docs/testing.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,33 +14,43 @@ from rowcall.core.testing.request import HttpBlock
 from rowcall.service.testing.calls import Reply
 from rowcall.service.testing.snapshots import Snapshots
 
-REQUEST = HttpBlock("GET", "/x")
+REQUEST = HttpBlock("GET", "/beds")
 CONTENT_TYPE = (("Content-Type", "text/plain"),)
+BODIES = ["if (a === b)", '{"code": "a === b"}', "=== GET /beds\n200", "a === \n=== b", "x\n\n\n\n", "\n\n", "", " x "]
 
 
-def compared(first: str, second: str) -> list[str]:
-    """Return the differences of a response with the second body to a snapshot of one with the first body."""
+def compared(first: Sequence[str], second: Sequence[str]) -> list[list[str]]:
+    """Return the differences of responses with the second bodies to snapshots of those with the first bodies."""
+
+    def run(bodies: Sequence[str], *, update: bool) -> list[list[str]]:
+        snapshots = Snapshots(test, update=update)
+        return [snapshots.differences(REQUEST, Reply(200, CONTENT_TYPE, body)) for body in bodies]
+
     with TemporaryDirectory() as directory:
         test = str(Path(directory) / "a.test.sql")
-        assert Snapshots(test, update=True).differences(REQUEST, Reply(200, CONTENT_TYPE, first)) == []
-        return Snapshots(test, update=False).differences(REQUEST, Reply(200, CONTENT_TYPE, second))
+        assert not any(run(first, update=True))
+        return run(second, update=False)
 
 
-@given(st.text(alphabet='=a1 \n\r\u2028\x85\x0c"{}', max_size=20))
-@example("a === b")
-@example("=== a\n\n=== b\n\n\n")
-def test_any_body_is_the_same_again(body: str) -> None:
-    assert compared(body, body) == []
-    text = orjson.dumps([body]).decode()
-    assert compared(text, text) == []
+@given(st.lists(st.text(alphabet='=a1 \n\r\u2028\x85\x0c"{}', max_size=20), max_size=3))
+@example(BODIES)
+@example(["=== a\n\n=== b\n\n\n"])
+def test_any_bodies_are_the_same_again(bodies: list[str]) -> None:
+    assert not any(compared(bodies, bodies))
+    texts = [orjson.dumps([body]).decode() for body in bodies]
+    assert not any(compared(texts, texts))
+
+
+def test_changed_bodies_are_differences() -> None:
+    assert all(compared(BODIES, [f"{body}." for body in BODIES]))
 
 
 def test_numbers_are_compared_exactly() -> None:
-    assert compared("[1.50, 100]", "[1.5,1e2]") == []
-    assert compared("9007199254740993.0", "9007199254740992")
-    assert compared("[12345678901234567890123]", "[12345678901234567890124]")
+    assert compared(["[1.50, 100]"], ["[1.5,1e2]"]) == [[]]
+    assert all(compared(["9007199254740993.0"], ["9007199254740992"]))
+    assert all(compared(["[12345678901234567890123]"], ["[12345678901234567890124]"]))
 
 
 def test_other_characters_than_line_ends_are_differences() -> None:
-    assert compared("a\u2028b", "a\nb")
-    assert compared('"a\u2028b"', '"a\x85b"')
+    assert all(compared(["a\u2028b"], ["a\nb"]))
+    assert all(compared(['"a\u2028b"'], ['"a\x85b"']))

@@ -74,10 +74,32 @@ def test_a_request_that_is_killed_while_it_settles_has_all_files_or_none(
     assert contents_after_kill(tmp_path, request) in ({"a": "before"}, {"a": "new", "b": "new"})
 
 
-def test_a_request_that_is_killed_after_it_has_settled_has_its_files(tmp_path: Path) -> None:
+def test_a_request_that_is_killed_after_it_has_settled_has_its_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     request = request_with_two_files(tmp_path)
     request.settle()
     assert contents_after_kill(tmp_path, request) == {"a": "new", "b": "new"}
+    assert "its files stay, although it may have been rolled back: a, b" in caplog.text
+
+
+def test_files_that_a_kill_between_two_folders_leaves_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    request = Folders(ProtectedFolders(()))
+    for folder in (first, second):
+        file = request.begin(str(folder), create=True)
+        file.target.write(b"new")
+        file.place("a\nb")
+    request._open[str(first)].settle()
+    assert contents_after_kill(first, request) == {"a\nb": "new"}
+    assert remove_orphaned_files(str(second))
+    assert list(second.iterdir()) == []
+    stays, removed = [record.getMessage() for record in caplog.records]
+    assert stays.startswith(f"{first}: a worker was ended")
+    assert "\n" not in stays
+    assert removed.startswith(f"{second}: files of 1 uploads that were cut off")
 
 
 def test_a_request_that_fails_after_it_has_settled_leaves_no_files(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""`python -m bench.observing`: cost of metrics, traces and the console. One worker each with nothing, with metrics,
-with traces of which none or a twentieth is sampled, and with the console, with no page open and with one. They take
+"""`python -m bench.observability`: cost of metrics, traces and the console. Services with one worker: without any of
+them, with metrics, with traces (none or 5 % sampled), and with the console (no page or one page open). They take
 turns under the same load, many times, so that other work of the machine affects all alike. `--kinds` selects some.
 
 The result is the processor time of worker and supervisor for a request, which a busy machine changes less than the
-rate: the median over all turns, and its ratio to that of the service with nothing. The target is 0.98, and
-that of the console without a page is the one of metrics, which it records, and with a page 0.98 of that.
+rate: the median over all turns, and its ratio to that of the service without any of them. Targets: 0.98; the console
+without a page as metrics, which it records; with a page, 0.98 of that.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from bench.load import Target, generate, raw_request
 from bench.one_worker import SMALL, OneWorker
-from bench.postgres import throw_away
+from bench.postgres import temporary_server
 from bench.services import free_port
 
 TRACING = ("Tracing:Enabled=true", "Tracing:Endpoint=http://127.0.0.1:9")
@@ -24,7 +24,7 @@ TOKEN = "an operator's token of the bench"
 CONSOLE = ("Console:Enabled=true", f"Admin:BearerToken={TOKEN}")
 PAGE = "console, a page open"
 KINDS: dict[str, tuple[str, ...]] = {
-    "nothing": (),
+    "none": (),
     "metrics": ("Metrics:Enabled=true", "Admin:Url=http://127.0.0.1:0"),
     "traces, none sampled": (*TRACING, "Tracing:SampleRatio=0"),
     "traces, 5 % sampled": (*TRACING, "Tracing:SampleRatio=0.05"),
@@ -45,7 +45,7 @@ def turn(service: OneWorker, port: int, connections: int, seconds: float) -> flo
     before = cpu_of(service)
     tally = generate(Target("127.0.0.1", port, request, b"1"), connections, seconds)
     if tally.wrong or tally.lost:
-        raise SystemExit(f"{tally.wrong} wrong answers, {tally.lost} lost")
+        raise SystemExit(f"{tally.wrong} wrong, {tally.lost} lost")
     return (cpu_of(service) - before) / tally.answered * 1e6
 
 
@@ -84,8 +84,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--kinds", nargs="+", choices=[*KINDS], default=[*KINDS], metavar="KIND", help=", ".join(KINDS))
     arguments = parser.parse_args()
-    chosen = {kind: KINDS[kind] for kind in KINDS if kind == "nothing" or kind in arguments.kinds}
-    with throw_away("auto") as server:
+    chosen = {kind: KINDS[kind] for kind in KINDS if kind == "none" or kind in arguments.kinds}
+    with temporary_server("auto") as server:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SMALL)
         ports = {kind: free_port() for kind in chosen}
@@ -103,11 +103,11 @@ def main() -> None:
                     costs_by_kind[kind].append(cost)
         for service in services.values():
             service.stop()
-    plain = statistics.median(costs_by_kind["nothing"])
+    plain = statistics.median(costs_by_kind["none"])
     for kind, costs in costs_by_kind.items():
         median = statistics.median(costs)
-        ratio = statistics.median(bare / cost for bare, cost in zip(costs_by_kind["nothing"], costs, strict=True))
-        print(f"{kind:22} {median:7.2f} µs a request   {median - plain:+6.2f} µs   {ratio:.3f} of nothing's requests")
+        ratio = statistics.median(bare / cost for bare, cost in zip(costs_by_kind["none"], costs, strict=True))
+        print(f"{kind:22} {median:7.2f} µs per request   {median - plain:+6.2f} µs   {ratio:.3f} of the rate without")
 
 
 def _console_url(port: int | None) -> tuple[str, ...]:

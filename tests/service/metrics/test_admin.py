@@ -1,0 +1,36 @@
+"""The admin listener when the system has no further threads."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import httpx
+import pytest
+
+from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse
+from rowcall.service.options.server.metrics import AdminOptions
+from rowcall.service.sockets.listeners import Address
+
+
+def _page(_request: AdminRequest) -> AdminResponse:
+    return AdminResponse("text/plain", b"served")
+
+
+def _refuse(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_requests_without_a_thread_leave_room_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = AdminOptions(Address("http", "127.0.0.1", 0), token=None, metrics_path=None)
+    listener = AdminListener(options, {("GET", "/page"): _page})
+    try:
+        address = httpx.URL(listener.url)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", _refuse)
+            for _ in range(20):
+                with socket.create_connection((address.host, address.port or 0), timeout=5) as connection:
+                    assert connection.recv(1) == b""
+        assert httpx.get(f"{listener.url}/page").text == "served"
+    finally:
+        listener.close()

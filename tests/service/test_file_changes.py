@@ -1,0 +1,128 @@
+"""Folders that the kernel cannot watch: one without read permission, and too many watched folders."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
+from rowcall.service.discovery.fingerprint import Fingerprint
+from rowcall.service.file_changes import file_changes
+from rowcall.service.snapshot.catalogue_watch import _watch_files
+from rowcall.service.testing.watch import Watch
+from tests.ext.wire import run, until
+from tests.harness.sql_files import save
+
+_ANOTHER_USER = 54321
+"""A user without files and processes."""
+
+
+@contextmanager
+def _as_another_user() -> Iterator[None]:
+    """Act as another user. Modules cannot be imported meanwhile."""
+    if os.getuid() != 0:
+        pytest.skip("acting as another user needs root")
+    os.seteuid(_ANOTHER_USER)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextmanager
+def _without_inotify() -> Iterator[None]:
+    """Act as another user who has as many instances of inotify as the kernel allows."""
+    libc = ctypes.CDLL(None)
+    descriptors = []
+    with _as_another_user():
+        try:
+            while (descriptor := libc.inotify_init()) >= 0:
+                descriptors.append(descriptor)
+            yield
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def test_a_folder_that_becomes_readable_is_watched(folder: Path) -> None:
+    folder.chmod(0o700)
+    changes = []
+
+    async def watch() -> None:
+        task = asyncio.ensure_future(_watch_files(SqlFileOptions(pattern=f"{folder}/*.sql"), lambda: changes.append(1)))
+        with _as_another_user():
+            for _ in range(10):
+                await asyncio.sleep(0)
+        assert not changes
+        await until(lambda: changes)
+        task.cancel()
+
+    run(watch())
+
+
+def test_files_are_polled_if_the_kernel_has_no_more_watches(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def watch() -> None:
+        changes = file_changes(
+            str(folder), fits=lambda _kind, path: path.endswith(".sql"), quiet=10, longest=100, channel="rowcall"
+        )
+        coming = asyncio.ensure_future(anext(changes))
+        with _without_inotify():
+            await asyncio.sleep(0)
+        save(folder / "a.sql", "select 1")
+        assert [path for _kind, path in await coming] == [str(folder / "a.sql")]
+        await changes.aclose()
+
+    with caplog.at_level(logging.WARNING, "rowcall"):
+        run(watch())
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [f"files in {folder} are polled"]
+
+
+def _watch_of_tests(*folders: Path) -> Watch:
+    async def unchanged() -> Fingerprint:
+        return Fingerprint({}, "")
+
+    return Watch([str(folder) for folder in folders], unchanged, 0, "rowcall")
+
+
+def test_a_subfolder_that_must_not_be_read_does_not_end_the_watch_of_tests(folder: Path) -> None:
+    (folder / "private").mkdir(0o700)
+
+    async def watch() -> None:
+        watch = _watch_of_tests(folder)
+        with _as_another_user():
+            await watch.__aenter__()
+        save(folder / "a.test.sql", "select true")
+        assert await watch.next() is not None
+        await watch.__aexit__(None, None, None)
+
+    run(watch())
+
+
+def test_the_error_that_ends_the_watch_of_tests_is_raised(folder: Path) -> None:
+    watched = folder / "tests"
+    watched.mkdir()
+
+    async def watch() -> None:
+        watch = _watch_of_tests(watched)
+        watched.rmdir()
+        async with watch:
+            with pytest.raises(FileNotFoundError):
+                await watch.next()
+
+    run(watch())
