@@ -50,15 +50,19 @@ _ONE_CALL = re.compile(_LOCAL_CALL, re.IGNORECASE)
 def ends_with_transaction(sql: str) -> bool:
     """Return whether the effect of a command is known to end with the transaction.
 
-    That is so for `set local …` and `select set_config(…, true)`.
+    That is so for `set local …`, and for `select` of one or more calls `set_config(…, true)` whose name is a literal
+    and whose value is a literal or a parameter; with another expression, the effects are unknown.
     """
     return _SET_LOCAL.fullmatch(sql) is not None or _SET_CONFIG.fullmatch(sql) is not None
 
 
 def for_the_session(sql: str) -> str | None:
-    """Return the command with an effect that lasts as long as the session, for a procedure that commits while it runs.
+    """Return the command in a form whose effect lasts as long as the session, for a procedure that commits while it
+    runs.
 
-    None: the command has another form, so that its effects are unknown.
+    `set …` is returned unchanged, `set local …` as `set session …`, and `select set_config(…)`, if its arguments are
+    literals or parameters, with false as the third one. None: the command has another form, so that its effects are
+    unknown.
     """
     if _SET.fullmatch(sql):
         return sql

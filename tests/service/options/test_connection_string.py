@@ -64,6 +64,7 @@ def parameters(text: str) -> dict[str, str]:
         ("Host=db;Load Balance Hosts=False", {"host": "db", "load_balance_hosts": "disable"}),
         ("Host=db;Password=", {"host": "db"}),
         ("Host=db;;", {"host": "db"}),
+        ("PostgreSQL://app@db/shop", {"host": "db", "user": "app", "dbname": "shop"}),
     ],
 )
 def test_a_connection_string_becomes_libpq_parameters(text: str, expected: dict[str, str]) -> None:
@@ -114,6 +115,11 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("host=a password hunter2", 'missing "…" after "…" in connection info string'),
         ('postgresql://u:a"hunter2%zz@h/d', 'invalid percent-encoded token: "…"'),
         ('host=a a"hunter2"b', "in connection info string"),
+        (
+            "postgresql+asyncpg://u:hunter2@h/d?ssl=require",
+            "the scheme 'postgresql+asyncpg' is unknown: write postgresql://…",
+        ),
+        ("Host=db;Password=ab;hunter2=e", "no keyword follows the `;` behind the password"),
     ],
 )
 def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> None:
