@@ -214,6 +214,7 @@ def test_challenges_hold_on_every_worker_and_once(service: Service) -> None:
 WRONG_POINT = {1: 2, 3: -7, -1: 1, -2: bytes(31) + b"\1", -3: bytes(31) + b"\1"}
 GIANT = {1: 3, 3: -257, -1: b"\xff" * 4096, -2: b"\1\0\1"}
 WEAK = {1: 3, 3: -257, -1: b"\xff" * 128, -2: b"\1\0\1"}
+OTHER_CURVE = {**Authenticator(ORIGIN, HOST, algorithm=-35).public(), 3: -7}
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,7 @@ WEAK = {1: 3, 3: -257, -1: b"\xff" * 128, -2: b"\1\0\1"}
         ({"cose": {1: 2, 3: -257, -1: 1, -2: b"\1", -3: b"\1"}}, "Invalid public key"),
         ({"cose": GIANT}, "The key does not fit the algorithm -257"),
         ({"cose": WEAK}, "The key does not fit the algorithm -257"),
+        ({"cose": OTHER_CURVE}, "The key does not fit the algorithm -7"),
         ({"cose": {1: 2}}, "Invalid public key"),
         ({"id": bytes(1024)}, "Invalid credential id"),
         ({"id": b""}, "Missing required fields"),
