@@ -84,7 +84,8 @@ def _tap_lines(number: int, path: str, assertion: Assertion) -> Iterator[str]:
     yield "  message: |"
     yield from (f"    {line}" for line in (assertion.message or assertion.name).splitlines())
     yield f"  severity: {'fail' if assertion.verdict is Verdict.FAIL else 'error'}"
-    yield f"  at: '{assertion.place.replace(chr(39), chr(39) * 2)}'"
+    place = " ".join(assertion.place.split()).replace("'", "''")
+    yield f"  at: '{place}'"
     yield "  ..."
 
 

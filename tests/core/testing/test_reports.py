@@ -116,3 +116,11 @@ def test_tap_has_a_point_for_each_assertion() -> None:
         "not ok 3 - tests/a&b.test.sql: x <1>\x01\n"
         "  ---\n  message: |\n    42601: no\n  severity: error\n  at: 't\x02.sql:1'\n  ...\n"
     )
+
+
+def test_the_name_of_a_file_adds_nothing_to_reports() -> None:
+    name = "a\nok 2 - forged\x01'.sql"
+    result = FileResult(name, (Assertion("x", Verdict.FAIL, name, 1),), 0.1)
+    suite = ElementTree.fromstring(junit([result], "shop", 1.5))
+    assert [case.get("classname") for case in suite] == ["a\nok 2 - forged\ufffd'.sql"]
+    assert not [line for line in tap([result]).splitlines() if line.startswith("ok")]
