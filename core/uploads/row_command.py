@@ -79,11 +79,19 @@ def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = F
 def check_numbers(text: str) -> str:
     """Return a row command unchanged. Raises ValueError if it has a `$n` other than `$1` to `$4`, which would get the
     value of a placeholder, or none."""
-    numbers = [match["number"] for match in _TOKENS.finditer(_without_end(text)) if match["number"]]
-    unknown = next((number for number in numbers if not 0 < int(number) <= ROW_VALUES), None)
+    unknown = _unknown_number(text)
+    # A comment at the end may contain anything. Few commands come here, so few workers import what finds it.
+    if unknown is not None:
+        unknown = _unknown_number(_without_end(text))
     if unknown is not None:
         raise ValueError(f"a row command has the values $1 to ${ROW_VALUES}, not ${unknown}")
     return text
+
+
+def _unknown_number(text: str) -> str | None:
+    """Return the number of the first `$n` other than `$1` to `$4`; None if there is none."""
+    numbers = (match["number"] for match in _TOKENS.finditer(text) if match["number"])
+    return next((number for number in numbers if not 0 < int(number) <= ROW_VALUES), None)
 
 
 def _without_end(text: str) -> str:
