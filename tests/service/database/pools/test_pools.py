@@ -486,11 +486,14 @@ def test_an_acquired_connection_that_died_is_not_taken_again(database: Database)
 
 @pytest.mark.parametrize("committing", [False, True])
 def test_a_connection_that_died_in_a_transaction_is_held_no_longer(database: Database, committing: bool) -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
     async def work() -> None:
         async with exclusive(database) as pool:
             watchdog = Watchdog(connector(database), pool, [], Background())
             runs = PlainRuns(pool, None, watchdog, seconds=0.0, slow=60.0, most_bytes=0)
-            async with runs.transaction(asyncio.Event().wait) as transaction:
+            async with runs.transaction(never) as transaction:
                 await transaction.run(statement("select 1"), [], ((statement("begin"), []),))
                 (connection,) = pool.connections
                 database.execute(f"select pg_terminate_backend({connection.backend_pid})")
