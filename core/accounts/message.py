@@ -25,6 +25,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 """Characters that separate the labels of a domain (RFC 3490 §3.1)."""
+_LABEL = re.compile(r"[a-z0-9_\x80-\U0010ffff-]+")
 _LONGEST_LABEL = 63
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 MOST_RECIPIENTS = 100
@@ -134,6 +135,7 @@ def _only_address(name: str, text: str) -> str:
 
 def _written(name: str, display: str, address: str) -> str:
     try:
+        _with_ascii_domain(address)
         return str(Address(display, addr_spec=address))
     except (ValueError, HeaderParseError, IndexError):
         raise MailError(f"{name} has an address that is not valid") from None
@@ -155,7 +157,7 @@ def _with_ascii_domain(address: str) -> str:
     if domain.isascii():
         return address
     # The codec `idna` of Python is that of RFC 3490, which sends mail for straße.de to another domain, strasse.de.
-    labels = _DOTS.split(unicodedata.normalize("NFKC", domain.lower()))
+    labels = _DOTS.split(unicodedata.normalize("NFKC", domain.lower()).lower())
     return f"{local}@{'.'.join(map(_ascii_label, labels))}"
 
 
@@ -166,14 +168,16 @@ def _parts(address: str) -> tuple[str, str]:
 
 
 def _ascii_label(label: str) -> str:
-    if label.isascii():
-        return label
+    """Return a normalized label of a domain in ASCII. Raises `MailError`, also if the normalization has made syntax of
+    mail out of a character: `＞` is `>`, which ends the address of a recipient in SMTP."""
+    if not _LABEL.fullmatch(label):
+        raise MailError("it has an address whose domain is not valid")
     try:
-        encoded = "xn--" + label.encode("punycode").decode()
+        encoded = label if label.isascii() else "xn--" + label.encode("punycode").decode()
     except UnicodeError:
         encoded = ""
     if not 0 < len(encoded) <= _LONGEST_LABEL:
-        raise MailError("it has an address that is not valid")
+        raise MailError("it has an address whose domain is not valid")
     return encoded
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from rowcall.core.accounts.message import MailError, Template, mail_of
+from rowcall.core.accounts.message import MailError, Template, mail_of, message_of, recipients_of, sender_of
 from rowcall.core.auth.login import Cell
 
 
@@ -41,3 +43,19 @@ def test_addresses_that_cannot_be_read_are_refused(name: str, text: str) -> None
 @pytest.mark.parametrize("text", ["", "  ", ","])
 def test_a_row_without_recipient_gives_no_mail(text: str) -> None:
     assert mail_of([cell("to", text), cell("text", "x")], Template(), None, "shop@example.com") is None
+
+
+@pytest.mark.parametrize("domain", ["a.example＞.b.example", "a℀b.example", "a＠b.example", "a\u00a0b.ü", "ü..example"])
+@pytest.mark.parametrize("name", ["to", "cc", "reply_to", "from"])
+def test_a_domain_whose_normalized_form_has_syntax_of_mail_is_refused(name: str, domain: str) -> None:
+    cells = [cell("to", "ada@example.com"), cell("text", "x"), cell(name, f"x@{domain}")]
+    with pytest.raises(MailError, match=f"^{name} "):
+        mail_of(cells, Template(), None, "shop@example.com")
+
+
+@pytest.mark.parametrize("domain", ["a.example＞.b.example", "a℀b.example", "a＠b.example"])
+def test_a_waiting_mail_to_such_a_domain_is_not_sent(domain: str) -> None:
+    mail = {"from": f"x@{domain}", "to": [f"x@{domain}"], "text": "x"}
+    for refused in (recipients_of, sender_of, lambda mail: message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))):
+        with pytest.raises(MailError):
+            refused(mail)
