@@ -147,7 +147,15 @@ def _deliverable(text: str) -> str:
     if text.isascii():
         return text
     pairs = ((display, _with_ascii_domain(address)) for display, address in getaddresses([text]))
-    return ", ".join(str(Address(display, *_parts(address))) for display, address in pairs)
+    return ", ".join(_with_display_name(display, address) for display, address in pairs)
+
+
+def _with_display_name(display: str, address: str) -> str:
+    local, domain = _parts(address)
+    if local.startswith('"'):
+        # `Address` quotes the local part where that is needed.
+        local = re.sub(r"\\(.)", r"\1", local[1:-1])
+    return str(Address(display, local, domain))
 
 
 def _with_ascii_domain(address: str) -> str:

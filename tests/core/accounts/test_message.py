@@ -59,3 +59,14 @@ def test_a_waiting_mail_to_such_a_domain_is_not_sent(domain: str) -> None:
     for refused in (recipients_of, sender_of, lambda mail: message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))):
         with pytest.raises(MailError):
             refused(mail)
+
+
+@pytest.mark.parametrize("address", ['"ann marie"@example.com', r'"a\"b\\c"@example.com', "a.b@example.com"])
+def test_a_quoted_local_part_stays_beside_a_name_that_is_not_ascii(address: str) -> None:
+    cells = [cell("to", f"Jörg <j@example.com>, {address}"), cell("reply_to", f"Jörg <{address}>"), cell("text", "x")]
+    mail = mail_of(cells, Template(), None, "shop@example.com")
+    assert mail is not None
+    message = message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))
+    assert [item.addr_spec for item in message["To"].addresses] == ["j@example.com", address]
+    assert [item.addr_spec for item in message["Reply-To"].addresses] == [address]
+    assert recipients_of(mail) == ["j@example.com", address]
