@@ -244,6 +244,8 @@ def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailM
         for item in mail.get("attachments") or ():
             main, _, sub = item["type"].partition("/")
             message.add_attachment(base64.b64decode(item["content"]), maintype=main, subtype=sub, filename=item["name"])
+    except MailError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise MailError(f"it is no valid message: {type(error).__name__}") from None
     return message

@@ -53,11 +53,11 @@ def test_a_domain_whose_normalized_form_has_syntax_of_mail_is_refused(name: str,
         mail_of(cells, Template(), None, "shop@example.com")
 
 
-@pytest.mark.parametrize("domain", ["a.example＞.b.example", "a℀b.example", "a＠b.example"])
+@pytest.mark.parametrize("domain", ["a.example＞.b.example", "a℀b.example", "a＠b.example", f"{70 * 'ü'}.example"])
 def test_a_waiting_mail_to_such_a_domain_is_not_sent(domain: str) -> None:
     mail = {"from": f"x@{domain}", "to": [f"x@{domain}"], "text": "x"}
     for refused in (recipients_of, sender_of, lambda mail: message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))):
-        with pytest.raises(MailError):
+        with pytest.raises(MailError, match="domain is not valid"):
             refused(mail)
 
 
