@@ -20,7 +20,7 @@ from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.service.discovery.fingerprint import Fingerprint
 from rowcall.service.file_changes import file_changes
 from rowcall.service.snapshot.catalogue_watch import _watch_files
-from rowcall.service.testing.watch import Watch
+from rowcall.service.testing.watch import Watch, _files_at
 from tests.ext.wire import run, until
 from tests.harness.sql_files import save
 
@@ -158,6 +158,16 @@ def test_a_subfolder_that_must_not_be_read_does_not_end_the_watch_of_tests(folde
         await watch.__aexit__(None, None, None)
 
     run(watch())
+
+
+def test_files_in_a_new_folder_that_must_not_be_entered_are_skipped(folder: Path) -> None:
+    save(folder / "a.test.sql", "select true")
+    private = folder / "private"
+    private.mkdir()
+    save(private / "b.test.sql", "select true")
+    private.chmod(0o744)
+    with _as_another_user():
+        assert list(_files_at(str(folder))) == [str(folder / "a.test.sql")]
 
 
 def test_the_error_that_ends_the_watch_of_tests_is_raised(folder: Path) -> None:
