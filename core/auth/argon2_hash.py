@@ -16,7 +16,9 @@ LEAST_MEMORY = 19_456
 MOST_MEMORY, MOST_ROUNDS, MOST_THREADS = 1_048_576, 50, 16
 """A stored hash with more counts as invalid: it would occupy a thread for seconds, or take the memory of the worker."""
 _SALT, _KEY = 16, 32
-_HASH = re.compile(r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,64}\$[A-Za-z0-9+/]{22,86}")
+_HASH = re.compile(
+    r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,64}\$[A-Za-z0-9+/]{22,86}", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)

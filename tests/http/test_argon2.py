@@ -79,6 +79,7 @@ def test_hashes_of_pbkdf2_are_verified_and_replaced(service: Service, database: 
         "$argon2id$v=19$m=20000,t=999,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g",
         "$argon2i$v=19$m=20000,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g",
         "$argon2id$v=19$m=4,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g",
+        "$argon2id$v=19$m=२००००,t=२,p=१$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g",
         "$argon2id$",
         "correct horse",
     ],
