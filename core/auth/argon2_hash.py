@@ -23,10 +23,12 @@ _HASH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Argon2(Record):
-    """The work factor of a hash. memory: in KiB. rounds: passes over the memory."""
+    """The work factor of a hash. memory: in KiB. rounds: passes over the memory. threads: lanes of the memory (`p`),
+    filled at the same time."""
 
     memory: int = 65_536
     rounds: int = 3
+    threads: int = 1
 
 
 def work_of(stored: str) -> Argon2 | None:
@@ -38,14 +40,14 @@ def work_of(stored: str) -> Argon2 | None:
     memory, rounds, threads = (int(number) for number in match.groups())
     if not (8 * threads <= memory <= MOST_MEMORY and 0 < rounds <= MOST_ROUNDS and 0 < threads <= MOST_THREADS):
         return None
-    return Argon2(memory, rounds)
+    return Argon2(memory, rounds, threads)
 
 
 def hash_password(password: str, work: Argon2) -> str:
     """Return a new hash with a random salt. Needs the extra `rowcall[argon2]`."""
     from argon2 import PasswordHasher
 
-    return PasswordHasher(work.rounds, work.memory, 1, _KEY, _SALT).hash(password)
+    return PasswordHasher(work.rounds, work.memory, work.threads, _KEY, _SALT).hash(password)
 
 
 def verify_password(password: str | None, stored: str) -> bool:
@@ -65,4 +67,4 @@ def verify_password(password: str | None, stored: str) -> bool:
 def decoy(work: Argon2) -> str:
     """Return a random hash without a password. Verifying against it takes as long as against a real one."""
     salt, key = (base64.b64encode(secrets.token_bytes(size)).decode().rstrip("=") for size in (_SALT, _KEY))
-    return f"$argon2id$v=19$m={work.memory},t={work.rounds},p=1${salt}${key}"
+    return f"$argon2id$v=19$m={work.memory},t={work.rounds},p={work.threads}${salt}${key}"
