@@ -33,11 +33,12 @@ async def pass_through(
     connection of the client is closed.
 
     headers: those of the response, without framing. time_limit: seconds that the client may leave the body unread.
-    silence: seconds that the server may send nothing, unless it sends events.
+    silence: seconds that the server may send nothing, unless it sends events; for a body that is sent in one piece
+    (`is_gathered`), seconds within which it has to be complete, as the client gets nothing until then.
 
     Raises:
         OutboundError: the body breaks off before anything was sent.
-        TimeoutError: the server has sent nothing for `silence` seconds before anything was sent.
+        TimeoutError: the time of `silence` has passed before anything was sent.
         ClientDisconnectedError: the client has disconnected.
     """
     protocol = context.protocol
