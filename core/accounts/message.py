@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import html
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.errors import HeaderParseError
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.utils import format_datetime, getaddresses
+from email.utils import format_datetime, getaddresses, parseaddr
 from typing import Any
 
 import orjson
@@ -22,6 +23,9 @@ from rowcall.core.text.array_literal import elements
 ADDRESSES = ("to", "cc", "bcc")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
+"""Characters that separate the labels of a domain (RFC 3490 §3.1)."""
+_LONGEST_LABEL = 63
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 MOST_RECIPIENTS = 100
 
@@ -135,6 +139,44 @@ def _written(name: str, display: str, address: str) -> str:
         raise MailError(f"{name} has an address that is not valid") from None
 
 
+def _deliverable(text: str) -> str:
+    """Return a list of addresses with their domains in ASCII, as DNS and mail servers without SMTPUTF8 expect them.
+    Raises ValueError, also as `MailError`."""
+    if text.isascii():
+        return text
+    pairs = ((display, _with_ascii_domain(address)) for display, address in getaddresses([text]))
+    return ", ".join(str(Address(display, *_parts(address))) for display, address in pairs)
+
+
+def _with_ascii_domain(address: str) -> str:
+    """Return the address with the labels of its domain in the form `xn--…` (RFC 5891 §4.4) where they are not ASCII.
+    Raises `MailError`."""
+    local, domain = _parts(address)
+    if domain.isascii():
+        return address
+    # The codec `idna` of Python is that of RFC 3490, which sends mail for straße.de to another domain, strasse.de.
+    labels = _DOTS.split(unicodedata.normalize("NFKC", domain.lower()))
+    return f"{local}@{'.'.join(map(_ascii_label, labels))}"
+
+
+def _parts(address: str) -> tuple[str, str]:
+    """Return what is before the last `@` of an address, and its domain."""
+    local, _, domain = address.rpartition("@")
+    return local, domain
+
+
+def _ascii_label(label: str) -> str:
+    if label.isascii():
+        return label
+    try:
+        encoded = "xn--" + label.encode("punycode").decode()
+    except UnicodeError:
+        encoded = ""
+    if not 0 < len(encoded) <= _LONGEST_LABEL:
+        raise MailError("it has an address that is not valid")
+    return encoded
+
+
 def _attachments(text: str | None) -> list[dict[str, str]]:
     """Return the attachments in a JSON array of objects with `name`, `type` (`application/octet-stream` if it is
     missing) and `content` in base64; empty for None or an empty text. Raises `MailError` if the text is no such array,
@@ -169,15 +211,15 @@ def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailM
     """
     message = EmailMessage()
     try:
-        message["From"] = mail["from"]
-        message["To"] = ", ".join(mail["to"])
+        message["From"] = sender = _deliverable(mail["from"])
+        message["To"] = _deliverable(", ".join(mail["to"]))
         if mail.get("cc"):
-            message["Cc"] = ", ".join(mail["cc"])
+            message["Cc"] = _deliverable(", ".join(mail["cc"]))
         if mail.get("replyTo"):
-            message["Reply-To"] = mail["replyTo"]
+            message["Reply-To"] = _deliverable(mail["replyTo"])
         message["Subject"] = mail.get("subject") or ""
         message["Date"] = format_datetime(moment)
-        domain = mail["from"].rpartition("@")[2].rstrip(">") or "localhost"
+        domain = sender.rpartition("@")[2].rstrip(">") or "localhost"
         message["Message-ID"] = f"<{number}@{domain}>"
         message["Auto-Submitted"] = "auto-generated"
         text, rich = mail.get("text"), mail.get("html")
@@ -196,7 +238,13 @@ def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailM
 
 
 def recipients_of(mail: Mapping[str, Any]) -> list[str]:
-    """Return the addresses of all recipients, also of blind copies, without names. mail: with members as in the
-    result of `mail_of`."""
+    """Return the addresses of all recipients, also of blind copies, without names and with domains in ASCII. Raises
+    `MailError`. mail: with members as in the result of `mail_of`."""
     texts = [text for name in ADDRESSES for text in mail.get(name) or ()]
-    return [address for _, address in getaddresses(texts)]
+    return [_with_ascii_domain(address) for _, address in getaddresses(texts)]
+
+
+def sender_of(mail: Mapping[str, Any]) -> str:
+    """Return the address of the sender, without name and with its domain in ASCII. Raises `MailError`. mail: with
+    members as in the result of `mail_of`."""
+    return _with_ascii_domain(parseaddr(mail["from"])[1])

@@ -7,11 +7,12 @@ JSON in any case (access-14 to access-16). Parameters for headers and hashes als
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath, ValueKind
+from rowcall.core.endpoint.resolved_parameters import bound_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
 
 _TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
@@ -116,6 +117,14 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
     for index in sources:
         parameters[index] = replace(parameters[index], has_default=True)
     return replace(endpoint, parameters=tuple(parameters))
+
+
+def sent_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[EndpointParameter]:
+    """Return the parameters by which requests select an overload: those that parameter injection or the hash of another
+    parameter fills are optional and ignored."""
+    claims = {item.index for item in injected_parameters(endpoint, mapping)}
+    hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
+    return bound_parameters(with_injected(endpoint, claims | hashes))
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[Diagnostic]:

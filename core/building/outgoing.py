@@ -73,7 +73,8 @@ def _calls(
 
 
 def _request_type(routine: Routine, parameter: EndpointParameter, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
-    """Return the composite type of a parameter, if it has a comment; else None."""
+    """Return the composite type of a parameter or, if the parameter is one attribute of a composite, the type of that
+    composite. None: there is none, or the type has no comment."""
     declared = routine.parameters[parameter.position]
     info = types.get(declared.type_oid if parameter.attribute is not None else declared.record)
     return info if info is not None and info.kind is TypeKind.COMPOSITE and info.comment else None

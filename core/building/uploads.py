@@ -10,6 +10,7 @@ from rowcall.core.endpoint.capabilities import Upload
 from rowcall.core.endpoint.endpoint import EndpointParameter, Options
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.uploads.row_command import check_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class UploadEndpoint:
             self.refusals = (
                 *_unknown_handlers(upload, parameters, known),
                 *_unsafe_folders(options, upload, parameters, known),
+                *_invalid_commands(options, upload, known),
             )
         self.method = "POST"
         self.options = replace(
@@ -118,6 +120,17 @@ def _unsafe_folders(
         reason = known.folder_conflict(text or ".")
         if reason is not None:
             yield f"uploaded files must not be written into {text or '.'}: {reason}; the endpoint is left out"
+
+
+def _invalid_commands(options: Options, upload: Upload, known: UploadNames) -> Iterator[str]:
+    """Yield a message for each row command of the comment that `check_numbers` refuses."""
+    words = {"row_command", *(f"{key.lower()}_row_command" for key in known.handlers)}
+    for word, text in (*upload.settings, *options.custom):
+        if word.lower() in words:
+            try:
+                check_numbers(text)
+            except ValueError as error:
+                yield f"{word}: {error}; the endpoint is left out"
 
 
 def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:

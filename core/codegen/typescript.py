@@ -12,9 +12,8 @@ from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.sending import is_once
 from rowcall.core.endpoint.endpoint import ValueKind
 
-_NETWORK_ERROR = (
-    'xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response'
-)
+_UNANSWERED = (("error", "Network error occurred"), ("abort", "Request aborted"), ("timeout", "Request timed out"))
+"""Events of an XMLHttpRequest that ends without a response, and the status texts of the error."""
 _WHOLE = "xhr.response.size ? xhr.response : null, {status: xhr.status, statusText: xhr.statusText}"
 _FAILED = '!response.ok && response.headers.get("content-length") !== "0"'
 
@@ -261,7 +260,9 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
     yield "        reject(error);"
     yield "    }"
     yield "};"
-    yield f"xhr.onerror = () => reject({{{_NETWORK_ERROR}}});"
+    for event, text in _UNANSWERED:
+        members = f'xhr, status: xhr.status, statusText: xhr.statusText || "{text}", response: xhr.response'
+        yield f"xhr.on{event} = () => reject({{{members}}});"
     yield f'xhr.open("POST", {_url(function)});'
     for header in _headers(function, options):
         name, _, value = header.partition(": ")

@@ -20,6 +20,7 @@ from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.events.stream_path import stream_path
+from rowcall.core.formats.exports import ExportOptions
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, has_fixed_format, media_types
 
 VERSION = 1
@@ -40,6 +41,7 @@ def contract_of(
     camel: bool,
     level: NoticeLevel,
     tables: TableFormats = NO_FORMATS,
+    exports: ExportOptions | None = None,
     exact: bool = False,
     functions: Functions,
 ) -> Contract:
@@ -47,15 +49,17 @@ def contract_of(
     endpoints are left out.
 
     types_of: returns the types of an endpoint's database by oid. camel: fields of composites are in camelCase. level:
-    notice level of event streams whose endpoints set none. tables: formats that `table_format` may name. exact: schemas
-    say which values may be NULL. functions: names in generated clients; endpoints may be missing.
+    notice level of event streams whose endpoints set none. tables: formats that `table_format` may name. exports: None:
+    there are none. exact: schemas say which values may be NULL. functions: names in generated clients; endpoints may be
+    missing.
     """
     rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
             nulls = Nulls.TYPE if exact else Nulls.OMITTED
             names = functions.get(id(endpoint), {})
-            result = _endpoint(endpoint, types_of(endpoint), names, camel, level, tables, nulls)
+            others = media_types(endpoint, tables) or (exports.media_types(endpoint) if exports is not None else ())
+            result = _endpoint(endpoint, types_of(endpoint), names, camel, level, others, nulls)
             rows.setdefault(f"{endpoint.method} {endpoint.path}", []).append(result)
     for variants in rows.values():
         variants.sort(key=lambda item: (sorted(item["request"]), item["routine"]))
@@ -149,7 +153,7 @@ def _endpoint(
     names: Mapping[str, str],
     camel: bool,
     level: NoticeLevel,
-    tables: TableFormats,
+    formats: tuple[str, ...],
     nulls: Nulls,
 ) -> dict[str, Any]:
     kind = response_kind(endpoint)
@@ -157,7 +161,7 @@ def _endpoint(
         "routine": endpoint.routine.identity,
         "access": _access(endpoint),
         "request": {},
-        "response": _response(endpoint, kind, types, camel, tables, nulls),
+        "response": _response(endpoint, kind, types, camel, formats, nulls),
     }
     if kind is not ResponseKind.RESULT:
         result["kind"] = kind.value
@@ -201,7 +205,7 @@ _WITH_RESULT = (ResponseKind.RESULT, ResponseKind.TOKENS)
 
 
 def _response(
-    endpoint: Endpoint, kind: ResponseKind, types: Types, camel: bool, tables: TableFormats, nulls: Nulls
+    endpoint: Endpoint, kind: ResponseKind, types: Types, camel: bool, formats: tuple[str, ...], nulls: Nulls
 ) -> dict[str, Any] | None:
     """Return content type and schema of a successful response, and the media types that a request may choose instead;
     None: it has no body, or one of which nothing is known."""
@@ -212,11 +216,12 @@ def _response(
     answer = answer_of(endpoint, types, camel=camel, nulls=nulls) if kind in _WITH_RESULT else None
     if answer is None:
         return None
-    formats = media_types(endpoint, tables) if kind is ResponseKind.RESULT else ()
-    if formats and has_fixed_format(endpoint):
-        return {"type": formats[0], "schema": {"type": "string"}}
     result: dict[str, Any] = {"type": answer[0], "schema": _without_texts(answer[1])}
-    return {**result, "formats": sorted(formats)} if formats else result
+    if not formats or kind is not ResponseKind.RESULT:
+        return result
+    if endpoint.options.table_format is not None and has_fixed_format(endpoint):
+        return {"type": formats[0], "schema": {"type": "string"}}
+    return {**result, "formats": sorted(formats)}
 
 
 def _without_texts(schema: Any) -> Any:

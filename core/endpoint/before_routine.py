@@ -89,16 +89,20 @@ def _set_command(sql: str) -> _SetCommand | None:
 def ends_with_transaction(sql: str) -> bool:
     """Return whether the effect of a command is known to end with the transaction.
 
-    That is so for `set local …` and `select set_config(…, true)`.
+    That is so for `set local …`, and for `select` of one or more calls `set_config(…, true)` whose name is a literal
+    and whose value is a literal or a parameter; with another expression, the effects are unknown.
     """
     command = _set_command(sql)
     return _SET_CONFIG.fullmatch(sql) is not None if command is None else command.local is not None
 
 
 def for_the_session(sql: str) -> str | None:
-    """Return the command with an effect that lasts as long as the session, for a procedure that commits while it runs.
+    """Return the command in a form whose effect lasts as long as the session, for a procedure that commits while it
+    runs.
 
-    None: the command has no such form (`set transaction …`), or another form, so that its effects are unknown.
+    `set …` is returned unchanged, `set local …` as `set session …`, and `select set_config(…)`, if its arguments are
+    literals or parameters, with false as the third one. None: the command has no such form (`set transaction …`), or
+    another form, so that its effects are unknown.
     """
     command = _set_command(sql)
     if command is not None:

@@ -76,6 +76,10 @@ class ExportOptions(Record):
         # Composites in cells have no notation in tables.
         return tuple(name for name in self.formats if name == "jsonl" or not options.nested)
 
+    def media_types(self, endpoint: Endpoint) -> tuple[str, ...]:
+        """Return the media types that a request for the result of an endpoint may choose instead of JSON."""
+        return tuple(media_type for name in self.of(endpoint) for media_type in FORMATS[name])
+
     def by_parameter(self, endpoint: Endpoint) -> bool:
         """Return whether requests may choose by the parameter. They may not if it is switched off, or the endpoint has
         a parameter with this name in any case."""

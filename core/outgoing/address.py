@@ -116,7 +116,7 @@ def has_dot_segment(path: str) -> bool:
 
 
 def without_values(target: str) -> str:
-    """Return the target without the values of its query: `/v1?key=…&page=…`."""
+    """Return the target without the values of its query: `/v1?key=…&page=…`. A parameter without `=` stays as it is."""
     path, mark, query = target.partition("?")
     if not mark:
         return path

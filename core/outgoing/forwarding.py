@@ -22,9 +22,9 @@ OF_CONNECTION = frozenset({
     "transfer-encoding", "upgrade", "http2-settings", "expect",
 })  # fmt: skip
 """Headers that concern one connection only (RFC 9110, 7.6.1). The HTTP client adds the framing."""
-FORWARDED = ("x-forwarded-", "x-original-", "x-real-ip", "forwarded")
+FORWARDED = ("x-forwarded-", "x-original-", "x-real-ip", "forwarded", "client-cert")
 """Prefixes of headers that describe the client. A client can send any values, so the service writes these headers
-anew."""
+anew. `Client-Cert` and `Client-Cert-Chain` (RFC 9440) are never written: the service requests no certificates."""
 OF_CONTENT_FORWARDED = frozenset({"content-encoding", "content-language", "content-disposition"})
 """Headers without which a forwarded body would have another meaning."""
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "QUERY"})

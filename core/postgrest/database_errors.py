@@ -84,7 +84,7 @@ def _raised(message: str, detail: str | None) -> ApiError:
     """Return the error that SQL composes by `raise sqlstate 'PGRST'`; if its parts cannot be read, an error that
     says so."""
     body = _object(message)
-    if body is None or not isinstance(body.get("code"), str) or not isinstance(body.get("message"), str):
+    if body is None or not _has_texts(body, "code", "message") or not _may_have_texts(body, "details", "hint"):
         return _unreadable(f"Invalid JSON value for MESSAGE: '{message}'", _MESSAGE_HINT)
     if detail is None:
         return _unreadable("DETAIL is missing in the RAISE statement", _DETAIL_HINT)
@@ -92,12 +92,12 @@ def _raised(message: str, detail: str | None) -> ApiError:
     headers = None if transport is None else transport.get("headers")
     if (
         transport is None
-        or not isinstance(transport.get("status"), int)
+        or type(transport.get("status")) is not int
         or not isinstance(headers, dict)
-        or not all(isinstance(value, str) for value in headers.values())
+        or not _has_texts(headers, *headers)
+        or not _may_have_texts(transport, "status_text")
     ):
         return _unreadable(f"Invalid JSON value for DETAIL: '{detail}'", _DETAIL_HINT)
-    reason = transport.get("status_text")
     return ApiError(
         transport["status"],
         body["code"],
@@ -105,8 +105,18 @@ def _raised(message: str, detail: str | None) -> ApiError:
         body.get("details"),
         body.get("hint"),
         headers,
-        reason if isinstance(reason, str) else None,
+        transport.get("status_text"),
     )
+
+
+def _has_texts(value: dict[str, Any], *names: str) -> bool:
+    """Return whether the members of these names are texts."""
+    return all(isinstance(value.get(name), str) for name in names)
+
+
+def _may_have_texts(value: dict[str, Any], *names: str) -> bool:
+    """Return whether the members of these names are texts, null or absent."""
+    return all(isinstance(value.get(name), str | None) for name in names)
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -24,15 +24,17 @@ _JSON_TYPES = ("json", "jsonb")
 def choose_function(
     schema: Schema, name: tuple[str, str], arguments: Collection[str], payload: Payload | None
 ) -> Function:
-    """Return the one function that the arguments fit, else the one that takes the whole body (`takes_body`). For a raw
-    body, only the latter counts. name: schema and name. arguments: their names. payload: of a POST, else None.
+    """Return the one function that the arguments fit, else the one that takes the whole body (`takes_body`).
+
+    name: schema and name. arguments: their names. payload: of a POST, else None. A raw body has no arguments: functions
+    whose parameters all have defaults fit it, but not functions without parameters.
 
     Raises `ApiError` (`PGRST202`: no function fits; `PGRST203`: several fit).
     """
     overloads = schema.functions.get(name, ())
     keys = frozenset(arguments)
     raw = payload is not None and payload.kind is PayloadKind.RAW
-    by_name = [] if raw else [item for item in overloads if _fits(item, keys)]
+    by_name = [item for item in overloads if (item.arguments or not raw) and _fits(item, keys)]
     if len(by_name) > 1:
         raise errors.ambiguous_function(map(_signature, by_name))
     if by_name:

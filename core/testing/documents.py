@@ -40,7 +40,7 @@ def _cases(result: FileResult) -> Iterator[ElementTree.Element]:
         if assertion.verdict is not Verdict.PASS:
             kind = "failure" if assertion.verdict is Verdict.FAIL else "error"
             element = ElementTree.SubElement(case, kind, {"message": _text(assertion.message or assertion.name)})
-            element.text = assertion.place
+            element.text = _text(assertion.place)
             if result.notices:
                 notices = (f"{notice.severity.lower()}: {notice.message}" for notice in result.notices)
                 ElementTree.SubElement(case, "system-out").text = _text("\n".join(notices))
@@ -84,7 +84,8 @@ def _tap_lines(number: int, path: str, assertion: Assertion) -> Iterator[str]:
     yield "  message: |"
     yield from (f"    {line}" for line in (assertion.message or assertion.name).splitlines())
     yield f"  severity: {'fail' if assertion.verdict is Verdict.FAIL else 'error'}"
-    yield f"  at: '{assertion.place.replace(chr(39), chr(39) * 2)}'"
+    place = " ".join(assertion.place.split()).replace("'", "''")
+    yield f"  at: '{place}'"
     yield "  ..."
 
 

@@ -13,6 +13,7 @@ from rowcall.core.sections.declaration import choice, flag, integer, interval, p
 from rowcall.core.sections.values import or_empty
 from rowcall.core.uploads.encodings import ENCODINGS, UTF8
 from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.core.uploads.row_command import check_numbers
 
 
 def _claims_key(text: str | None) -> str:
@@ -108,7 +109,9 @@ class Csv(Record):
         UTF8,
         "Encoding of CSV files. A file with a byte that is not valid in it is refused (400).",
     )
-    row_command: str = text("CsvUploadRowCommand", "call process_csv_row($1,$2,$3,$4)", "Command for each row.")
+    row_command: str = text(
+        "CsvUploadRowCommand", "call process_csv_row($1,$2,$3,$4)", "Command for each row.", convert=check_numbers
+    )
 
 
 @section("Service:UploadOptions:UploadHandlers", switch="ExcelUploadEnabled")
@@ -134,7 +137,9 @@ class Excel(Record):
         "last column. A larger workbook is refused (413).",
         minimum=1,
     )
-    row_command: str = text("ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row.")
+    row_command: str = text(
+        "ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row.", convert=check_numbers
+    )
 
 
 @section("Service:UploadOptions:UploadHandlers", switch="JsonLinesEnabled")
@@ -146,7 +151,9 @@ class JsonLines(Record):
     )
     key: str = text("JsonLinesKey", "jsonl", "Name of the handler in annotations.")
     check_format: bool = flag("JsonLinesCheckFileStatus", True, "Check first that the file is text.")
-    row_command: str = text("JsonLinesRowCommand", "call process_jsonl_row($1,$2,$3,$4)", "Command for each line.")
+    row_command: str = text(
+        "JsonLinesRowCommand", "call process_jsonl_row($1,$2,$3,$4)", "Command for each line.", convert=check_numbers
+    )
 
 
 @section("Service:UploadOptions:Resumable", "Resumable uploads (tus), to endpoints with the annotation `resumable`.")

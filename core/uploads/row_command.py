@@ -63,7 +63,8 @@ class RowCommand(Record):
 
 
 def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = False) -> RowCommand:
-    """Parse a row command. `$n` above `$4`, and placeholders that `names` lacks, stay as they are.
+    """Parse a row command. `$n` above `$4`, which `check_numbers` refuses, and placeholders that `names` lacks stay as
+    they are.
 
     names: of placeholders in lower case → index of the endpoint's parameter, from
     `core.endpoint.template.placeholder_names`. cells_are_json: the cells are JSON instead of an array of texts.
@@ -75,6 +76,32 @@ def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = F
     return RowCommand(sql, tuple(parser.picks), types, tuple(parser.parameters))
 
 
+def check_numbers(text: str) -> str:
+    """Return a row command unchanged. Raises ValueError if it has a `$n` other than `$1` to `$4`, which would get the
+    value of a placeholder, or none."""
+    unknown = _unknown_number(text)
+    # A comment at the end may contain anything. Few commands come here, so few workers import what finds it.
+    if unknown is not None:
+        unknown = _unknown_number(_without_end(text))
+    if unknown is not None:
+        raise ValueError(f"a row command has the values $1 to ${ROW_VALUES}, not ${unknown}")
+    return text
+
+
+def _unknown_number(text: str) -> str | None:
+    """Return the number of the first `$n` other than `$1` to `$4`; None if there is none."""
+    numbers = (match["number"] for match in _TOKENS.finditer(text) if match["number"])
+    return next((number for number in numbers if not 0 < int(number) <= ROW_VALUES), None)
+
+
+def _without_end(text: str) -> str:
+    """Return the command without comments and semicolons at its end."""
+    # Imported only for row commands, because each worker imports this module.
+    from rowcall.core.text.sql_lexer import statement_span
+
+    return text[: statement_span(text).stop].strip()
+
+
 class _CommandParser:
     def __init__(self, names: Mapping[str, int]) -> None:
         self._names = names
@@ -82,10 +109,7 @@ class _CommandParser:
         self.parameters: list[int] = []
 
     def read(self, text: str) -> str:
-        # Imported only for row commands, because each worker imports this module.
-        from rowcall.core.text.sql_lexer import statement_span
-
-        return _TOKENS.sub(self._token, text[: statement_span(text).stop].strip())
+        return _TOKENS.sub(self._token, _without_end(text))
 
     def _token(self, match: re.Match[str]) -> str:
         if match["number"]:

@@ -244,10 +244,11 @@ cdef Py_ssize_t _time(Kind kind, bint utc, const char *text, Py_ssize_t length, 
 
 
 cdef Py_ssize_t _timestamp(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write a day and a time with a blank between them, for TIMESTAMPTZ with an offset; return the length or 0.
+    """Write a day and a time with a blank between them, followed by the offset if the kind is TIMESTAMPTZ; return the
+    length or 0.
 
-    kind: TIMESTAMP or TIMESTAMPTZ. utc: without an offset the text is in UTC, so that a TIMESTAMPTZ gets its offset and
-    a TIMESTAMP may have the suffix `Z`.
+    kind: TIMESTAMP or TIMESTAMPTZ. A TIMESTAMP has no offset in the text, or `Z` if `utc` is set. A TIMESTAMPTZ has `Z`
+    or an offset; if `utc` is set, it may have none and gets that of UTC. All other texts have no plain form.
     """
     cdef Py_ssize_t clock
     cdef Py_ssize_t written
@@ -281,7 +282,7 @@ cdef inline Py_ssize_t _utc_suffix(char *room) noexcept nogil:
 cdef Py_ssize_t _offset(const char *text, Py_ssize_t length, char *room) noexcept nogil:
     """Write an offset, `+02` for `+02` and `+02:00`, `+05:30` unchanged; return its length, or 0 for another text.
 
-    An offset that begins with `-00`, or of more than 15 hours, has no plain form.
+    An offset that begins with `-00`, or of 16 hours or more, has no plain form.
     """
     cdef int hours
     cdef int minutes = 0

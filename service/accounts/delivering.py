@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from rowcall.core.accounts.message import MailError, message_of, recipients_of
+from rowcall.core.accounts.message import MailError, message_of, recipients_of, sender_of
 from rowcall.core.accounts.options import MailOptions
 from rowcall.core.catalogue.installation import RESTRICTED
 from rowcall.service.accounts.transports import FinalError, MailTransport, TransientError, transport_of
@@ -132,7 +132,7 @@ class MailDelivery:
         try:
             message = message_of(waiting.message, waiting.id, waiting.created.astimezone(UTC))
             recipients = recipients_of(waiting.message)
-            await self._transport.send(waiting.message["from"], recipients, message, waiting.id)
+            await self._transport.send(sender_of(waiting.message), recipients, message, waiting.id)
             self._sent.append(time.monotonic())
         except (MailError, FinalError) as error:
             log.error("mail %s is not sent: %s", waiting.id, str(error)[:MOST_ERROR])

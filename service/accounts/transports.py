@@ -10,7 +10,6 @@ import ssl
 from collections.abc import Sequence
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import parseaddr
 from typing import Protocol
 
 import aiosmtplib
@@ -34,8 +33,7 @@ class MailTransport(Protocol):
     async def send(self, sender: str, recipients: Sequence[str], message: EmailMessage, number: str) -> None:
         """Send a mail. Raises `TransientError` and `FinalError`, whose texts contain no texts of the mail.
 
-        sender: address, which may have a display name. recipients: addresses. number: id of the mail, for log and file
-        name.
+        sender, recipients: addresses without display names. number: id of the mail, for log and file name.
         """
 
     async def close(self) -> None:
@@ -64,17 +62,13 @@ class _Server:
         try:
             client = client or await self._connect()
             try:
-                refused, _ = await client.send_message(
-                    message, sender=parseaddr(sender)[1], recipients=list(recipients)
-                )
+                refused, _ = await client.send_message(message, sender=sender, recipients=list(recipients))
             except aiosmtplib.SMTPServerDisconnected:
                 if not reused:
                     raise
                 # Servers close connections on which nothing was sent for a time.
                 client = await self._connect()
-                refused, _ = await client.send_message(
-                    message, sender=parseaddr(sender)[1], recipients=list(recipients)
-                )
+                refused, _ = await client.send_message(message, sender=sender, recipients=list(recipients))
         except aiosmtplib.SMTPRecipientsRefused as error:
             await self._release(client)
             codes = [item.code for item in error.recipients]
@@ -86,6 +80,10 @@ class _Server:
             # Without the right name and password, every mail would be lost; the operator can repair that.
             final = error.code >= 500 and not isinstance(error, aiosmtplib.SMTPAuthenticationError)
             raise (FinalError if final else TransientError)(text) from None
+        except aiosmtplib.SMTPNotSupported:
+            await self._release(client)
+            text = "the mail server does not accept addresses with other than ASCII letters before the @ (SMTPUTF8)"
+            raise FinalError(text) from None
         except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
             if client is not None:
                 client.close()

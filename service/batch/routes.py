@@ -179,13 +179,15 @@ class _Batches:
     @staticmethod
     def _fail(context: RequestContext, number: int, responses: _Responses) -> None:
         """Send the response of the request that has failed, the last one, with its number; a status below 400 becomes
-        409.
+        409, also in the body.
         """
         result = responses.results[-1]
-        members = result.body if isinstance(result.body, dict) else {"status": result.status}
+        status = result.status if result.status >= 400 else 409
+        members = dict(result.body) if isinstance(result.body, dict) else {"status": status}
+        if status != result.status:
+            members["status"] = status
         own = [(name, value) for name, value in responses.last_headers if name.lower() in _OF_FAILURE]
         whole = orjson.dumps({**members, "item": number})
-        status = result.status if result.status >= 400 else 409
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
 
 

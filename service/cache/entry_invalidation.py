@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Sequence
 
-from rowcall.core.auth.parameter_injection import hashed_parameters, injected_parameters, with_injected
+from rowcall.core.auth.parameter_injection import (
+    hashed_parameters,
+    injected_parameters,
+    sent_parameters,
+    with_injected,
+)
 from rowcall.core.binding.binding import Binder
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.source import Transport
@@ -12,44 +17,59 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import bound_parameters
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import Problem
+from rowcall.core.http.overloads import Candidate, choose
+from rowcall.core.http.router import parameters_of
 from rowcall.service.cache.keys import changes_values, key_of
 from rowcall.service.cache.response_cache import plan_of
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request.forms import members_of
 from rowcall.service.request.subrequests import AbsentClient, CapturedResponse, SubrequestScope
 from rowcall.service.request_context.request_context import RequestContext
 
 
-async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: bytes, services: Services) -> int:
+async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> int:
     """Invalidate the response to a request with these arguments, and return 1, or 0 if there was none.
 
-    endpoints: the overloads of one endpoint; the first one that is cached and takes the arguments is used. arguments:
-    a JSON object by their names in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if
-    the key of that overload depends on more than the arguments or has digests of secret values, 503 if it is not
-    confirmed that the entry is removed everywhere.
+    endpoints: the overloads of one endpoint in the order of discovery; a request with the arguments selects that which
+    is used. arguments: a JSON object by their names in requests. Raises `Problem`: 400 if the endpoint does not exist,
+    does not take them or is not cached, 409 if its key depends on more than the arguments or has digests of secret
+    values, 503 if it is not confirmed that the entry is removed everywhere.
     """
-    refusal = "the endpoint does not exist (any more)"
-    for endpoint in endpoints:
-        plan = plan_of(endpoint, services)
-        if plan is None:
-            refusal = "its responses are not cached"
-            continue
-        refused = _refused(endpoint, plan)
-        context = RequestContext(
-            SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
-        )
-        try:
-            binder = _binder(endpoint, services, filled=refused is not None)
-            context.mask, context.arguments, context.has_null = binder.bind_body(arguments)
-        except BindingError as error:
-            refusal = error.detail
-            continue
-        if refused is not None:
-            raise Problem(409, f"its key {refused}: invalidate all of the endpoint")
-        services.caches.require_listener(plan.place)
-        key = key_of(endpoint, plan, services)(context)
-        existed = False if key is None else services.caches.of(plan.place).invalidate(key)
-        return int(await existed if isinstance(existed, Awaitable) else existed)
-    raise Problem(400, refusal)
+    if not endpoints:
+        raise Problem(400, "the endpoint does not exist (any more)")
+    endpoint = _selected(endpoints[::-1], arguments, services)
+    plan = plan_of(endpoint, services)
+    if plan is None:
+        raise Problem(400, "its responses are not cached")
+    refused = _refused(endpoint, plan)
+    context = RequestContext(
+        SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
+    )
+    try:
+        binder = _binder(endpoint, services, filled=refused is not None)
+        context.mask, context.arguments, context.has_null = binder.bind_body(arguments)
+    except BindingError as error:
+        raise Problem(400, error.detail) from None
+    if refused is not None:
+        raise Problem(409, f"its key {refused}: invalidate all of the endpoint")
+    services.caches.require_listener(plan.place)
+    key = key_of(endpoint, plan, services)(context)
+    existed = False if key is None else services.caches.of(plan.place).invalidate(key)
+    return int(await existed if isinstance(existed, Awaitable) else existed)
+
+
+def _selected(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> Endpoint:
+    """Return the overload that a request with the arguments calls. endpoints: the one discovered last first. Raises
+    `Problem` 400 if the arguments are no JSON object.
+    """
+    if len(endpoints) == 1:
+        return endpoints[0]
+    segments = [name for _, name in parameters_of(endpoints[0].path)]
+    in_path = {item.api_name for item in endpoints[0].parameters if item.path}
+    keys = [name for name, _ in members_of(arguments) if name not in in_path]
+    login = services.options.auth.login
+    candidates = [Candidate.of(sent_parameters(endpoint, login)) for endpoint in endpoints]
+    return endpoints[choose(candidates, keys, len(segments))]
 
 
 def _refused(endpoint: Endpoint, plan: CachePlan) -> str | None:

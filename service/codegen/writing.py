@@ -37,6 +37,8 @@ class Client:
     files: Files
     names: Callable[[Sequence[Endpoint]], Iterator[tuple[Endpoint, str]]]
     """Yields the endpoints that have a function, with its name."""
+    comment: str = "//"
+    """Begin of a line that is a comment."""
 
 
 def clients_of(
@@ -54,7 +56,7 @@ def clients_of(
         yield Client("Dart", "Service:DartClientCodeGen", dart, files, names)
     if python is not None:
         files, names = partial(python_files, options=python), partial(python_names, options=python)
-        yield Client("Python", "Service:PythonClientCodeGen", python, files, names)
+        yield Client("Python", "Service:PythonClientCodeGen", python, files, names, "#")
 
 
 class ClientFiles:
@@ -62,6 +64,7 @@ class ClientFiles:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._comment = f"{client.comment} No endpoints found.\n"
         self._paths: frozenset[str] = frozenset()
         """Paths of the files that this process has written, or found as it would have written them, without those that
         it must not overwrite."""
@@ -109,7 +112,7 @@ class ClientFiles:
             if not output.overwrite and path.exists():
                 left_alone.add(output.path)
             elif output.text is None:
-                _remove(path)
+                _remove(path, self._comment)
             elif _is_same(path, output):
                 unchanged += 1
             else:
@@ -118,7 +121,7 @@ class ClientFiles:
         stored = f", {len(left_alone)} left alone as FileOverwrite is false" if left_alone else ""
         log.info("client code in %s: %d files written, %d unchanged%s", client.language, written, unchanged, stored)
         for vanished in sorted(self._paths - {output.path for output in outputs}):
-            _remove(Path(vanished))
+            _remove(Path(vanished), self._comment)
             log.info("%s is removed, as it has no endpoints any more", vanished)
         self._paths = frozenset(output.path for output in outputs if output.overwrite and output.text is not None)
 
@@ -154,10 +157,10 @@ def replace_file(path: Path, text: str) -> None:
     log.debug("client code: %s is written", path)
 
 
-def _remove(path: Path) -> None:
-    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by a comment. Raises
-    OSError if neither is possible."""
+def _remove(path: Path, comment: str) -> None:
+    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by the comment.
+    Raises OSError if neither is possible."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        path.write_text("// No endpoints found.\n", encoding="utf-8")
+        path.write_text(comment, encoding="utf-8")

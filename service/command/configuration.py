@@ -121,10 +121,14 @@ def show_equivalent(arguments: Arguments) -> int:
 
 
 def _variable(path: str) -> str | None:
-    """Return the environment variable for the value of a secret key; None for other keys. path: of the key."""
+    """Return the environment variable for the value of a secret key; None for other keys. path: of the key.
+
+    Names of settings of the application have a prefix: `app.settings.jwt_secret` must not get the secret of tokens, nor
+    `app.settings.home` the home directory.
+    """
     if path in _SECRETS or not is_secret(path):
         return _SECRETS.get(path)
-    return re.sub(r"\W", "_", path.rpartition(":")[2]).upper()
+    return re.sub(r"\W", "_", f"app_settings_{path.rpartition(':')[2]}").upper()
 
 
 def coloured(text: str, word: str = "") -> str:

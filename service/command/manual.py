@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from zipfile import BadZipFile
 
@@ -11,6 +12,9 @@ from rowcall.service.manual.server import ManualServer
 
 HOST = "127.0.0.1"
 PORT = 8765
+_ADDRESS = re.compile(
+    r"(?P<alone>[0-9]{1,9})|(?:\[(?P<ipv6>[^]]+)\]|(?P<host>(?![0-9]+\Z)[^][:]*))(?::(?P<port>[0-9]{0,9}))?"
+)
 
 
 def serve(arguments: Arguments) -> int:
@@ -50,13 +54,8 @@ def serve(arguments: Arguments) -> int:
 def _address(text: str) -> tuple[str, int] | None:
     """Return host and port of `PORT`, `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`; None for anything else. A missing
     host is `HOST`, a missing port is `PORT`; an empty text gives both."""
-    if text.isascii() and text.isdigit():
-        host, digits = HOST, text
-    elif text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        digits = rest.removeprefix(":") or str(PORT)
-    else:
-        host, _, digits = text.partition(":")
-        host, digits = host or HOST, digits or str(PORT)
-    valid = digits.isascii() and digits.isdigit() and int(digits) < 65536
-    return (host, int(digits)) if valid else None
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
+        return None
+    port = int(match["alone"] or match["port"] or PORT)
+    return (match["ipv6"] or match["host"] or HOST, port) if port < 65536 else None

@@ -27,6 +27,8 @@ class Switch:
     alone: bool = False
     """The switch reads no configuration file, so a word after the operands is an error: probably a text with blanks and
     without quotes."""
+    configures: bool = False
+    """The operand is in place of all configuration files, so none may be given."""
     goes_with: tuple[str, ...] = ()
     """Switches of which one must be present; empty: none is required."""
 
@@ -176,6 +178,7 @@ SWITCHES = (
         ("--postgrest",),
         "Serve PostgREST's interface as FILE configures it, in PostgREST's own format; PGRST_… variables win over it.",
         ("FILE",),
+        configures=True,
     ),
     Switch(
         ("--from-postgrest",),
@@ -183,6 +186,7 @@ SWITCHES = (
         ("FILE",),
         "configuration:show_equivalent",
         alone=True,
+        configures=True,
     ),
     Switch(
         ("--watch",),
@@ -286,6 +290,9 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
     if optional:
         return Arguments(unknown=OPTIONAL[1], hint="It needs FILE.")
     for switch in SWITCHES:
+        if switch.configures and files and switch.name in operands_by_switch:
+            hint = f"{switch.name} takes one file, and reads no other configuration file."
+            return Arguments(unknown=files[0].path, hint=hint)
         if (
             switch.goes_with
             and switch.name in operands_by_switch

@@ -18,7 +18,7 @@ from rowcall.service.console.query import whole
 from rowcall.service.console.sources import Sources
 from rowcall.service.log.entry import LEVELS, VERBOSE, Entry, level_name
 from rowcall.service.log.recent import RecentEntries
-from rowcall.service.options.tables import table_formats
+from rowcall.service.options.tables import export_options, table_formats
 from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot, endpoints_by_name
 
 _RELOADS = 50
@@ -114,6 +114,7 @@ class Reloads:
             camel=settings.read(ServiceOptions).camel_case_names,
             level=settings.read(ServiceOptions).event_level,
             tables=table_formats(settings),
+            exports=export_options(settings),
             exact=settings.read(ServiceOptions).exact_types,
             functions={},
         )

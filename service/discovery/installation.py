@@ -47,7 +47,8 @@ async def wait_for_installation(
     """Return when the database has this version of the schema `rowcall`, or a later one, and the role may execute these
     functions of it. Until then, each thing that is missing is logged as an error, once. Raises `psycopg.Error`.
 
-    needed: least version. feature: the key of the configuration that needs them. functions: names.
+    connection: in autocommit mode, with rows as tuples. needed: least version. feature: the key of the configuration
+    that needs them. functions: names.
     """
     reported = ""
     while (obstacle := unmet(await read_installation(connection), needed, functions)) is not None:

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rowcall.core.auth.parameter_injection import hashed_parameters, injected_parameters, with_injected
+from rowcall.core.auth.parameter_injection import sent_parameters
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import bound_parameters
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
 from rowcall.core.http.router import Route
@@ -31,7 +30,8 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     endpoints = [_with_transport_of(route.primary, endpoint) for endpoint in route.candidates[::-1]]
     if len(endpoints) == 1:
         return compile_endpoint(endpoints[0], services)
-    candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
+    login = services.options.auth.login
+    candidates = [Candidate.of(sent_parameters(endpoint, login)) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
     rate_limit = limit_route(endpoints, services) if in_body else None
     done: tuple[Factory, ...] = () if rate_limit is None else (limit_all_callers,)
@@ -61,14 +61,6 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     # The access checks come first, so that a client does not send a large body only to have it refused.
     requested = gate(endpoints, services)
     return (*requested, choose_by_body) if rate_limit is None else (rate_limit, *requested, choose_by_body)
-
-
-def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
-    """Return the endpoint with the parameters that parameter injection or the hash of another parameter fills made
-    optional, as overloads are selected by the parameters that clients send."""
-    claims = {item.index for item in injected_parameters(endpoint, services.options.auth.login)}
-    hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
-    return with_injected(endpoint, claims | hashes)
 
 
 def _with_transport_of(primary: Endpoint, endpoint: Endpoint) -> Endpoint:

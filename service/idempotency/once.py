@@ -37,15 +37,19 @@ REPLAYED = ("idempotency-replayed", "true")
 """Header of a response that was stored."""
 _SEPARATOR = b"\0"
 _BEGIN = (
-    "select state, encode(body, 'hex'), body_rows::text, is_null::text "
+    "select state, encode(body, 'hex'), body_rows::text, is_null::text, "
+    "(extract(epoch from statement_timestamp()) + $4::float8)::float8::text "
     "from rowcall.begin_request($1, $2, $3, $4::float8)"
 )
-_FINISH = "select rowcall.finish_request($1, $2, $3, $4::bigint, $5::boolean)"
-_FORGET = "select rowcall.forget_request($1, $2)"
+# The time in the result of `_BEGIN` is slightly before the record expires. Until then the record is that of this
+# request; later it may be that of a newer request with the same key.
+_OWN = "where extract(epoch from clock_timestamp()) < $3::float8"
+_FINISH = f"select rowcall.finish_request($1, $2, $4, $5::bigint, $6::boolean) {_OWN}"
+_FORGET = f"select rowcall.forget_request($1, $2) {_OWN}"
 _SENDER = b"webhook"
 """Owner of the keys of webhooks, which is none of users."""
 _LATER = (("retry-after", "1"),)
-_BODY = 3
+_BODY = 4
 """Number of the parameter of `_FINISH` that is sent in binary."""
 _ATTEMPTS = 8
 """Attempts to change a record outside of the pool, in about ten seconds."""
@@ -55,11 +59,12 @@ FindKey = Callable[[RequestContext], str | None]
 
 
 class _State(NamedTuple):
-    """A recorded request. word: `new`, `running`, `finished`, or `other` for the key of another request. result: of a
-    finished one.
+    """A recorded request. word: `new`, `running`, `finished`, or `other` for the key of another request. expires: of
+    a new one, in seconds since 1970. result: of a finished one.
     """
 
     word: str
+    expires: bytes
     result: Execution | None
 
 
@@ -116,7 +121,7 @@ class _Once:
         self._set_by_sql = set_by_sql
         own = partial(own_call, services=services, sensitive=endpoint.options.sensitive)
         self._begin = own(f"{endpoint.name} idempotency begin", _BEGIN, 4)
-        self._finish = own(f"{endpoint.name} idempotency finish", _FINISH, 5, binary=(_BODY - 1,), reads=False)
+        self._finish = own(f"{endpoint.name} idempotency finish", _FINISH, 6, binary=(_BODY - 1,), reads=False)
         self._name = endpoint.name
         self._background = Background()
 
@@ -133,7 +138,7 @@ class _Once:
             if self._take(context, state):
                 return
             await transaction.call()
-            await transaction.commit((self._finish, [*names, *self._result(context.execution)]))
+            await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution)]))
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
         """Run a procedure that commits by itself, or take the stored result. The key is recorded in a transaction
@@ -148,6 +153,7 @@ class _Once:
             await transaction.commit()
         if self._take(context, state):
             return
+        names.append(state.expires)
         context.execution = None
         try:
             await self._database.run_alone(self._call, context)
@@ -237,11 +243,11 @@ class _Once:
 
 def _state(execution: Execution) -> _State:
     """Return the recorded request in the result of `begin_request`."""
-    word, body, rows, is_null = (execution.body or b"").split(_SEPARATOR)
+    word, body, rows, is_null, expires = (execution.body or b"").split(_SEPARATOR)
     if word != b"finished":
-        return _State(word.decode(), None)
+        return _State(word.decode(), expires, None)
     result = finished_execution(bytes.fromhex(body.decode()), int(rows or 0), is_null == b"true")
-    return _State(word.decode(), result)
+    return _State(word.decode(), expires, result)
 
 
 def _has_begun(execution: Execution | None) -> TypeGuard[Execution]:

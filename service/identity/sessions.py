@@ -59,7 +59,8 @@ class Session:
 
 
 class Sessions:
-    """The sessions of one worker."""
+    """Authenticates the requests of one worker by bearer tokens and session cookies; the latest verified ones are
+    cached."""
 
     caller_is_preset = False
     """Whether the caller is set from outside, without credentials."""
@@ -100,16 +101,15 @@ class Sessions:
 
     def drop_ended(self, context: RequestContext) -> Awaitable[None] | None:
         """Clear `context.user` if the database reports that the session has ended (`Auth:SessionCheckCommand`); without
-        this command, do nothing. None: this needs no waiting.
-        """
+        this command, do nothing. None: this needs no waiting. The awaitable raises `Problem` if the command fails."""
         return None
 
     # --- the step --------------------------------------------------------------------------------------------------
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
-        """Set `context.user` from the credentials of the request, and renew a session cookie that is due. Invalid
-        credentials count as none. Returns an awaitable if keys have to be read first, else None.
-        """
+        """Set `context.user` from the credentials of the request, and renew a session cookie that is due. With invalid
+        credentials the caller is anonymous, even if the request has further ones. Returns an awaitable if keys have to
+        be read first, else None."""
         context.user = None
         headers = context.scope.headers
         if self._takes_tokens:

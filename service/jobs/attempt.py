@@ -29,10 +29,13 @@ Start = Callable[[RequestContext, tuple[Step, ...]], None]
 
 
 class RunnableJobs(NamedTuple):
-    """The endpoints whose jobs can run. endpoints: by name. steps: returns the compiled steps of an endpoint."""
+    """The endpoints whose jobs can run. endpoints: by name. steps: returns the compiled steps of an endpoint.
+    timestamps_utc: how arguments of jobs enqueued in SQL are read, as in `Binder`.
+    """
 
     endpoints: Mapping[str, Endpoint]
     steps: Callable[[Endpoint], tuple[Step, ...]]
+    timestamps_utc: bool = True
 
 
 class Attempt(NamedTuple):
@@ -82,7 +85,8 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
     context.scope.job = job
     try:
         context.user = job.user(auth)
-        context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job, auth)
+        bound = bind_arguments(endpoint, job, auth, timestamps_utc=jobs.timestamps_utc)
+        context.mask, context.arguments, context.has_null = bound
     except BindingError as error:
         return Attempt(_UNFIT, error.detail, retry=False)
     start(context, jobs.steps(endpoint))

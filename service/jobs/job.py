@@ -127,12 +127,13 @@ def names_of(endpoint: Endpoint) -> str:
     return ",".join(f"{item.db_name}:{item.cast}" for item in endpoint.parameters)
 
 
-def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Binding:
+def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timestamps_utc: bool) -> Binding:
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
     like the body of a request.
 
     The document need not have parameters that are hashes of others. If the job has claims, it need not have those that
-    are set from claims either. Raises `BindingError` for arguments that do not fit the endpoint.
+    are set from claims either. timestamps_utc: as in `Binder`. Raises `BindingError` for arguments that do not fit the
+    endpoint.
     """
     if job.bound:
         request = job.request
@@ -148,5 +149,11 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Bindin
     if job.claims is not None:
         injected |= {item.index for item in claim_parameters(endpoint, options.login)}
     endpoint = with_injected(endpoint, injected, {source for target, source in hashed if target == source})
-    binder = Binder(bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals)
+    binder = Binder(
+        bound_parameters(endpoint),
+        Transport.BODY,
+        endpoint.options.query_null,
+        timestamps_utc,
+        refusals=endpoint.refusals,
+    )
     return binder.bind_body(job.arguments.encode())

@@ -92,8 +92,9 @@ def _filters(query: str) -> _Filters:
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes of jobs. A caller sees their own jobs; a caller with one of the roles in the options sees all
-    jobs. For every other caller, a job does not exist."""
+    """Yield the routes that show, list and cancel jobs. A caller sees their own jobs; a caller with one of the roles in
+    the options sees all jobs. For every other caller, a job does not exist. All anonymous callers count as the same
+    caller, but cannot list jobs: they need the id of a job."""
     jobs = _Jobs(options, services)
     path = f"{options.path.rstrip('/')}/{{id}}"
     authenticate = services.auth.sessions.authenticate
@@ -149,9 +150,10 @@ class _Jobs:
         context.protocol.response_bytes(200, headers, orjson.dumps(members))
 
     async def _follow(self, context: RequestContext, members: dict[str, Any]) -> None:
-        """Send an event for each change until the job has ended or cannot be read, the worker drains, or the client has
-        disconnected. The id of an event is the state of the job: browsers connect again after the end with the last id,
-        and get 204 if the job has ended, after which they stop.
+        """Send an event with the job at once and after each change, until the job has ended or cannot be read, the
+        worker drains, or the client has disconnected. The id of an event is the state of the job. A browser connects
+        again after the end, with the last id. If that is the state of an ended job, the response is 204, so that the
+        browser stops.
 
         members: of the job at the beginning, as `show` responds with them.
         """

@@ -23,7 +23,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.bounded_cache import BoundedCache
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.memory_cache import now
-from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable
+from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable, shared_failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class HostCachedPage:
         try:
             answer = await self._make(context)
         except BaseException as error:
-            lease.give_up(error if isinstance(error, Problem) else None)
+            lease.give_up(shared_failure(error) if isinstance(error, Problem) else None)
             raise
         head = orjson.dumps((answer.status, answer.headers))
         answers.keep(key, lease, Entry(answer.body, 1, head=head), self._seconds if answer.status == 200 else 0.0)

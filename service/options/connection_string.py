@@ -108,8 +108,11 @@ def parse_connection_string(text: str) -> ConnectionInfo | EmbeddedServerPath:
     scheme, colon, rest = text.partition(":")
     if colon and scheme.casefold() == "embedded":
         return _embedded(rest)
-    if text.startswith(("postgresql://", "postgres://")):
-        return ConnectionInfo(_parse_with_libpq(text))
+    if rest.startswith("//") and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) is not None:
+        # Not as pairs: everything in front of the first `=` would count as a keyword, the password too.
+        if scheme.casefold() not in ("postgresql", "postgres"):
+            raise StartupError(f"the scheme {scheme!r} is unknown: write postgresql://…")
+        return ConnectionInfo(_parse_with_libpq(f"{scheme.casefold()}:{rest}"))
     if _looks_like_libpq_keywords(text):
         return ConnectionInfo(_parse_with_libpq(text))
     return _from_pairs(_split_pairs(text))
@@ -260,6 +263,7 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
     settings: dict[str, str] = {}
     command_timeout = maximum_pool_size = None
     libpq = {name.replace("_", ""): name for name in _libpq_keywords()}
+    before = ""
     for name_as_written, value in pairs:
         keyword = name_as_written.casefold().replace(" ", "").replace("_", "")
         if keyword == "commandtimeout":
@@ -275,8 +279,12 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
             parameters[_LIBPQ_NAME[keyword]] = value
         elif keyword in libpq:
             parameters[libpq[keyword]] = value
+        elif keyword not in _NO_EFFECT and _LIBPQ_NAME.get(before) in ("password", "sslpassword"):
+            # May be a part of the password.
+            raise StartupError("no keyword follows the `;` behind the password: write a password with `;` in quotes")
         elif keyword not in _NO_EFFECT:
             raise StartupError(f"unknown keyword {name_as_written!r} in the connection string")
+        before = keyword
     _spread_hosts(parameters)
     _add_session_settings(parameters, settings)
     present = {name: value for name, value in parameters.items() if value != ""}
@@ -313,7 +321,8 @@ def _balancing(keyword: str, value: str) -> str:
 
 
 def _methods(_keyword: str, value: str) -> str:
-    """Return authentication methods in the spelling of libpq: `ScramSHA256` is `scram-sha-256`."""
+    """Return authentication methods, separated by commas, in the spelling of libpq: in lower case, and `ScramSHA256` as
+    `scram-sha-256`. libpq checks them when it connects."""
     return value.casefold().replace("scramsha256", "scram-sha-256")
 
 
@@ -338,15 +347,19 @@ _SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
 def _spread_hosts(parameters: dict[str, str]) -> None:
     """Split hosts with ports in place: `a:5433,b` becomes two hosts and two ports.
 
-    A host without a port gets the value of `port`.
+    A host without a port gets the value of `port`, or that at its place if there are several. Raises `StartupError` if
+    their number is another than that of the hosts.
     """
-    hosts = parameters.get("host", "").split(",")
-    if not any(_host_and_port(host)[1] for host in hosts):
+    hosts = [_host_and_port(host.strip()) for host in parameters.get("host", "").split(",")]
+    if not any(port for _, port in hosts):
         return
-    common = parameters.get("port", "5432")
-    parts = [_host_and_port(host.strip()) for host in hosts]
-    parameters["host"] = ",".join(host for host, _ in parts)
-    parameters["port"] = ",".join(port or common for _, port in parts)
+    ports = (parameters.get("port") or "5432").split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    if len(ports) != len(hosts):
+        raise StartupError(f"Port has {len(ports)} values in the connection string, and Host has {len(hosts)}")
+    parameters["host"] = ",".join(host for host, _ in hosts)
+    parameters["port"] = ",".join(own or port.strip() for (_, own), port in zip(hosts, ports, strict=True))
 
 
 def _host_and_port(host: str) -> tuple[str, str]:

@@ -29,16 +29,17 @@ at once, and a body that breaks off within this time is still reported as an err
 async def pass_through(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float
 ) -> None:
-    """Send the response to the client. If the body breaks off after a part of it was sent, that is logged, and the
-    connection of the client is closed.
+    """Send the response to the client. After a part of the body was sent, nothing is raised: if the body breaks off,
+    the server is silent or the client does not read, that is logged, and the connection of the client is closed (with
+    HTTP/2, only the stream).
 
     headers: those of the response, without framing. time_limit: seconds that the client may leave the body unread.
-    silence: seconds that the server may send nothing, unless it sends events; for a body that is sent in one piece
-    (`is_gathered`), seconds within which it has to be complete, as the client gets nothing until then.
+    silence: seconds that the server may send nothing, unless it sends events; a small body of known length
+    (`is_gathered`) has to be complete within them.
 
-    Raises:
-        OutboundError: the body breaks off before anything was sent.
-        TimeoutError: the time of `silence` has passed before anything was sent.
+    Raises, before anything was sent:
+        OutboundError: the body breaks off.
+        TimeoutError: the server has not sent enough within `silence` seconds.
         ClientDisconnectedError: the client has disconnected.
     """
     protocol = context.protocol
@@ -67,9 +68,13 @@ def _with_length(headers: Headers, length: str) -> Headers:
 
 
 async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
-    """Wait for the beginning of a body, and for at most `SOON` seconds for the rest of one of unknown length. Return
-    whether it is complete and small (`GATHERED`). silence: seconds within which the first data has to arrive. Raises
-    `OutboundError`, and `TimeoutError` if it does not; then the response is closed.
+    """Wait for the first data of a body and, if its length is unknown, for at most `SOON` seconds for its end. Return
+    whether the body is complete and small (`GATHERED`). The data stays in the response. silence: seconds within which
+    the first data has to arrive.
+
+    Raises (the response is closed after any error):
+        OutboundError: the body breaks off.
+        TimeoutError: no data has arrived in time.
     """
     try:
         async with asyncio.timeout(silence):
@@ -134,8 +139,9 @@ async def _stream(
 
 
 async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: float | None, coder: Coder | None) -> bool:
-    """Write the body to the client as it arrives. Return True at its end. silence: as for `_stream`. coder: compresses
-    the body; None: it is sent unchanged.
+    """Write the body to the client as it arrives. Return True at its end; before it, an error is raised, so that the
+    result is never False. silence: seconds that the server may send nothing; None: no limit. coder: compresses the
+    body; None: it is sent unchanged.
 
     Raises:
         OutboundError: the body breaks off.

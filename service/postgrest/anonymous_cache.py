@@ -67,10 +67,11 @@ class AnonymousCache:
             self._report(context, word)
 
     def keep(self, context: RequestContext, execution: Execution, result: Result) -> None:
-        """End the lease of this request, if it has one, and store the result. execution: of the main statement.
+        """Store the result, which ends the lease of this request; without a lease, nothing happens. execution: of the
+        main statement.
 
         A result that is too large is not stored, nor one that sets headers or status, because it is for one caller
-        only. Then each waiting request computes its own result.
+        only. The lease ends then too, and each waiting request computes its own result.
         """
         lease: CacheLease | None = context.lease
         if lease is None:

@@ -10,6 +10,7 @@ from psycopg import sql
 
 from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
 from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.service.options.server.postgrest import secret_of
 
 _PREFIX = "pgrst."
 _ROLE_SETTINGS = """
@@ -27,8 +28,9 @@ async def read_database_configuration(
     """Return the values that the database sets, as texts by key of PostgREST (`db-schemas`); only of keys that can
     change while the service runs. Empty if `db-config` is off.
 
-    The settings of the role for this database win over those for all, and those of the function win over both.
-    Raises `psycopg.Error`.
+    The settings of the role for this database win over those for all, and those of the function win over both. A file
+    that `jwt-secret` names is read, as its path is no secret. Raises `psycopg.Error`, and `InvalidOptionError` for a
+    file that cannot be read.
     """
     if not options.database_configuration:
         return {}
@@ -36,7 +38,10 @@ async def read_database_configuration(
     texts = dict(setting.removeprefix(_PREFIX).partition("=")[::2] for (setting,) in await cursor.fetchall())
     if options.pre_config is not None:
         texts |= await _set_by_function(connection, options.pre_config)
-    return by_key(texts)
+    result = by_key(texts)
+    if "jwt-secret" in result:
+        result["jwt-secret"] = secret_of(result["jwt-secret"])
+    return result
 
 
 async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) -> dict[str, str]:

@@ -26,6 +26,7 @@ class Result(NamedTuple):
     """Rows that the planner expects without range, if the work asks for it."""
 
 
+_COLUMNS = len(COLUMNS)
 NO_ROW = Result(None, 0, b"", None, None, None, None)
 
 
@@ -34,8 +35,8 @@ def read_result(row: bytes | None) -> Result:
     if not row:
         return NO_ROW
     fields = row.split(SEPARATOR)
-    if len(fields) != len(COLUMNS):
-        raise ValueError(f"the main statement returned {len(fields)} columns instead of {len(COLUMNS)}")
+    if len(fields) != _COLUMNS:
+        raise ValueError(f"the main statement returned {len(fields)} columns instead of {_COLUMNS}")
     total, rows, body, headers, status, inserted, keys = fields
     return Result(
         int(total) if total else None,

@@ -37,11 +37,12 @@ Pairs = list[tuple[str, str]]
 def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     """Return keys and texts of a form, in order; None if the body is no form and must be read as JSON.
 
-    A JSON body is read as JSON whatever its content type is (binding-20): many clients send it with the type of a form
-    by mistake. Clients do not write urlencoded forms without any `=`, so such a text is read as JSON too.
+    A body whose type is that of a form is read as JSON if it begins like JSON (binding-20), because many clients send
+    JSON with such a type by mistake, and a body of the type `application/x-www-form-urlencoded` also if it has no `=`,
+    because clients write no such forms.
 
-    Raises: Problem: 400 for a form that is invalid or contains a file; 415 for another charset than UTF-8, or a
-    transfer encoding such as base64.
+    Raises `Problem`: 400 for a form that is invalid, contains a file or has too many fields; 415 for another charset
+    than UTF-8, or a transfer encoding such as base64.
     """
     kind, options = parse_options_header(scope.headers.get("content-type"))
     if kind not in (URLENCODED, MULTIPART) or _begins_like_json(body):
@@ -86,8 +87,10 @@ def too_many_fields() -> Problem:
 
 
 def members_of(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the members of the JSON object in a large body, without converting it to Python objects, which would be
-    ten times as large. Raises `Problem` 400 if the body is no JSON object.
+    """Return key and unparsed value (UTF-8) of each member of a JSON object, in order; empty for an empty body. Raises
+    `Problem` 400 if the body is anything else than a JSON object, has a key twice or too many keys.
+
+    For large bodies: their values as Python objects would be ten times as large.
     """
     try:
         return json_object.members(body.removeprefix(codecs.BOM_UTF8))
@@ -115,9 +118,12 @@ class _Fields:
 
     @classmethod
     def of(cls, boundary: bytes | None, body: bytes) -> Pairs:
-        """Return keys and texts of a multipart form; empty for an empty body. Raises `Problem`: 400 for a form that is
-        invalid, contains a file or has too many fields; 415 for another charset than UTF-8, or a transfer encoding such
-        as base64."""
+        """Return keys and texts of a multipart form; empty for an empty body. boundary: None: the content type names
+        none.
+
+        Raises `Problem`: 400 for a boundary that is missing or too long, and for a form that is invalid, contains a
+        file or has too many fields; 415 for another charset than UTF-8, or a transfer encoding such as base64.
+        """
         if not boundary:
             raise Problem(400, "the header Content-Type names no boundary of the form")
         if len(boundary) > LONGEST_BOUNDARY:

@@ -60,7 +60,8 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
 
 
 def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
-    """Return the last step of an endpoint whose response is set by SQL."""
+    """Return the last step of an endpoint whose response is set by SQL. It raises `Problem`: 500 if the status or the
+    headers that SQL has set are invalid, or if the routine returned no result; and as `_usual` does."""
     lines = header_lines(endpoint)
     personal = is_personal(endpoint)
     tail = b"}" if endpoint.shape.path is ResultPath.OBJECT else b""

@@ -117,6 +117,8 @@ def _tls(address: RedisAddress) -> dict[str, Any]:
         return {}
     return {
         "ssl": True,
+        # redis-py before 6 does not check the name in the certificate by default.
+        "ssl_check_hostname": True,
         "ssl_ca_certs": address.ca_file,
         "ssl_certfile": address.certificate_file,
         "ssl_keyfile": address.key_file,

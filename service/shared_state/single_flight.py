@@ -136,7 +136,7 @@ def ending(context: RequestContext, error: Exception | None) -> None:
     if error is None or gone or isinstance(error, ClientDisconnectedError | DeadlineError):
         lease.give_up(None)
     elif isinstance(error, Problem):
-        lease.give_up(error)
+        lease.give_up(shared_failure(error))
     else:
         problem = Problem(500, "an unexpected error; the log of the service has the reason")
         problem.logged = True  # as that of the request itself
@@ -227,6 +227,13 @@ def copied(problem: Problem) -> Problem:
     kind = type(problem)
     copy = kind.__new__(kind, *problem.args)
     vars(copy).update(vars(problem))
+    return copy
+
+
+def shared_failure(problem: Problem) -> Problem:
+    """Return the problem for waiting requests: a copy that counts as logged, as the request that has failed logs it."""
+    copy = copied(problem)
+    copy.logged = True
     return copy
 
 

@@ -11,6 +11,7 @@ import fcntl
 import logging
 import os
 import shutil
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -65,8 +66,10 @@ def _base() -> Path:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder. Return a descriptor that holds the lock, or None if another process holds it."""
-    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    """Lock a folder. Return a descriptor that holds the lock, or None if another process holds it. Raises `OSError`,
+    also if the lock is a symbolic link.
+    """
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -88,7 +91,7 @@ def _remove_abandoned(base: Path) -> None:
 def _may_be_abandoned(folder: Path) -> bool:
     """Return whether a state folder is abandoned if its lock is free. Raises `OSError`."""
     state = folder.lstat()
-    if state.st_uid != os.getuid():
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid():
         return False  # another user may have prepared links in it
     if folder.name.startswith(_UNLOCKED):
         # Its service is between creating and locking it.

@@ -13,7 +13,6 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import psycopg
 
@@ -26,7 +25,7 @@ from rowcall.service.database.connector import Connector
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.file_changes import file_changes
 from rowcall.service.snapshot.exposure import Exposure
-from rowcall.service.startup_error import StartupError
+from rowcall.service.startup_error import StartupError, require_folder
 
 log = logging.getLogger("rowcall")
 
@@ -55,8 +54,8 @@ class Watcher:
         self._every = settings.read(WatchOptions).polling if settings.is_set(WatchOptions, "polling") else SOON
         if self._files is None and not self._every:
             raise StartupError("Watch:Enabled is true, but there is nothing to watch: no files, and no polling")
-        if self._files is not None and not Path(self._files.folder).is_dir():
-            raise StartupError(f"Watch:Enabled is true, but the folder {self._files.folder} does not exist")
+        if self._files is not None:
+            require_folder("Watch:Enabled", self._files.folder)
 
     async def start(
         self, background: Background, on_files: Callable[[], None], on_catalogue: Callable[[], None]

@@ -102,9 +102,11 @@ class Preparation:
 
 
 def _existing(folder: str | None) -> str | None:
-    """Return the folder; None: none is configured. Raises PreparationError if it does not exist."""
-    if folder is not None and not Path(folder).is_dir():
-        raise PreparationError(f"its WorkingDirectory {folder!r} is no folder")
+    """Return the folder; None: none is configured. Raises PreparationError if it does not exist or cannot be
+    reached.
+    """
+    if folder is not None and not os.path.isdir(folder):
+        raise PreparationError(f"its WorkingDirectory {folder!r} is no folder that this user can reach")
     return folder
 
 

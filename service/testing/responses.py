@@ -12,8 +12,22 @@ from psycopg import sql
 from rowcall.core.testing.options import ResponseTable
 from rowcall.core.testing.request import HttpBlock
 from rowcall.service.database.connector import Connector
+from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.calls import Reply
 from rowcall.service.testing.session import Session
+
+_OWN_COLUMNS = (
+    "captured_at timestamptz default now()",
+    "test_file text not null",
+    "block text not null",
+    "method text not null",
+    "path text not null",
+)
+"""Columns of the debug table, beside those with the parts of responses."""
+_COLUMNS_OF = """
+select attname::text from pg_catalog.pg_attribute
+where attrelid = to_regclass(%s) and attnum > 0 and not attisdropped
+"""
 
 
 class ResponseTables:
@@ -87,21 +101,30 @@ class DebugTable:
         self._writing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Replace the table of an earlier run, and start to write in the background. Raises `psycopg.Error`."""
+        """Replace the table of an earlier run, and start to write in the background. Raises `psycopg.Error`, and
+        `StartupError` if there is another table with this name.
+        """
         connection = await self._connector.open_plain()
         definitions = [
             sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(kind)) for _, column, kind in self._columns
         ]
-        own = "captured_at timestamptz default now(), test_file text not null, block text not null, "
-        own += "method text not null, path text not null, "
-        columns = sql.SQL(own) + sql.SQL(", ").join(definitions)
+        columns = sql.SQL(f"{', '.join(_OWN_COLUMNS)}, ") + sql.SQL(", ").join(definitions)
         try:
+            await self._check(connection)
             await connection.execute(sql.SQL("drop table if exists {}").format(self._name))
             await connection.execute(sql.SQL("create table {} ({})").format(self._name, columns))
-        except psycopg.Error:
+        except (psycopg.Error, StartupError):
             await connection.close()
             raise
         self._writing = asyncio.ensure_future(self._write(connection))
+
+    async def _check(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+        """Raise StartupError if there is a table with the name that no run has made, which must not be dropped."""
+        name = self._name.as_string(connection)
+        rows = await (await connection.execute(_COLUMNS_OF, (name,))).fetchall()
+        own = {column.partition(" ")[0] for column in _OWN_COLUMNS}
+        if rows and not own <= {row[0] for row in rows}:
+            raise StartupError("there is such a table, which no run of tests has made; it would be dropped")
 
     def add(self, file: str, table: str, block: HttpBlock, reply: Reply) -> None:
         """Write a response in the background. file: path of the test file. table: name of the temporary table with the

@@ -23,6 +23,18 @@ from rowcall.service.startup_error import StartupError
 _ADMINISTRATION = ("postgres", "template1")
 """Databases from which others can be created."""
 
+_IS_CLOSED = """
+select datacl is not null and not exists (
+  select from pg_catalog.aclexplode(datacl) where grantee = 0 and privilege_type = 'CONNECT'
+) from pg_catalog.pg_database where datname = %s
+"""
+"""Whether not everyone may connect to a database."""
+_COPY = ("create database {name} template {source}",)
+_COPY_OF_CLOSED = (
+    "create database {name} template {source} allow_connections false",
+    "revoke connect on database {name} from public",
+    "alter database {name} allow_connections true",
+)
 LONGEST_BEGIN = 30
 """Bytes of the name of a database with which the names of its copies begin."""
 MAX_ATTEMPTS = 10
@@ -72,13 +84,18 @@ class Templates:
     async def _copied(self, target: ConnectionTarget, source: str) -> str:
         """Copy a database and return the name of the copy. target: a connection to its server. source: name of the
         database. Raises `psycopg.Error`.
+
+        PostgreSQL does not copy the rights on the database itself. If not everyone may connect to the database, only
+        the owner of the copy may connect to it.
         """
         # PostgreSQL would cut a longer name at 63 bytes, and with it the number.
         begin = source.partition("_test_c")[0].encode()[:LONGEST_BEGIN].decode(errors="ignore")
         name = f"{begin}_test_c{os.getpid()}_{next(self._numbers)}"
-        statement = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
+        names = {"name": sql.Identifier(name), "source": sql.Identifier(source)}
         async with self._copying, await _administer(target, source) as connection:
-            await connection.execute(statement)
+            row = await (await connection.execute(_IS_CLOSED, (source,))).fetchone()
+            for statement in _COPY_OF_CLOSED if row is not None and row[0] else _COPY:
+                await connection.execute(sql.SQL(statement).format(**names))
         return name
 
     async def _drop(self, target: ConnectionTarget, name: str) -> None:

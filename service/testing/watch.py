@@ -144,7 +144,7 @@ def _files_at(path: str) -> Iterable[str]:
 
 
 def is_folder(path: str) -> bool:
-    return Path(path).is_dir()
+    return os.path.isdir(path)
 
 
 def _spelled(path: str, folders: dict[str, str]) -> str:

@@ -71,14 +71,16 @@ class UploadStep:
         self._adds_claims = bool(options.common.claims_key)
 
     async def receive(self, context: RequestContext, files: Files | None = None) -> None:
-        """Store the files, run the routine, and put its result into the request context. Everything is committed then,
-        or, in a dry run, undone.
+        """Store the files, run the routine, and put its result into the request context. Files and effects of the
+        routine are permanent then, or, in a dry run, undone. A refused file is no error; its entry has the reason.
 
-        files: if they have arrived already; otherwise they are read from the form in the request.
+        files: if they have arrived already; None: they are read from the form in the request.
 
-        Raises:
-            Problem: a part failed, and everything is undone.
-            OSError: the stored files cannot be made permanent, and everything is undone.
+        Raises (the files are undone, and so is the routine, except what a procedure without a shared transaction has
+        committed):
+            Problem: the files cannot be read or stored, or the routine fails.
+            OSError: the stored files cannot be made permanent.
+            ClientDisconnectedError: the client has disconnected.
         """
         loop = asyncio.get_running_loop()
         folders = Folders(self._options.protected)

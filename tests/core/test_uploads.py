@@ -13,7 +13,7 @@ from rowcall.core.http.digest import announced_digest
 from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, column_name, format_moment, number_text
 from rowcall.core.uploads.checks import Checks, Status, image_type, image_types, matches, patterns
 from rowcall.core.uploads.names import LONGEST, extension, file_name
-from rowcall.core.uploads.row_command import row_command
+from rowcall.core.uploads.row_command import check_numbers, row_command
 
 
 @pytest.mark.parametrize(
@@ -173,6 +173,17 @@ def test_names_of_columns(index: int, name: str) -> None:
 def test_row_commands(text: str, sql: str, picks: tuple[int, ...], parameters: tuple[int, ...]) -> None:
     command = row_command(text, {"_a": 0})
     assert (command.sql, command.picks, command.parameters) == (sql, picks, parameters)
+
+
+@pytest.mark.parametrize("text", ["select f($5, {_a})", "select $0", "select $12", "select $99999999999999999999"])
+def test_row_commands_with_unknown_numbers(text: str) -> None:
+    with pytest.raises(ValueError, match=r"a row command has the values \$1 to \$4, not \$\d+"):
+        check_numbers(text)
+
+
+@pytest.mark.parametrize("text", ["select $1, $4", "select '$5', \"$6\", $$ $7 $$, {$5} -- $8", "select 1; -- $9"])
+def test_numbers_that_are_no_values(text: str) -> None:
+    assert check_numbers(text) == text
 
 
 def test_digests() -> None:

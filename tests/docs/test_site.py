@@ -188,7 +188,7 @@ def test_an_installation_without_the_manual_says_how_to_get_it(tmp_path: Path) -
     assert "`make dist`" in done.stderr
 
 
-@pytest.mark.parametrize("address", ["localhost:x", "70000", "[::1]x", "1:2:3"])
+@pytest.mark.parametrize("address", ["localhost:x", "70000", "[::1]x", "1:2:3", "[::1]80", "[::1", "9" * 5000])
 def test_a_text_that_is_no_address_is_refused(archive: Path, address: str) -> None:
     done = subprocess.run(_command(archive, address), capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")

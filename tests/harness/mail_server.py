@@ -21,10 +21,17 @@ USER, PASSWORD = "mailer", "the-password-of-the-mailer"
 
 class MailServer:
     """refusal: returns the answer to a mail instead of accepting it. tls: offers STARTTLS, and requires a sign-in;
-    at_once: encrypts from the begin of a connection, without a sign-in.
+    at_once: encrypts from the begin of a connection, without a sign-in. smtputf8: offers SMTPUTF8.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None, *, at_once: bool = False) -> None:
+    def __init__(
+        self,
+        tls: ssl.SSLContext | None = None,
+        port: int | None = None,
+        *,
+        at_once: bool = False,
+        smtputf8: bool = True,
+    ) -> None:
         self.messages: list[EmailMessage] = []
         self.recipients: list[list[str]] = []
         self.moments: list[float] = []
@@ -35,11 +42,11 @@ class MailServer:
         self.refused_recipients: dict[str, str] = {}
         self._at_once = at_once
         self.port = port or free_port()
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"enable_SMTPUTF8": smtputf8}
         if at_once:
-            options = {"ssl_context": tls}
+            options |= {"ssl_context": tls}
         elif tls is not None:
-            options = {"tls_context": tls, "require_starttls": True, "authenticator": _check, "auth_required": True}
+            options |= {"tls_context": tls, "require_starttls": True, "authenticator": _check, "auth_required": True}
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port, **options)
         self._controller.start()
         self._running = True

@@ -13,7 +13,7 @@ import cbor2
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
 
-PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED = 0x01, 0x04, 0x08, 0x10, 0x40
+PRESENT, VERIFIED, ELIGIBLE, BACKED_UP, ATTESTED, EXTENDED = 0x01, 0x04, 0x08, 0x10, 0x40, 0x80
 _CURVES = {-7: (ec.SECP256R1, 1, SHA256), -35: (ec.SECP384R1, 2, SHA384), -36: (ec.SECP521R1, 3, SHA512)}
 
 
@@ -41,6 +41,8 @@ class Authenticator:
     """Public key instead of the correct one."""
     id: bytes = field(default_factory=lambda: os.urandom(32))
     handle: str | None = None
+    extensions: dict[str, Any] | None = None
+    """Results of extensions, in logins."""
 
     def __post_init__(self) -> None:
         if self.algorithm in _CURVES:
@@ -72,6 +74,8 @@ class Authenticator:
     def signed(self, options: dict[str, Any], **changes: Any) -> dict[str, Any]:
         """Return the request that ends a login."""
         data = self._data(self.flags)
+        if self.extensions is not None:
+            data = self._data(self.flags | EXTENDED) + cbor2.dumps(self.extensions)
         client_data = self._client_data("webauthn.get", options["challenge"])
         signature = self._sign(data + hashlib.sha256(client_data).digest())
         return {

@@ -465,6 +465,17 @@ def test_a_failed_batch_has_the_members_of_a_json_object(service: Service, body:
     assert (response.status_code, response.content) == (409, members)
 
 
+def test_an_error_with_the_status_of_a_success_is_a_failure(database: Database, serve_once: Serve) -> None:
+    sql = """create function tolerated() returns int language sql as 'select 1 / (random() * 0)::int';
+    comment on function tolerated() is 'HTTP POST /tolerated'"""
+    policy = "ErrorHandlingOptions:ErrorCodePolicies:0:"
+    tolerant = {f"{policy}Name": "Default", f"{policy}ErrorCodes:22012:StatusCode": "202", "Batch:Enabled": "true"}
+    service = serve_once(database, sql, {"Service:RequiresAuthorization": "false", **tolerant})
+    alone, failed = service.post("/tolerated"), post(service, request("/tolerated"))
+    assert (alone.status_code, alone.json()["status"]) == (202, 202)
+    assert (failed.status_code, failed.json()["status"], failed.json()["item"]) == (409, 409, 1)
+
+
 def test_texts_that_begin_with_a_dollar(service: Service) -> None:
     found = bodies(post(service, request("/echo", {"value": ["$$1.body", "$1", "costs $1.body", "$"]})))
     assert found == [["$1.body", "$1", "costs $1.body", "$"]]

@@ -292,7 +292,8 @@ def test_only_names_of_functions_are_guarded(public: str) -> None:
 def test_an_upload_is_sent_as_the_sheet_has_it(public: str) -> None:
     text = body(public, "importManifest")
     assert "    progress?: (loaded: number, total: number) => void,\n): Promise<IImportManifestResponse[]> {" in text
-    assert """        xhr.onerror = () => reject({xhr, status: xhr.status, """ in text
+    for event in ("error", "abort", "timeout"):
+        assert f"        xhr.on{event} = () => reject({{xhr, status: xhr.status, " in text
     assert """            formData.append("file", file, file.name);\n""" in text
 
 

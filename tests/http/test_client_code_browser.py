@@ -206,6 +206,19 @@ def test_uploads_that_fail_say_why(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ending", "text"),
+    [("request.timeout = 100;", "Request timed out"), ("setTimeout(() => request.abort(), 100);", "Request aborted")],
+)
+def test_an_upload_settles_if_it_ends_without_a_response(page: Page, ending: str, text: str) -> None:
+    page.route("**/keep-files", lambda _route: None)
+    page.locator("input").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
+    upload = f"api.keepFiles(input.files, asIs, request => {{ {ending} return request; }})"
+    late = "new Promise(resolve => setTimeout(resolve, 5000, {statusText: 'not settled'}))"
+    caught = f"{upload}.catch(problem => problem)"
+    assert run(page, f"return (await Promise.race([{caught}, {late}])).statusText;") == text
+
+
+@pytest.mark.parametrize(
     ("status", "body", "output"),
     [
         (413, "<h1>Content Too Large</h1>", "SyntaxError"),

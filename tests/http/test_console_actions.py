@@ -63,6 +63,14 @@ parameter _hashed is hash of _secret';
 create function overloaded(_b int) returns bigint language sql volatile as $$ select nextval('runs') $$;
 comment on function overloaded(int) is 'HTTP GET /overloaded
 cached';
+create function longer(_n int, _a text default 'x', _b text default 'y') returns bigint language sql volatile as
+    $$ select nextval('runs') $$;
+comment on function longer(int, text, text) is 'HTTP GET /longer/{_n}
+cached';
+create function shorter(_n int, _a text default 'x') returns bigint language sql volatile as
+    $$ select nextval('runs') $$;
+comment on function shorter(int, text) is 'HTTP GET /longer/{_n}
+cached';
 create table work (what text);
 create table switch (fails boolean);
 insert into switch values (true);
@@ -317,6 +325,19 @@ def test_the_overload_that_takes_the_arguments_decides_whether_one_response_can_
     refused = refusal(console, 409, "invalidate-cache", **overloaded, arguments='{"secret": "x"}')
     assert "digests of secret values" in refused
     refusal(console, 400, "invalidate-cache", **overloaded, arguments='{"c": 1}')
+
+
+@pytest.mark.parametrize(
+    ("query", "arguments"),
+    [("a=1", '{"n": 7, "a": "1"}'), ("a=1&b=2", '{"n": 7, "a": "1", "b": "2"}'), ("", '{"n": 7}')],
+)
+def test_the_overload_is_that_of_a_request_with_the_arguments(
+    service: Service, console: httpx.Client, query: str, arguments: str
+) -> None:
+    (response,) = everywhere((service,), f"/longer/7?{query}")
+    assert response.isdecimal()
+    overloads = {"endpoint": "GET /longer/{_n}"}
+    assert act(console, "invalidate-cache", **overloads, arguments=arguments) == {"invalidated": 1}
 
 
 @pytest.mark.slow

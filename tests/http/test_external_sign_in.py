@@ -334,6 +334,16 @@ def test_no_email_is_a_failure(service: Service, provider: IdentityProvider) -> 
         assert sign_in(service, "/signin-acme").text == "Error talking to Acme"
 
 
+def test_a_profile_that_is_nested_too_deeply_is_a_failure(service: Service, provider: IdentityProvider) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    with provider.bent(info={**ALMA, "deep": deep}):
+        assert sign_in(service, "/signin-id").text == "Error talking to Id"
+    said = "the profile is nested too deeply"
+    assert said in service.wait_for_log(said)
+
+
 # --- accounts ------------------------------------------------------------------------------------------------------
 
 

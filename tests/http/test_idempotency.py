@@ -421,6 +421,32 @@ comment on function hold() is 'HTTP POST /hold';
 
 
 @pytest.mark.slow
+def test_the_result_of_a_procedure_is_not_stored_for_a_newer_request(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    sql = """
+create procedure short() language plpgsql as $$ begin commit; perform pg_advisory_xact_lock(8); end $$;
+comment on procedure short() is 'HTTP POST /short
+idempotent for 1 second';
+create procedure long() language plpgsql as $$ begin commit; perform pg_advisory_xact_lock(9); end $$;
+comment on procedure long() is 'HTTP POST /long
+idempotent';
+"""
+    service = serve_once(own_database, sql)
+    headers = key()
+    expired = "select expires < clock_timestamp() from rowcall.idempotency"
+    with ThreadPoolExecutor(2) as pool, own_database.locked(9):
+        with own_database.locked(8):
+            first = pool.submit(service.request_once, "POST", "/short", headers=headers)
+            wait_until(own_database.waiting, "the first procedure runs")
+            wait_until(lambda: own_database.value(expired), "its key expires")
+            pool.submit(service.request_once, "POST", "/long", headers=headers)
+            wait_until(lambda: not own_database.value(expired), "the key is that of the second procedure")
+        assert first.result(60).status_code == 204
+        assert not own_database.value("select finished from rowcall.idempotency")
+    wait_until(lambda: own_database.value("select finished from rowcall.idempotency"), "the result is stored")
+
+
+@pytest.mark.slow
 def test_results_survive_a_restart_and_are_those_of_all_hosts(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     sql, headers = SQL.partition("create function must_pay")[0], key()

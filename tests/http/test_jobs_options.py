@@ -9,6 +9,7 @@ import pytest
 
 from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
+from tests.harness.launcher import service_environment
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -27,6 +28,9 @@ job queue mail';
 create function endless() returns void language sql as 'select pg_sleep(60)';
 comment on function endless() is 'HTTP POST /endless
 job retries 0 timeout 300ms';
+create function at(_at timestamp) returns void language sql as $$ insert into work (what) values (_at::text) $$;
+comment on function at(timestamp) is 'HTTP POST /at
+job';
 create function broken() returns int language sql as 'select 1 / (random() * 0)::int';
 comment on function broken() is 'HTTP POST /broken
 job retries 3 backoff 100s';
@@ -83,6 +87,19 @@ def test_a_job_that_one_host_accepts_runs_on_another(start: Start, own_database:
     assert own_database.fetch("select what from work") == [("y",)]
     start()
     assert ended(accepting, other)["state"] == "done"
+
+
+def test_timestamps_of_a_job_enqueued_in_sql_are_read_as_those_of_requests(
+    start: Start, own_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = {**service_environment(), "TZ": "Asia/Kolkata"}
+    monkeypatch.setattr("tests.harness.service.service_environment", lambda: environment)
+    monkeypatch.setattr("tests.harness.service.launcher", lambda: None)
+    service = start(**{"Service:JsonTimestampsAreUtc": "false"})
+    ended(service, enqueue(service, "/at", at="2026-03-01T10:00:00Z"))
+    own_database.execute("""select rowcall.enqueue('POST /at', '{"at": "2026-03-01T10:00:00Z"}')""")
+    wait_until(lambda: own_database.value("select count(*) from work") == 2, "both jobs have run", 30)
+    assert own_database.fetch("select what from work") == [("2026-03-01 15:30:00",)] * 2
 
 
 def test_an_attempt_has_a_time_limit(start: Start) -> None:

@@ -262,6 +262,26 @@ def test_temporary_errors_are_repeated_and_final_ones_are_not(
     service.wait_for_log("the mail server refuses 1 of its recipients")
 
 
+def test_addresses_with_other_than_ascii_letters(installed: Database, serve_once: Serve, templates: Path) -> None:
+    installed.execute("delete from rowcall.mail")
+    plain = MailServer(smtputf8=False)
+    try:
+        service = serve_once(installed, "", settings(plain, templates, **{"Mail:From": "Büro <info@Straße.example>"}))
+        mail = {"from": "a@example.com", "to": ["jürgen@bücher.example"], "subject": "s", "text": "x"}
+        installed.execute(f"select rowcall.send_mail('{json.dumps(mail)}')")
+        assert errors(installed, 1) == [
+            "the mail server does not accept addresses with other than ASCII letters before the @ (SMTPUTF8)"
+        ]
+        accepted(service, "/invalid", to="Jürgen <a@bücher.example>, ben@例え。example")
+        (message,) = plain.wait_for(1)
+        assert message["From"] == "Büro <info@xn--strae-oqa.example>"
+        assert message["To"] == "Jürgen <a@xn--bcher-kva.example>, ben@xn--r8jz45g.example"
+        assert plain.recipients == [["a@xn--bcher-kva.example", "ben@xn--r8jz45g.example"]]
+        assert message["Message-ID"].endswith("@xn--strae-oqa.example>")
+    finally:
+        plain.stop()
+
+
 def test_a_mail_server_that_is_away(service: Service, server: MailServer, installed: Database) -> None:
     server.stop()
     accepted(service, "/greet", email="ben@example.com")

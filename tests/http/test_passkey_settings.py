@@ -28,6 +28,9 @@ begin
     return 'YWJj';
 end $$;
 
+create function deep(_levels int) returns json language sql as
+$$select (repeat('[', _levels) || repeat(']', _levels))::json where _levels is not null$$;
+
 create function sign_in() returns table (scheme text, user_id int) language sql as $$select 'BearerToken', 7$$;
 comment on function sign_in() is E'HTTP POST\\nlogin';
 """
@@ -59,7 +62,7 @@ SETTINGS = {
     P + "ValidateSignCount": "false",
     P + "ChallengeAddExistingUserCommand": FIXED + ", 'kiri' as user_name, current_setting('work_mem') as "
     "user_display_name, 'aGFuZGxl' as user_handle, '[]'::json as exclude_credentials, "
-    "json_build_object('n', 1.0, 'body', $2::json) as user_context",
+    "json_build_object('n', 1.0, 'body', coalesce(deep(($2::json->>'levels')::int), $2::json)) as user_context",
     P + "ChallengeRegistrationCommand": "select ($1::json->>'code')::int as code, $1::json->>'message' as message "
     "where $1::json->>'code' is not null",
     P + "ChallengeAuthenticationCommand": "select coalesce(($2::json->>'code')::int, 200) as code, "
@@ -122,6 +125,22 @@ def test_login_without_counting(service: Service, caller: httpx.Client, database
     assert list(members) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
     (message,) = database.fetch("select said from recorded where what = 'login'")
     assert message[0] == {"count": 0, "context": {"a": 1}, "analytics": {"a": "b", "ip": "127.0.0.1"}}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+def test_contexts_that_are_nested_too_deeply(caller: httpx.Client, service: Service) -> None:
+    refused = post(caller, "add/options", {"x": nested(300)})
+    assert (refused.status_code, refused.json()["title"]) == (400, "Invalid JSON in request body")
+    failed = post(caller, "add/options", {"levels": 300})
+    assert (failed.status_code, failed.json()["title"]) == (500, "Command returned invalid JSON")
+    log = "ChallengeAddExistingUserCommand: a column must contain JSON, and contains something else or more than"
+    assert log in service.wait_for_log(log)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,16 @@ import pytest
 
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.database import Database
-from tests.harness.passkeys import ATTESTED, BACKED_UP, PRESENT, VERIFIED, Authenticator, base64url, from_base64url
+from tests.harness.passkeys import (
+    ATTESTED,
+    BACKED_UP,
+    EXTENDED,
+    PRESENT,
+    VERIFIED,
+    Authenticator,
+    base64url,
+    from_base64url,
+)
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -205,6 +214,7 @@ def test_challenges_hold_on_every_worker_and_once(service: Service) -> None:
 WRONG_POINT = {1: 2, 3: -7, -1: 1, -2: bytes(31) + b"\1", -3: bytes(31) + b"\1"}
 GIANT = {1: 3, 3: -257, -1: b"\xff" * 4096, -2: b"\1\0\1"}
 WEAK = {1: 3, 3: -257, -1: b"\xff" * 128, -2: b"\1\0\1"}
+OTHER_CURVE = {**Authenticator(ORIGIN, HOST, algorithm=-35).public(), 3: -7}
 
 
 @pytest.mark.parametrize(
@@ -224,6 +234,7 @@ WEAK = {1: 3, 3: -257, -1: b"\xff" * 128, -2: b"\1\0\1"}
         ({"cose": {1: 2, 3: -257, -1: 1, -2: b"\1", -3: b"\1"}}, "Invalid public key"),
         ({"cose": GIANT}, "The key does not fit the algorithm -257"),
         ({"cose": WEAK}, "The key does not fit the algorithm -257"),
+        ({"cose": OTHER_CURVE}, "The key does not fit the algorithm -7"),
         ({"cose": {1: 2}}, "Invalid public key"),
         ({"id": bytes(1024)}, "Invalid credential id"),
         ({"id": b""}, "Missing required fields"),
@@ -261,6 +272,31 @@ def test_attestations_that_are_none(caller: httpx.Client, attestation: bytes, ti
     request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
     response = post(caller, "register", {**request, "attestationObject": base64url(attestation)})
     assert refusal(response)[2] == title
+
+
+@pytest.mark.parametrize("place", ["attestation", "key", "extensions"])
+def test_tags_in_attestations_are_refused(caller: httpx.Client, place: str) -> None:
+    """The library compiles patterns, for example: 10 kB of one took three seconds of the worker."""
+    authenticator = Authenticator(ORIGIN, HOST)
+    tagged = {"pattern": cbor2.CBORTag(35, "[a-z]")}
+    if place == "key":
+        authenticator = authenticator.but(cose={**authenticator.public(), **tagged})
+    request = authenticator.made(options_of(caller, "register", {"name": new_name()}))
+    members = cbor2.loads(from_base64url(request["attestationObject"]))
+    if place == "extensions":
+        data = bytearray(members["authData"] + cbor2.dumps(tagged))
+        data[32] |= EXTENDED
+        members["authData"] = bytes(data)
+    content = cbor2.dumps(members | (tagged if place == "attestation" else {}))
+    response = post(caller, "register", {**request, "attestationObject": base64url(content)})
+    assert refusal(response) == (400, "attestation_invalid", "Invalid attestation object")
+
+
+def test_tags_in_data_of_a_login_are_refused(caller: httpx.Client) -> None:
+    authenticator = registered(caller)
+    tagged = authenticator.but(extensions={"pattern": cbor2.CBORTag(35, "[a-z]")})
+    assert refusal(signed_in(caller, tagged)) == (401, "assertion_invalid", "Invalid authenticator data")
+    assert signed_in(caller, authenticator.but(extensions={"credProps": {"rk": True}})).is_success
 
 
 def test_without_attested_data(caller: httpx.Client) -> None:
@@ -354,6 +390,26 @@ def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> 
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
 
 
+def test_a_challenge_for_another_key_makes_no_new_user(caller: httpx.Client) -> None:
+    signed_in(caller, registered(caller))
+    response = post(caller, "register", Authenticator(ORIGIN, HOST).made(options_of(caller, "add", {})))
+    assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
+
+
+def test_a_user_context_that_names_another_user(caller: httpx.Client, database: Database) -> None:
+    """A command that lets the body choose the account gives no keys of others."""
+    signed_in(caller, registered(caller))
+    written = database.value("select pg_get_functiondef('passkey_challenge_add_existing'::regproc)")
+    assert "'user_id', m.id" in written
+    try:
+        database.execute(written.replace("'user_id', m.id", "'user_id', m.id + 1"))
+        members = options_of(caller, "add", {})
+    finally:
+        database.execute(written)
+    response = post(caller, "add", Authenticator(ORIGIN, HOST).made(members))
+    assert refusal(response) == (400, "challenge_invalid", "User context mismatch")
+
+
 def test_what_sql_refuses_leaves_nothing(caller: httpx.Client) -> None:
     taken = registered(caller)
     again = Authenticator(ORIGIN, HOST, id=taken.id)
@@ -408,11 +464,20 @@ def test_data_that_is_none(caller: httpx.Client) -> None:
         assert refusal(post(caller, "login", request)) == (401, "assertion_invalid", title)
 
 
-def test_unknown_credentials_look_alike(caller: httpx.Client) -> None:
-    unknown_key = Authenticator(ORIGIN, HOST)
-    unknown = (401, "authentication_failed", "Authentication failed")
-    assert refusal(signed_in(caller, unknown_key)) == unknown
-    assert refusal(signed_in(caller, unknown_key.but(origin="https://evil.example"))) == unknown
+@pytest.mark.parametrize("change", [{}, {"origin": "https://evil.example"}, {"flags": PRESENT}], ids=str)
+def test_unknown_credentials_look_like_known_ones(caller: httpx.Client, change: dict[str, Any]) -> None:
+    """Otherwise, the `allowCredentials` of a name would show whether there is an account."""
+    name = new_name()
+    registered(caller, name)
+    options = [options_of(caller, "login", {"userName": user}) for user in (name, "unknown " + name)]
+    assert [[sorted(item) for item in each["allowCredentials"]] for each in options] == [[["id", "type"]]] * 2
+    forger = Authenticator(ORIGIN, HOST).but(**change)
+    known, unknown = (
+        refusal(post(caller, "login", forger.signed(each, credentialId=each["allowCredentials"][0]["id"])))
+        for each in options
+    )
+    assert known == unknown
+    assert known[:2] == (401, "assertion_invalid")
 
 
 def test_a_credential_that_was_not_asked_for(caller: httpx.Client) -> None:
@@ -440,6 +505,24 @@ def test_logins_are_not_replayed(caller: httpx.Client, database: Database) -> No
     assert refusal(post(caller, "login", late)) == gone
     registration = options_of(caller, "register", {"name": new_name()})
     assert refusal(post(caller, "login", authenticator.signed(registration))) == gone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("issued_only", [False, True])
+def test_logins_with_challenges_of_other_hosts(own_database: Database, serve_once: Serve, issued_only: bool) -> None:
+    settings = {"Auth:PasskeyAuth:IssuedChallengesOnly": str(issued_only), "Service:RequiresAuthorization": None}
+    service = serve_once(own_database, PAGE.sql, {**PAGE.settings, **settings})
+    with service.new_client(headers={"origin": ORIGIN}) as caller:
+        authenticator = registered(caller)
+        ((number, challenge),) = own_database.fetch(
+            "insert into passkey_challenge (operation) values ('authentication') returning id, challenge"
+        )
+        options = {"challengeId": str(number), "challenge": base64url(challenge)}
+        response = post(caller, "login", authenticator.signed(options))
+    if issued_only:
+        assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
+    else:
+        assert response.is_success
 
 
 def test_pages_of_other_sites_cannot_sign_in(caller: httpx.Client) -> None:

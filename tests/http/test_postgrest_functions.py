@@ -92,6 +92,8 @@ create domain "application/x-harbours" as text;
 create function api.h_step(text, api.harbour) returns text language sql immutable as $$ select coalesce($1, '') || $2.title || ';' $$;
 create function api.h_end(text) returns "application/x-harbours" language sql immutable as $$ select $1::"application/x-harbours" $$;
 create aggregate api.harbours(api.harbour) (sfunc = api.h_step, stype = text, finalfunc = api.h_end);
+create function api.defaults(a int default 1) returns int immutable language sql as 'select a';
+create function api.odd_name("a.b" int) returns int immutable language sql as 'select "a.b"';
 create function other.hidden() returns int language sql as 'select 1';
 create procedure api.procedure() language sql as ''; create function api.two(int, text) returns int language sql as 'select 1';
 create function api.first_unnamed(json, named int default 1) returns int language sql as 'select 1';
@@ -421,6 +423,23 @@ CASES += [
     Case("POST /rpc/over", 404, error("PGRST202"), body='{"a":1,"b":2,"c":3}'),
     Case("POST /rpc/over", text="2", body='{"b":2,"a":1}'),
     Case("POST /rpc/sweep", 404, error("PGRST202", hint=None), body="x", headers=TEXT),
+    Case("POST /rpc/defaults", text="1", body="x", headers=TEXT),
+    Case("POST /rpc/echo_json", json=[{"a": "1"}], body='[{"a":"1"}]'),
+    Case(
+        "POST /rpc/echo_json",
+        404,
+        error(
+            "PGRST202",
+            "Could not find the function api.echo_json(a) in the schema cache",
+            details="Searched for the function api.echo_json with parameter a, "
+            "but no matches were found in the schema cache.",
+        ),
+        body="a\n1\n",
+        headers=CSV,
+    ),
+    # names of arguments in quotes
+    Case("GET /rpc/odd_name?%22a.b%22=5", text="5"),
+    Case("GET /rpc/tide?%22at_harbour%22=1", text="1.42"),
     Case(
         "POST /rpc/over",
         404,

@@ -290,6 +290,7 @@ db-uri = "postgresql://a:hidden@b/c"
 jwt-secret = "hidden"
 db-anon-role = "anon"
 app.settings.api-token = "hidden"
+app.settings.jwt_secret = "hidden too"
 """
 
 
@@ -310,9 +311,9 @@ def test_the_equivalent_configuration_has_placeholders_for_secrets(tmp_path: Pat
         "Enabled": "true",
         "AnonymousRole": "anon",
         "JwtSecret": "{JWT_SECRET}",
-        "AppSettings": {"api-token": "{API_TOKEN}"},
+        "AppSettings": {"api-token": "{APP_SETTINGS_API_TOKEN}", "jwt_secret": "{APP_SETTINGS_JWT_SECRET}"},
     }
-    for name in ("DB_URI", "JWT_SECRET", "API_TOKEN"):
+    for name in ("DB_URI", "JWT_SECRET", "APP_SETTINGS_API_TOKEN", "APP_SETTINGS_JWT_SECRET"):
         assert f"set the variable {name}" in result.stderr
 
 

@@ -89,6 +89,8 @@ insert into api."Port Log" values (1, 'x', 3), (2, 'y', 4);
 insert into api.parted values (1, '2020-05-05');
 insert into api.flag values (1, 255, 'calm'), (2, 65280, 'rough');
 insert into api.flag_use values (1, 1), (2, 2);
+create function api.lexemes_of(api.script) returns tsvector immutable language sql as 'select $1.vector';
+create function api.shout(api.script) returns text immutable language sql as 'select upper($1.body)';
 insert into api.script values (1, 'running ships', 'fat:1 cat:2', 'fat:1 cat:2', '(59.9,)', true), (2, 'a harbour', 'dog:1', 'dog:1', '(1,2)', false),
   (3, null, null, null, null, null);
 insert into api.many select generate_series(1, 1000); analyze api.many;
@@ -330,6 +332,9 @@ COUNTED = {"prefer": "count=exact"}
         Case("GET /script?select=id&body=not.plfts(english).harbour", json=[{"id": 1}]),
         Case("GET /script?select=id&vector=fts.cat%26fat", json=[{"id": 1}]),
         Case("GET /script?select=id&lexemes=fts.cat", json=[{"id": 1}]),
+        Case("GET /script?select=id&lexemes_of=fts.cat", json=[{"id": 1}]),
+        Case("GET /script?select=id&lexemes_of=not.plfts(english).cats&order=id", json=[{"id": 2}]),
+        Case("GET /script?select=id&shout=fts.harbour", json=[{"id": 2}]),
         # contained, and operators with any and all
         Case("GET /vessel?select=id&period=cs.[2,3]", json=[{"id": 1}]),
         Case("GET /vessel?select=id&period=cd.[0,9]", json=[{"id": 1}]),
@@ -378,6 +383,15 @@ COUNTED = {"prefer": "count=exact"}
             text='[{"avg":313.3333333333333333,"min":140,"most":500,"count":2}]',
         ),
         Case("GET /vessel?select=heavy:specs->>beam::int.sum()::text", json=[{"heavy": "19"}]),
+        *(
+            Case(f"GET /voyage?select={select}", headers={"prefer": "count=exact"}, has={"content-range": total})
+            for select, total in (
+                ("id,...vessel(label,tonnage.sum())", "0-2/3"),
+                ("id,...vessel!inner(label,tonnage.sum())&vessel.label=eq.Skua", "0-1/2"),
+                ("id,vessel!inner(label,home:harbour(title))&vessel.order=home(title)", "0-2/3"),
+                ("id,...crew(duty)&crew=not.is.null", "0-1/2"),
+            )
+        ),
         Case(
             "GET /harbour?select=*,id.count()&id=eq.1",
             text='[{"id":1,"title":"Oslo","country":"NO","count":1}]',

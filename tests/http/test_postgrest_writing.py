@@ -569,6 +569,7 @@ CASES += [
     Case("GET /paint?tone=eq.4", json=[]),
     Case("GET /paint?tone=eq.four", 400, error("22P02")),
     # CSV and forms
+    Case("POST /toll", 400, error("PGRST102"), body="", headers={"content-type": "text/csv"}),
     Case(
         "POST /toll?columns=price",
         201,

@@ -73,6 +73,9 @@ SENT = {
     "X_Real.IP": "203.0.113.9",
     "Forwarded": "for=203.0.113.9",
     "X-Real-IP": "203.0.113.9",
+    "Client-Cert": ":MIIB:",
+    "Client-Cert-Chain": ":MIIB:",
+    "Client_Cert": ":MIIB:",
     "X-Plain": "1",
 }
 
@@ -92,6 +95,7 @@ def test_own_credentials_and_claims_about_the_client_stay_here(service: Service)
     }
     assert {name: seen.get(name) for name in expected} == expected
     assert not {"authorization", "x-api-key", "x-forwarded-prefix", "x-real-ip"} & set(seen)
+    assert not [name for name in seen if name.startswith("client")]
 
 
 def test_other_credentials_go_on(service: Service) -> None:

@@ -40,6 +40,10 @@ second_factor off';
 create function enter_without_id() returns table (user_name text) language sql as $$select 'ana'$$;
 comment on function enter_without_id() is 'HTTP POST /enter-without-id
 login';
+create function enter_at_length(_id int, _length int) returns table (user_id int, body text) language sql as
+$$ select _id, repeat('x', _length) $$;
+comment on function enter_at_length(int, int) is 'HTTP POST /enter-at-length
+login';
 create function me() returns text language sql stable as $$ select current_setting('request.user_id') $$;
 comment on function me() is 'HTTP GET /me
 authorize
@@ -359,6 +363,14 @@ def test_a_login_that_does_not_ask(browser: httpx.Client, user: int) -> None:
 def test_a_login_without_id_is_refused(service: Service) -> None:
     refused(service.post("/enter-without-id"), 500, None, "the login row cannot be used")
     service.wait_for_log("has no user_id")
+
+
+def test_a_login_is_refused_if_its_token_would_be_too_large(browser: httpx.Client, user: int) -> None:
+    app, _ = enrolled(browser, user)
+    response = browser.post("/enter-at-length", json={"id": user, "length": 42_000})
+    assert verify(browser, token=pending_token(response, "totp", "recovery_code"), code=app.code()).status_code == 200
+    response = browser.post("/enter-at-length", json={"id": user, "length": 43_000})
+    refused(response, 500, None, "the request with the second factor may contain 57344")
 
 
 @pytest.mark.parametrize(

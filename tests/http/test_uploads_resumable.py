@@ -339,7 +339,14 @@ def test_an_upload_belongs_to_the_caller_that_has_begun_it(service: Service, fol
         assert other.delete(url, headers=TUS).status_code == 404
         assert item.patch(url, headers=piece, content=b"ab").status_code == 204
         assert again.patch(url, headers={**piece, "upload-offset": "2"}, content=b"cd").status_code == 204
-    assert (folder / "horn.txt").read_bytes() == b"abcd"
+        begun = item.post("/api/up-mine", headers={**TUS, "upload-length": "2", "upload-concat": "partial"})
+        part = str(begun.request.url.join(begun.headers["location"]))
+        assert item.patch(part, headers=piece, content=b"ef").status_code == 204
+        final = {**TUS, **NAMED, "upload-concat": f"final;{part}"}
+        assert other.post("/api/up-mine", headers=final).status_code == 404
+        assert (folder / "horn.txt").read_bytes() == b"abcd"
+        assert item.post("/api/up-mine", headers=final).status_code == 201
+    assert (folder / "horn.txt").read_bytes() == b"ef"
 
 
 def test_what_the_routine_refuses_is_gone(service: Service, folder: Path) -> None:

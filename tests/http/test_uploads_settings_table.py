@@ -243,6 +243,7 @@ LEFT_OUT = {
     "unknown_beside": r"upload for unknown, csv\ncsv_check_format = false\nrow_command = select 1",
     "unknown_fallback": r"upload for large_object\ncheck_text = true\nfallback_handler = unknown",
     "own_fallback": r"upload for csv\nrow_command = select 1\ncsv_fallback_handler = {unknown}",
+    "fifth_value": r"upload for csv\ncsv_row_command = select keep($1,$2,{_files},$5)",
 }
 
 
@@ -313,6 +314,7 @@ def test_a_setting(service: Service, database: Database, number: int) -> None:
             "own_fallback",
             "csv_fallback_handler: there is no upload handler {unknown}: name one of large_object, file_s",
         ),
+        ("fifth_value", "csv_row_command: a row command has the values $1 to $4, not $5; the endpoint is left out"),
     ],
 )
 def test_an_endpoint_with_an_unknown_handler_is_left_out(

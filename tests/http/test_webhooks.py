@@ -150,6 +150,9 @@ def test_standard_webhooks(service: Service, database: Database) -> None:
         rest = {name: value for name, value in standard(body, "msg_3").items() if name != missing}
         assert missing in problem(send(service, "/standard", body, rest), 400)["detail"]
     problem(send(service, "/standard", body, {**standard(body, "msg_3"), "webhook-timestamp": "now"}), 400)
+    for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
+        twice = [*standard(body, "msg_3").items(), (name, "another")]
+        assert name in problem(service.client.post("/standard", content=body, headers=twice), 400)["detail"]
     assert database.value("select count(*) from received where what = 'opened'") == 2
 
 

@@ -27,6 +27,7 @@ class PayloadKind(Enum):
     """The form of a body."""
 
     JSON = "json"
+    CSV = "csv"
     FORM = "form"
     RAW = "raw"
 
@@ -147,12 +148,14 @@ def _text(body: bytes) -> str:
 
 def _csv(text: str) -> Payload:
     """Return the payload of CSV with a header row. `NULL` is null, and values behind the last name are ignored. Raises
-    `ApiError` for a row with too few values."""
+    `ApiError` for an empty text, and for a row with too few values."""
+    if not text:
+        raise errors.invalid_body('parse error (not enough input) at ""')
     # The limit of the module is that of the process; a body has a limit of its own.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     if not rows:
-        return Payload(PayloadKind.JSON, "[]", is_array=True, rows=0)
+        return Payload(PayloadKind.CSV, "[]", is_array=True, rows=0)
     names = rows[0]
     objects: list[dict[str, str | None]] = []
     for row in rows[1:]:
@@ -160,7 +163,7 @@ def _csv(text: str) -> Payload:
             raise errors.invalid_body("All lines must have same number of fields")
         objects.append({name: None if value == "NULL" else value for name, value in zip(names, row, strict=False)})
     document = orjson.dumps(objects).decode()
-    return Payload(PayloadKind.JSON, document, tuple(dict.fromkeys(names)), is_array=True, rows=len(objects))
+    return Payload(PayloadKind.CSV, document, tuple(dict.fromkeys(names)), is_array=True, rows=len(objects))
 
 
 def _form(text: str) -> Payload:

@@ -96,7 +96,7 @@ def parse_query(query: str, *, function_arguments: bool = False) -> Query:
     for key, value in comparisons:
         path, field = _part_of(key, _key_path, grammar.key_path)
         if function_arguments and not is_operation(value):
-            arguments.append((key, value))
+            arguments.append((field.name, value))
         else:
             filters.append((path, Condition(field, grammar.operation(value))))
     on_conflict = grammar.names("on_conflict parameter", conflicts[0]) if conflicts else None

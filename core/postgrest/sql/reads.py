@@ -8,6 +8,7 @@ Identifiers come from the catalogue or are quoted by `quote_identifier`; values 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rowcall.core.postgrest.plan import Node, Plan
 from rowcall.core.postgrest.request.tree import (
@@ -141,12 +142,15 @@ class Renderer:
         return f"{left} {_OPERATORS[operator]} {placeholder}"
 
     def _full_text(self, left: str, operation: Operation, value: str, field: Field, relation: Relation | None) -> str:
-        """Return the SQL of a full-text search. left: SQL of the field. value: the query."""
+        """Return the SQL of a full-text search. left: SQL of the field. value: the query.
+
+        A column that is not known, such as a computed one, is searched as it is: it may be a `tsvector`.
+        """
         configuration = ""
         if operation.configuration is not None:
             configuration = f"{self._parameters.add(operation.configuration)}::regconfig, "
-        column = relation.column(field.name) if relation is not None and not field.path else None
-        if column is None or column.base_type != "tsvector":
+        column = relation.column(field.name) if relation is not None else None
+        if column is not None and column.base_type != "tsvector":
             left = f"to_tsvector({configuration}{left})"
         return f"{left} @@ {_FULL_TEXT[operation.operator]}({configuration}{self._parameters.add(value)})"
 
@@ -443,15 +447,11 @@ def count_query(renderer: Renderer, root: Node, limit: int | None, source: str |
 
     limit: the query has at most one row more; None: all rows. source: a CTE that replaces the relation.
     """
-    bare = Node(
-        root.relation,
-        [SelectColumn(Field("1"))],
-        root.name,
-        root.alias,
-        0,
-        children=root.children,
-        filters=root.filters,
-    )
-    bare.columns = []
+    bare = Node(root.relation, [], root.name, root.alias, 0, children=_bare(root.children), filters=root.filters)
     text = renderer.level(bare, source=source)
     return text if limit is None else f"{text} LIMIT {limit + 1}"
+
+
+def _bare(nodes: Sequence[Node]) -> list[Node]:
+    """Return the levels without columns and order: rows are counted before aggregates group them."""
+    return [replace(node, columns=[], order=(), children=_bare(node.children)) for node in nodes]

@@ -148,7 +148,7 @@ class Profiles:
                 # of any kind.
                 raise ProviderError("the profile does not name its user (sub)")
             user_info = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **user_info}
-            text = orjson.dumps(user_info).decode()
+            text = _written(user_info)
         email = email_of(user_info)
         if email and str(user_info.get("email_verified", True)).lower() == "false" and not provider.unverified_email:
             raise ProviderError("the provider has not verified the e-mail address (AllowUnverifiedEmail)")
@@ -195,11 +195,20 @@ class Profiles:
 
 def _with_session(info: str, identity: str) -> str:
     """Return the profile with the session id (`sid`) of the ID token, unless it has one. Only the first ID token may
-    contain it. info: profile as JSON. identity: ID token of an issuer.
+    contain it. info: profile as JSON. identity: ID token of an issuer. Raises `ProviderError` as `_written` does.
 
     The ID token was verified at the sign-in and has been sealed since. Those of providers without an issuer are not
     verified and may be of any kind.
     """
     user_info = orjson.loads(info)
     session = jwt.decode(identity, options={"verify_signature": False}).get("sid")
-    return info if session is None or "sid" in user_info else orjson.dumps({**user_info, "sid": session}).decode()
+    return info if session is None or "sid" in user_info else _written({**user_info, "sid": session})
+
+
+def _written(user_info: Mapping[str, Any]) -> str:
+    """Return the profile as JSON. Raises `ProviderError` if it has more levels than are written, although they are
+    read."""
+    try:
+        return orjson.dumps(user_info).decode()
+    except orjson.JSONEncodeError:
+        raise ProviderError("the profile is nested too deeply") from None

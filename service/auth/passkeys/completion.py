@@ -201,9 +201,11 @@ class CompletionEndpoints:
             count = self._verified(
                 "assertion_invalid",
                 401,
-                # Unknown credentials are verified too, so that the time does not reveal them.
+                # Unknown credentials are verified too, with the same reason of the refusal as for a known one, so that
+                # neither time nor response reveal them. Otherwise, the `allowCredentials` of a name would show whether
+                # there is an account.
                 lambda: verify_assertion(client_data, data, signature, stored or decoy(), expected),
-                unknown=None if stored else _failed(401 if status == 200 else status),
+                unknown=None if stored or row is None or status == 200 else _failed(status),
             )
             if row is None or stored is None:
                 raise _failed(401 if status == 200 else status)

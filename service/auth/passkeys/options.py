@@ -11,6 +11,7 @@ import orjson
 
 from rowcall.core.auth.passkeys import OFFERED, PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.core.text import exact_json
 from rowcall.service.auth.passkeys.challenge_store import ADD, LOGIN, REGISTER, ChallengeStore, IssuedChallenge, digest
 from rowcall.service.auth.passkeys.commands import PasskeyCommand, Transactions, broken
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
@@ -138,23 +139,27 @@ class OptionsEndpoints:
         return challenge, number
 
     def _raw(self, command: PasskeyCommand, text: str | None) -> Any:
-        """Return the content of a column with JSON, or None if it is empty. Raises `Problem` 500 if it is invalid.
-        command: named in the log.
+        """Return the content of a column with JSON, or None if it is empty. Raises `Problem` 500 if it is invalid or
+        has too many levels for a response. command: named in the log.
         """
         if not text:
             return None
-        content = _json(text.encode())
-        if content is _NONE:
-            log.error("%s: a column that must contain JSON does not", command.key)
-            raise broken("Command returned invalid JSON")
+        try:
+            content = orjson.loads(text)
+            orjson.dumps([content])  # a member of the response
+        except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+            log.error(
+                "%s: a column must contain JSON, and contains something else or more than 250 levels", command.key
+            )
+            raise broken("Command returned invalid JSON") from None
         return content
 
     def _user_context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:
         """Return the user context to issue, as JSON: the object of the command, with the user handle as its member
         `userHandle`. JSON other than an object is ignored. Whole numbers keep all their digits.
 
-        text: JSON of the command's row; None: it has none. handle: None: the member is null. Raises `Problem` 500 if
-        the text is not JSON.
+        text: JSON of the command's row; None: it has none. handle: None: the member is null. Raises `Problem` 500 as
+        `_raw` does.
         """
         self._raw(command, text)
         content = json.loads(text) if text else None
@@ -209,10 +214,11 @@ _NONE = object()
 
 
 def _json(body: bytes) -> Any:
-    """Return the parsed body, or `_NONE` if it is not JSON."""
+    """Return the parsed body, or `_NONE` if it is not JSON, or has too many levels to be a part of the context that the
+    command returns."""
     try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
+        return exact_json.parse(body)
+    except ValueError:
         return _NONE
 
 

@@ -20,8 +20,8 @@ from webauthn.helpers import (
     decode_credential_public_key,
     decoded_public_key_to_cryptography,
     encode_cbor,
-    parse_attestation_object,
     parse_authenticator_data,
+    parse_cbor,
     parse_client_data_json,
 )
 from webauthn.helpers.structs import AuthenticatorData
@@ -75,7 +75,7 @@ def verify_registration(client_data: bytes, attestation: bytes, expected: Expect
     """
     _check_client_data(client_data, "webauthn.create", expected)
     try:
-        data = parse_attestation_object(attestation).auth_data
+        data = _authenticator_data(_attested(attestation))
     except Exception:
         raise RefusedError("Invalid attestation object") from None
     _check_data(data, expected)
@@ -113,7 +113,7 @@ def verify_assertion(
     if len(authenticator_data) < SHORTEST_DATA:
         raise RefusedError("Authenticator data too short")
     try:
-        data = parse_authenticator_data(authenticator_data)
+        data = _authenticator_data(authenticator_data)
     except Exception:
         raise RefusedError("Invalid authenticator data") from None
     _check_data(data, expected)
@@ -122,6 +122,59 @@ def verify_assertion(
     if stored.count is not None and (stored.count or data.sign_count) and data.sign_count <= stored.count:
         raise RefusedError("Sign count not incremented - possible cloned authenticator")
     return int(data.sign_count)
+
+
+# --- CBOR ----------------------------------------------------------------------------------------------------------
+
+_TAG = 6
+"""Major type of tags."""
+_STRINGS = (2, 3)
+"""Major types with content behind their length: bytes and text."""
+_FLAGS_AT = 32
+"""Where authenticator data has its flags."""
+_ID_LENGTH_AT = SHORTEST_DATA + 16
+"""Where authenticator data with a credential has the length of its id, in two bytes: behind the AAGUID."""
+_WITH_CREDENTIAL = 0x40
+"""Flag of authenticator data that has a credential."""
+
+
+def _attested(attestation: bytes) -> bytes:
+    """Return the authenticator data in an attestation object. Raises an exception if it is not one."""
+    _check_cbor(attestation)
+    members = parse_cbor(attestation)
+    if not isinstance(members, dict) or "fmt" not in members or not isinstance(members.get("authData"), bytes):
+        raise ValueError("not an attestation object")
+    data: bytes = members["authData"]
+    return data
+
+
+def _authenticator_data(data: bytes) -> AuthenticatorData:
+    """Return parsed authenticator data. Raises an exception if it is malformed."""
+    begin = SHORTEST_DATA
+    if data[_FLAGS_AT] & _WITH_CREDENTIAL:
+        begin = _ID_LENGTH_AT + 2 + int.from_bytes(data[_ID_LENGTH_AT : _ID_LENGTH_AT + 2], "big")
+    _check_cbor(data[begin:])
+    return parse_authenticator_data(data)
+
+
+def _check_cbor(data: bytes) -> None:
+    """Raise ValueError for CBOR with tags, which authenticators do not send (CTAP 2.1, 8). The library would make
+    patterns, decimals and others of their content: a few kilobytes from an anonymous caller would occupy a worker for
+    seconds.
+
+    The heads of all items follow each other without regard to nesting. Other errors are left to the library.
+    """
+    at = 0
+    while at < len(data):
+        kind, extra = data[at] >> 5, data[at] & 0x1F
+        if kind == _TAG:
+            raise ValueError("tags are not accepted")
+        size = 1 << (extra - 24) if 24 <= extra <= 27 else 0
+        length = int.from_bytes(data[at + 1 : at + 1 + size], "big") if size else extra if extra < 24 else 0
+        at += 1 + size + (length if kind in _STRINGS else 0)
+
+
+# --- checks --------------------------------------------------------------------------------------------------------
 
 
 def _check_client_data(text: bytes, kind: str, expected: ExpectedResponse) -> None:

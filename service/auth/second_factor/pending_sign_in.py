@@ -16,7 +16,7 @@ from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Protector
 
 LONGEST = 65_536
-"""Most characters of a token."""
+"""Most characters of a token that is read."""
 _EXPIRED = "The sign-in was too long ago, or did not begin here; sign in again"
 
 
@@ -43,13 +43,24 @@ class PendingSignIns:
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         self._seconds = options.pending
         self._keys = services.auth.keys
+        # The second request has the token in its body; an eighth is left for the rest, such as a passkey.
+        self._longest = min(LONGEST, services.options.http.limits.sign_in_body_size) * 7 // 8
         self._protector = Protector(services.auth.keys, "second factor of a sign-in")
 
     def token(self, pending: PendingSignIn) -> str:
-        """Return the token of a sign-in. Raises `NoKeyError`."""
+        """Return the token of a sign-in. Raises `Problem` 500 if it is too large for the body of the second request,
+        and `NoKeyError`.
+        """
         body = None if pending.body is None else [pending.body[0], pending.body[1].decode()]
         members = [time.time() + self._seconds, pending.subject, pending.claims, pending.scheme, body]
-        return self._protector.seal(orjson.dumps(members))
+        token = self._protector.seal(orjson.dumps(members))
+        if len(token) > self._longest:
+            raise Problem(
+                500,
+                f"this sign-in forms a token of {len(token)} characters, and the request with the second factor may "
+                f"contain {self._longest}: it holds every column of the login row and the response of the login",
+            )
+        return token
 
     async def read(self, token: object) -> PendingSignIn:
         """Return the sign-in of a token. Raises `Problem` 401 if the token is not valid, or not any more."""

@@ -27,7 +27,7 @@ from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.options.capabilities.client_code import client_code_options, dart_options, python_options
-from rowcall.service.options.tables import table_formats
+from rowcall.service.options.tables import export_options, table_formats
 from rowcall.service.startup_error import StartupError
 
 EXIT_CODES = {Severity.COMPATIBLE: 0, Severity.DOUBTFUL: 3, Severity.BREAKING: 4}
@@ -64,6 +64,7 @@ def _current_contract(arguments: Arguments, settings: Settings) -> Contract:
             camel=camel,
             level=level,
             tables=table_formats(settings),
+            exports=export_options(settings),
             exact=exact,
             functions=functions,
         )

@@ -24,12 +24,13 @@ from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.startup_error import StartupError
+from rowcall.service.startup_error import StartupError, require_folder
 
 _NAME = re.compile(r"(\d{1,18})[-_](.+)\.sql")
 _ALONE = re.compile(r"\A\s*--\s*no transaction\s*$", re.MULTILINE | re.IGNORECASE)
 """First line of a file that cannot run in a transaction, such as `create index concurrently`."""
 _CONTROL = frozenset({"begin", "start", "commit", "end", "rollback", "abort"})
+_TO_SAVEPOINT = re.compile(r"rollback (?:(?:work|transaction) )?to\b")
 _LOCK = "select pg_advisory_lock(hashtextextended('rowcall migrations', 0))"
 _TABLE = """
 create schema if not exists rowcall;
@@ -83,13 +84,16 @@ def migrate(arguments: Arguments) -> int:
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """Return the migrations of a folder by number. Raises `StartupError` for a missing folder, and for files that
-    cannot be ordered or read, or would end the transaction in which they run.
+    """Return the migrations of a folder by number. Raises `StartupError` for a folder that is missing or cannot be
+    read, and for files that cannot be ordered or read, or would end the transaction in which they run.
     """
-    if not folder.is_dir():
-        raise StartupError(f"Migrations:Folder: there is no folder {folder}")
+    require_folder("Migrations:Folder", folder)
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.name.endswith(".sql"))
+    except OSError as error:
+        raise StartupError(f"Migrations:Folder: the folder {folder} cannot be read: {error.strerror}") from None
     migrations: dict[int, Migration] = {}
-    for path in sorted(folder.glob("*.sql")):
+    for path in paths:
         match = _NAME.fullmatch(path.name)
         if match is None:
             raise StartupError(f"{path}: the name has to be a number, - and a text, such as 001-accounts.sql")
@@ -109,11 +113,19 @@ def read_migrations(folder: Path) -> list[Migration]:
 
 
 def _transaction_control(sql: str) -> str | None:
-    """Return the first word in the SQL of a migration with which a statement begins or ends a transaction; None: there
-    is none.
-    """
-    words = (statement.words[0] for statement in split(sql).statements if statement.words)
-    return next((word for word in words if word in _CONTROL), None)
+    """Return the word of the first statement of a migration that begins or ends a transaction; None: there is none."""
+    words = (statement.words for statement in split(sql).statements if statement.words)
+    return next((text for text in map(_control_word, words) if text is not None), None)
+
+
+def _control_word(words: tuple[str, ...]) -> str | None:
+    """Return the word with which a statement begins or ends a transaction; None: it does neither. words: of the
+    statement, as `split` returns them."""
+    if words == ("prepare", "transaction"):
+        return "prepare transaction"
+    if _TO_SAVEPOINT.match(" ".join(words)):
+        return None
+    return words[0] if words[0] in _CONTROL else None
 
 
 async def _migrate(connector: Connector, migrations: Sequence[Migration], *, check: bool) -> int:

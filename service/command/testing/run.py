@@ -194,7 +194,7 @@ class Run:
         count = self._options.parallel if self._watching else min(self._options.parallel, len(files))
         try:
             debug = await self._debug_table()
-        except psycopg.Error as error:
+        except (psycopg.Error, StartupError) as error:
             return _stop(f"TestRunner:ResponseTempTable:DebugTable {self._options.table.debug!r}: {said(error)}")
         applications = await self._applications(options, snapshot, count)
         templates = Templates(self._options.channel)

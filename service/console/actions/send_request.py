@@ -251,8 +251,8 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _read(response: http.client.HTTPResponse, connection: Any, until: float) -> tuple[bytes, bool]:
-    """Return the part of the body that arrives before `until`, of about `_LARGEST` bytes at most, and whether the end
-    of the response was reached. Raises OSError and `http.client.HTTPException`.
+    """Return the part of the body that arrives before `until`, of about `_LARGEST` bytes at most, and whether it is
+    complete.
 
     connection: socket of the response; None if the server has closed it. until: in seconds of the monotonic clock.
     """
@@ -266,10 +266,11 @@ def _read(response: http.client.HTTPResponse, connection: Any, until: float) -> 
             connection.settimeout(seconds)
         try:
             part = response.read1(_PIECE)
-        except TimeoutError:
+        except (OSError, http.client.HTTPException):
             return b"".join(parts), False
         if not part:
-            return b"".join(parts), True
+            # `length` is what is missing of the Content-Length: `read1` is silent about a connection that ends early.
+            return b"".join(parts), not response.length
         parts.append(part)
         length += len(part)
     return b"".join(parts), False

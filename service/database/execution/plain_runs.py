@@ -202,14 +202,17 @@ class PlainTransaction:
             self._pool.let_go(connection, resets=[])
 
     def _roll_back(self, connection: Connection) -> None:
-        """Send ROLLBACK without waiting; the connection returns to the pool behind it. If it cannot be sent, the
-        connection is closed.
+        """Send ROLLBACK without waiting; the connection leaves the transaction behind it. If it cannot be sent, the
+        connection is closed, and leaves the transaction at once.
         """
         execution = Execution(ROLLBACK, [])
         execution.timeout = RESET_SECONDS
         execution.on_free = lambda _execution: self._let_go(connection)
-        if not connection.submit(execution) and connection.state != ConnectionState.CLOSED:
+        if connection.submit(execution):
+            return
+        if connection.state != ConnectionState.CLOSED:
             connection.close("a transaction was given up in the middle of a command")
+        self._let_go(connection)
 
     def _let_go(self, connection: Connection) -> None:
         """Return the connection to the pool."""

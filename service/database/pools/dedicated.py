@@ -365,9 +365,9 @@ class DedicatedPool:
                 self._unused[connection] = (connection.served, since)
 
     def _refuse_standing(self, now: float) -> None:
-        """Refuse requests that have waited longer than their limit, or than the limit of a queue that never empties.
-        now: time of the event loop.
-        """
+        """Refuse requests of `take_turn` that have waited longer than their limit. If the queue has not been empty for
+        the configured interval, refuse all requests that have waited longer than its target (`QueueTimeBound`). now:
+        time of the event loop."""
         for _, waiter in list(self._waiting):
             # Futures have a timer instead.
             if type(waiter) is _Turn and now > waiter.until:

@@ -11,7 +11,7 @@ from rowcall.core.auth.options import LoginOptions
 from rowcall.core.config import Settings
 from rowcall.core.operations.static_files import PageOptions, StaticFileOptions
 from rowcall.core.text.globs import has_wildcard
-from rowcall.service.startup_error import StartupError
+from rowcall.service.startup_error import require_folder
 
 log = logging.getLogger("rowcall")
 
@@ -28,10 +28,9 @@ def static_file_options(settings: Settings) -> StaticFileOptions | None:
         StaticFileOptions, pages=_pages(settings), names=(login.user_id, login.user_name, login.user_roles)
     )
     root = os.path.realpath(options.root)
-    if not Path(root).is_dir():
-        raise StartupError(f"{_P}RootPath: there is no folder {root}")
+    require_folder(f"{_P}RootPath", root)
     for pattern in options.closed:
-        if not has_wildcard(pattern) and Path(root, pattern.strip("/")).is_dir():
+        if not has_wildcard(pattern) and os.path.isdir(Path(root, pattern.strip("/"))):
             message = "%sAuthorizePaths: %s is a folder, and its files can be read without sign-in: write %s/*"
             log.warning(message, _P, pattern, pattern.rstrip("/"))
     return replace(options, root=root)

@@ -15,7 +15,7 @@ from rowcall.core.config.sections.http_server import EndpointKeys, HttpServer
 from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.config.sections.thread_pool import ThreadPool
 from rowcall.core.config.table import key_at
-from rowcall.core.config.tree import find
+from rowcall.core.config.tree import find, leaves
 from rowcall.core.http.compression import Compression, ResponseCompression
 from rowcall.core.http.limits import HttpLimits
 from rowcall.core.sections.keys import JsonValue
@@ -134,6 +134,7 @@ def http_options(settings: Settings) -> HttpOptions:
 
 def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
     """Return the listeners of `HttpServer:Endpoints`; if there are none, those of `Urls`. Raises StartupError."""
+    _refuse_client_certificates(settings)
     server = settings.read(HttpServer)
     certificate = _sections(server.certificates).get("Default")
     default = CertificateFiles.of("HttpServer:Certificates:Default", certificate) if certificate else None
@@ -147,6 +148,21 @@ def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
     protocols = _PROTOCOLS[server.protocols.casefold()]
     urls = [url for url in settings.read(Application).urls.split(";") if url.strip()]
     return tuple(ListenerPlan(Address.parse(url), protocols, default) for url in urls)
+
+
+def _refuse_client_certificates(settings: Settings) -> None:
+    """Raise StartupError if a listener has to request certificates of clients (`ClientCertificateMode` in the
+    established system): this server requests none, so it would admit clients without one.
+    """
+    section = find(settings.root, "HttpServer")
+    for path, value in leaves(section, "HttpServer") if section is not None else ():
+        if path.casefold().endswith(":clientcertificatemode") and (value.text or "").casefold() not in _NO_CERTIFICATES:
+            raise StartupError(
+                f"{path}: this server requests no certificates of clients; let a reverse proxy verify them"
+            )
+
+
+_NO_CERTIFICATES = {"", "nocertificate"}
 
 
 def unix_mode(settings: Settings) -> int | None:
@@ -192,6 +208,9 @@ _TLS_VERSIONS = {"tls12", "tls13"}
 
 
 def _words(setting: object) -> list[str]:
+    """Return the words of a list, or those of a text, which are separated by commas."""
+    if isinstance(setting, str):
+        return [word.strip() for word in setting.split(",") if word.strip()]
     values = setting.values() if isinstance(setting, Mapping) else setting if isinstance(setting, list | tuple) else ()
     return [str(value) for value in values]
 

@@ -29,8 +29,8 @@ def postgrest_options(settings: Settings) -> PostgRestOptions | None:
 
 
 def interface_texts(settings: Settings) -> dict[str, str]:
-    """Return the section `PostgRest` as texts, by the keys of PostgREST. Raises `StartupError` for a file that cannot
-    be read, and for values that cannot work.
+    """Return the section `PostgRest` as texts, by the keys of PostgREST. Raises `InvalidOptionError` for a file that
+    cannot be read, and `StartupError` for values that cannot work.
     """
     options = settings.read(PostgRest)
     texts = {"path": options.path, "rate-limiter-policy": options.rate_limiter or ""}
@@ -43,7 +43,7 @@ def interface_texts(settings: Settings) -> dict[str, str]:
         texts[PUBLISH_NOTICES] = options.publish_notices.value
     for key in INTERFACE_KEYS:
         texts[key.postgrest] = _text(settings.at(f"PostgRest:{key.name}"))
-    texts["jwt-secret"] = _content_of(texts["jwt-secret"], "jwt-secret")
+    texts["jwt-secret"] = secret_of(texts["jwt-secret"])
     for name, text in options.app_settings.items():
         texts[APP_SETTINGS + name] = text or ""
     return texts
@@ -57,18 +57,18 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _content_of(text: str, key: str) -> str:
-    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text. key: of
-    PostgREST, for messages. Raises StartupError if the file cannot be read, or is not UTF-8.
+def secret_of(text: str) -> str:
+    """Return the secret for a text of `jwt-secret`: the content of the file that `@PATH` names, without a final line
+    feed; else the text. Raises `InvalidOptionError` if the file cannot be read, or is not UTF-8.
     """
     if not text.startswith("@"):
         return text
     try:
         return Path(text[1:]).read_text(encoding="utf-8").removesuffix("\n")
     except OSError as error:
-        raise StartupError(f"PostgRest: {key}: the file {text[1:]} can't be read: {error.strerror}") from None
+        raise InvalidOptionError(f"jwt-secret: the file {text[1:]} can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise StartupError(
-            f"PostgRest: {key}: the file {text[1:]} is not UTF-8 (byte {error.start}); "
+        raise InvalidOptionError(
+            f"jwt-secret: the file {text[1:]} is not UTF-8 (byte {error.start}); "
             "write a binary key in base64 and set jwt-secret-is-base64"
         ) from None

@@ -42,9 +42,12 @@ def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> 
 
 
 def _hosts(parameters: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Yield the parameters of each host, without `target_session_attrs`. As in libpq, one port is that of all hosts,
-    and an empty one is the default. The hosts remain together if `hostaddr` is set, and for another number of ports, so
-    that libpq reports it."""
+    """Yield the parameters of each host, without `target_session_attrs`. As in libpq, a single port applies to all
+    hosts, and an empty port is the default.
+
+    The parameters are yielded once, with all hosts, if `hostaddr` is set, or if there are several ports but not one for
+    each host, which libpq reports when it connects.
+    """
     common = {key: value for key, value in parameters.items() if key != "target_session_attrs"}
     hosts = common.get("host", "").split(",")
     ports = common.get("port", "").split(",")

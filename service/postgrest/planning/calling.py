@@ -111,7 +111,7 @@ class CallPlanner:
         which `query` was parsed.
         """
         texts = payload.texts
-        form = (payload.keys, payload.is_array, payload.raw_type, texts is None)
+        form = (payload.kind, payload.keys, payload.is_array, payload.raw_type, texts is None)
         key = (request.schema, request.name, request.profile, request.negotiation, raw, form)
         call = self._calls.get(key)
         if call is not None:
@@ -217,9 +217,9 @@ def _respond(call: _Call, responder: Responder, result: Result) -> Response:
     """Return the response of a call from its result. Raises `ApiError` (`PGRST111`, `112`)."""
     offset = call.plan.root.range.offset
     status = ranges.status(offset, result.rows, result.total)
-    headers = [("content-range", ranges.content_range(offset, result.rows, result.total))]
+    headers = [("content-range", ranges.content_range(offset, result.rows, result.total)), *call.headers]
     if status == 416:
-        return responder.beyond_range(offset, headers + call.headers, result, call.negotiated)
+        return responder.beyond_range(offset, headers, result, call.negotiated)
     if call.function.returns_void:
-        return responder.success(204, headers + call.headers, result, None)
-    return responder.success(status, headers + call.headers, result, call.negotiated)
+        return responder.success(204, headers, result, None)
+    return responder.success(status, headers, result, call.negotiated)

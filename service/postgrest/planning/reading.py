@@ -176,14 +176,16 @@ def _respond(read: _Read, values: Values, responder: Responder, result: Result) 
     """Return the response of a read from its result. values: of the marks; empty if the read was planned with its
     values. Raises `ApiError` (`PGRST111`, `112`, `116`).
     """
-    offset, total = read.plan.root.range.offset, read.counting.total(result)
-    status = ranges.status(offset, result.rows, total)
-    if read.negotiated.singular and result.rows != 1:
-        raise errors.not_singular(result.rows)
+    offset, rows, negotiated = read.plan.root.range.offset, result.rows, read.negotiated
+    total = read.counting.total(result)
+    status = ranges.status(offset, rows, total)
+    if negotiated.singular and rows != 1:
+        raise errors.not_singular(rows)
     headers = [
-        ("content-range", ranges.content_range(offset, result.rows, total)),
+        ("content-range", ranges.content_range(offset, rows, total)),
         ("content-location", read.location.filled(values)),
+        *read.headers,
     ]
     if status == 416:
-        return responder.beyond_range(offset, headers + read.headers, result._replace(total=total), read.negotiated)
-    return responder.success(status, headers + read.headers, result, read.negotiated)
+        return responder.beyond_range(offset, headers, result._replace(total=total), negotiated)
+    return responder.success(status, headers, result, negotiated)

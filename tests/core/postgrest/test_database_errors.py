@@ -112,6 +112,21 @@ def test_parts_of_a_composed_error_that_cannot_be_read(
     assert error.message == "Could not parse JSON in the \"RAISE SQLSTATE 'PGRST'\" error"
 
 
+@pytest.mark.parametrize(
+    ("message", "detail"),
+    [
+        ('{"code":"1","message":"m","details":{}}', '{"status":400,"headers":{}}'),
+        ('{"code":"1","message":"m","hint":1}', '{"status":400,"headers":{}}'),
+        (BODY, '{"status":true,"headers":{}}'),
+        (BODY, '{"status":400,"headers":{"a":1}}'),
+        (BODY, '{"status":400,"headers":{},"status_text":1}'),
+    ],
+)
+def test_parts_of_a_composed_error_of_other_types_cannot_be_read(message: str, detail: str) -> None:
+    error = from_database("PGRST", message, detail, None, anonymous=True)
+    assert (error.status, error.code) == (500, "PGRST121")
+
+
 def test_a_composed_error() -> None:
     detail = '{"status":423,"headers":{"Retry-After":"9"},"status_text":"Too low"}'
     error = from_database("PGRST", BODY, detail, "ignored", anonymous=True)

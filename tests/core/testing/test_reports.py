@@ -24,7 +24,7 @@ BEDS = FileResult(
     (Notice("WARNING", "dry\nvery"),),
 )
 EMPTY = FileResult("tests/empty.test.sql", (), 0.003)
-BROKEN = FileResult("tests/a&b.test.sql", (Assertion("x <1>\x01", Verdict.ERROR, "t.sql", 1, "42601: no"),), 0.5)
+BROKEN = FileResult("tests/a&b.test.sql", (Assertion("x <1>\x01", Verdict.ERROR, "t\x02.sql", 1, "42601: no"),), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ BROKEN = FileResult("tests/a&b.test.sql", (Assertion("x <1>\x01", Verdict.ERROR,
         (
             BROKEN,
             False,
-            ["ERROR tests/a&b.test.sql  (500ms)", "        ✗ x <1>\x01  [t.sql:1]", "          42601: no"],
+            ["ERROR tests/a&b.test.sql  (500ms)", "        ✗ x <1>\x01  [t\x02.sql:1]", "          42601: no"],
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_junit_has_a_case_for_each_assertion() -> None:
     assert (message.tag, message.text) == ("system-out", "warning: dry\nvery")
     assert (skipped.get("name"), skipped[0].tag) == ("(no assertions)", "skipped")
     assert broken.get("name") == "x <1>�"
-    assert broken[0].tag == "error"
+    assert (broken[0].tag, broken[0].text) == ("error", "t�.sql:1")
 
 
 def test_tap_has_a_point_for_each_assertion() -> None:
@@ -114,5 +114,13 @@ def test_tap_has_a_point_for_each_assertion() -> None:
         "ok 1 - a.sql: one\n"
         "ok 2 - tests/empty.test.sql # SKIP no assertions\n"
         "not ok 3 - tests/a&b.test.sql: x <1>\x01\n"
-        "  ---\n  message: |\n    42601: no\n  severity: error\n  at: 't.sql:1'\n  ...\n"
+        "  ---\n  message: |\n    42601: no\n  severity: error\n  at: 't\x02.sql:1'\n  ...\n"
     )
+
+
+def test_the_name_of_a_file_adds_nothing_to_reports() -> None:
+    name = "a\nok 2 - forged\x01'.sql"
+    result = FileResult(name, (Assertion("x", Verdict.FAIL, name, 1),), 0.1)
+    suite = ElementTree.fromstring(junit([result], "shop", 1.5))
+    assert [case.get("classname") for case in suite] == ["a\nok 2 - forged\ufffd'.sql"]
+    assert not [line for line in tap([result]).splitlines() if line.startswith("ok")]

@@ -134,6 +134,25 @@ def test_a_response_that_is_no_longer_the_result_is_found(own_database: Database
 
 
 @pytest.mark.slow
+def test_exports_are_formats_of_a_response(own_database: Database, tmp_path: Path) -> None:
+    arguments = [f"--ConnectionStrings:Default={own_database.conninfo}", "--contract", "contract.json"]
+    own_database.execute(
+        "create function rows() returns table (id int, n int) language sql as 'select 1, 1';"
+        "comment on function rows() is 'HTTP GET';"
+        "create function value() returns int language sql as 'select 1'; comment on function value() is 'HTTP GET'"
+    )
+    exports = ["--Exports:Enabled=true", "--Exports:Formats:0=csv", "--Exports:Formats:1=jsonl"]
+    assert rowcall(tmp_path, *arguments, *exports).returncode == 0
+    done = rowcall(tmp_path, *arguments, "--check", *exports[:2])
+    assert (done.returncode, done.stdout) == (
+        4,
+        "breaking: GET /api/rows: the response can no longer be application/jsonl\n"
+        "breaking: GET /api/rows: the response can no longer be application/x-ndjson\n"
+        "contract.json: 2 breaking\n",
+    ), done.stderr
+
+
+@pytest.mark.slow
 def test_table_formats_are_part_of_a_response(own_database: Database, tmp_path: Path) -> None:
     arguments = [f"--ConnectionStrings:Default={own_database.conninfo}", "--Service:TableFormatOptions:Enabled=true"]
     arguments += ["--contract", "contract.json"]

@@ -84,6 +84,8 @@ def test_files_that_do_not_continue_what_has_run(own_database: Database, tmp_pat
         ({"1__a": "select 1;", "01__b": "select 1;"}, "has the same number"),
         ({"1__a": "create table a ();\ncommit;"}, "commit would end the transaction in which it runs"),
         ({"1__a": "begin; create table a (); commit;"}, "begin would end the transaction"),
+        ({"1__a": "create table a (); rollback and chain;"}, "rollback would end the transaction"),
+        ({"1__a": "create table a (); prepare transaction 'x';"}, "prepare transaction would end the transaction"),
     ],
 )
 def test_files_that_are_refused(own_database: Database, tmp_path: Path, files: dict[str, str], message: str) -> None:
@@ -92,8 +94,19 @@ def test_files_that_are_refused(own_database: Database, tmp_path: Path, files: d
     assert own_database.value("select to_regclass('rowcall.migration')") is None
 
 
+def test_savepoints_stay_within_the_transaction(own_database: Database, tmp_path: Path) -> None:
+    sql = "savepoint a; create table lost (); rollback to savepoint a; rollback work to a; create table kept ();"
+    write(tmp_path, **{"1__savepoint": sql})
+    code, text = migrate(tmp_path, own_database)
+    assert code == 0, text
+    assert own_database.fetch("select to_regclass('lost'), to_regclass('kept')") == [(None, "kept")]
+
+
 def test_without_a_folder(own_database: Database, tmp_path: Path) -> None:
     fails(tmp_path, own_database, "Migrations:Folder: there is no folder migrations")
+    code, text = migrate(tmp_path, own_database, f"--Migrations:Folder={'x' * 300}")
+    assert code == 1
+    assert f"Migrations:Folder: the folder {'x' * 300} cannot be reached: File name too long" in text
 
 
 def test_a_file_without_a_transaction(own_database: Database, tmp_path: Path) -> None:

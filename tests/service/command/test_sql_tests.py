@@ -620,6 +620,31 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
     assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
 
 
+def test_a_debug_table_takes_the_place_of_no_other_table(planted: Database, tmp_path: Path) -> None:
+    write(tmp_path, {"tests/one.test.sql": "/* GET /beds */"})
+    outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.kept")
+    assert outcome.code == 3
+    assert "DebugTable 'public.kept': there is such a table, which no run of tests has made" in outcome.errors
+    assert planted.value("select count(*) from kept") == 0
+    for _ in range(2):
+        outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.answer")
+        assert (outcome.code, planted.value("select count(*) from answer")) == (0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_copy_of_a_database_admits_those_whom_the_database_admits(
+    planted: Database, tmp_path: Path, closed: bool
+) -> None:
+    if closed:
+        planted.execute(f"revoke connect on database {planted.name} from public")
+    test = f"select has_database_privilege('pg_monitor', current_database(), 'connect') = {not closed};"
+    write(tmp_path, {f"tests/{name}.test.sql": f"-- @isolation template\n{test}" for name in ("one", "two")})
+    outcome = run(tmp_path, planted)
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
+
+
 @pytest.mark.slow
 def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -> None:
     request = "begin;\ninsert into bed values (2, '{kind}');\n/*\nGET /beds\n# @snapshot\n*/\n"
@@ -642,6 +667,11 @@ def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -
             ("--TestRunner:Setup:0:Command=true", "--TestRunner:Setup:0:WorkingDirectory=nowhere"),
             3,
             "step Setup[1]: its WorkingDirectory 'nowhere' is no folder",
+        ),
+        (
+            ("--TestRunner:Setup:0:Command=true", f"--TestRunner:Setup:0:WorkingDirectory={'x' * 300}"),
+            3,
+            f"step Setup[1]: its WorkingDirectory '{'x' * 300}' is no folder that this user can reach",
         ),
         (("--TestRunner:Setup:0:SqlFile=no.sql",), 3, "step Setup[1]: its SqlFile 'no.sql' cannot be read: No such"),
         (("--TestRunner:ResponseTempTable:Columns:Headers=body",), 3, "two columns are called 'body'"),

@@ -48,6 +48,8 @@ def parameters(text: str) -> dict[str, str]:
         ('Host=db;Password="a;b""c = d"', {"host": "db", "password": 'a;b"c = d'}),
         ("host=db;password=a=b", {"host": "db", "password": "a=b"}),
         ("Host=a:1,b;Port=2", {"host": "a,b", "port": "1,2"}),
+        ("Host=a:1,b;Port=", {"host": "a,b", "port": "1,5432"}),
+        ("Host=a:1,b,c;Port=2,3,4", {"host": "a,b,c", "port": "1,3,4"}),
         ("Host=[::1]:5433", {"host": "::1", "port": "5433"}),
         ("Host=::1", {"host": "::1"}),
         ("Host=/run/pg;Database=shop", {"host": "/run/pg", "dbname": "shop"}),
@@ -64,6 +66,7 @@ def parameters(text: str) -> dict[str, str]:
         ("Host=db;Load Balance Hosts=False", {"host": "db", "load_balance_hosts": "disable"}),
         ("Host=db;Password=", {"host": "db"}),
         ("Host=db;;", {"host": "db"}),
+        ("PostgreSQL://app@db/shop", {"host": "db", "user": "app", "dbname": "shop"}),
     ],
 )
 def test_a_connection_string_becomes_libpq_parameters(text: str, expected: dict[str, str]) -> None:
@@ -105,6 +108,7 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("embedded:", "`embedded:` needs the folder"),
         ("embedded:~unknown-account/data", "`embedded:` names the home folder of a user that is not known"),
         ("Host=db;Port=hunter2", "port needs a number from 1 to 65535"),
+        ("Host=a:1,b,c;Port=2,3", "Port has 2 values in the connection string, and Host has 3"),
         ("Host=db:1,dc:65536", "port needs a number from 1 to 65535"),
         ("postgresql://u:hunter2", "port needs a number from 1 to 65535"),
         ("host=db port=0", "port needs a number from 1 to 65535"),
@@ -114,6 +118,11 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("host=a password hunter2", 'missing "…" after "…" in connection info string'),
         ('postgresql://u:a"hunter2%zz@h/d', 'invalid percent-encoded token: "…"'),
         ('host=a a"hunter2"b', "in connection info string"),
+        (
+            "postgresql+asyncpg://u:hunter2@h/d?ssl=require",
+            "the scheme 'postgresql+asyncpg' is unknown: write postgresql://…",
+        ),
+        ("Host=db;Password=ab;hunter2=e", "no keyword follows the `;` behind the password"),
     ],
 )
 def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> None:

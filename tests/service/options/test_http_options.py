@@ -41,6 +41,35 @@ def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
 
 
 @pytest.mark.parametrize(
+    ("protocols", "only_tls13"), [("Tls13", True), ("Tls12, Tls13", False), ("Tls12", False), ("", False)]
+)
+def test_tls_versions_may_be_a_text(protocols: str, only_tls13: bool) -> None:
+    (plan,) = listener_plans(
+        assemble(load_files([]), [ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", protocols)], {}).settings
+    )
+    assert plan.only_tls13 is only_tls13
+    assert said(ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", "Tls11"))[0].endswith("is ignored")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "HttpServer:Endpoints:A:ClientCertificateMode",
+        "Kestrel:Endpoints:A:clientCertificateMode",
+        "HttpServer:Endpoints:A:Sni:*:ClientCertificateMode",
+        "HttpServer:EndpointDefaults:ClientCertificateMode",
+    ],
+)
+def test_listeners_that_request_client_certificates_end_the_start(key: str) -> None:
+    """They are requested by none, so clients without one would be admitted."""
+    settings = [ENDPOINT, (key, "NoCertificate")]
+    assert len(listener_plans(assemble(load_files([]), settings, {}).settings)) == 1
+    for mode in ("RequireCertificate", "AllowCertificate", "DelayCertificate", "2"):
+        with pytest.raises(StartupError, match="this server requests no certificates of clients"):
+            listener_plans(assemble(load_files([]), [*settings, (key, mode)], {}).settings)
+
+
+@pytest.mark.parametrize(
     ("urls", "endpoint", "message"),
     [
         ("https://127.0.0.1:1", "http://127.0.0.1:0", "this service does not listen on https"),

@@ -153,6 +153,25 @@ def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeyp
     second.remove()
 
 
+def test_folders_that_another_user_can_have_made_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everyone may create a folder in shared memory, with a link to any file as its lock."""
+    monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
+    linked, foreign = tmp_path / f"{PREFIX}x", tmp_path / f"{PREFIX}y"
+    for folder in (linked, foreign):
+        folder.mkdir()
+    (tmp_path / "file").touch()
+    (linked / "owner").symlink_to(tmp_path / "file")
+    StateFolder().remove()
+    assert (linked / "owner").is_symlink()
+    (foreign / "owner").touch()
+    another = os.getuid() + 1
+    monkeypatch.setattr("rowcall.service.shared_state.state_folder.os.getuid", lambda: another)
+    StateFolder().remove()
+    assert (foreign / "owner").exists()
+
+
 def test_the_folder_of_a_service_that_was_killed_before_it_had_the_lock_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from rowcall.core.errors.problems import Problem, UnavailableError
-from rowcall.service.shared_state.single_flight import copied, problem_of, problem_text
+from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.shared_state.single_flight import copied, ending, problem_of, problem_text
 
 
 @pytest.mark.parametrize("copy", [copied, lambda problem: problem_of(problem_text(problem))], ids=["here", "elsewhere"])
@@ -26,6 +27,25 @@ def test_a_problem_is_copied_as_a_whole(copy: Callable[[Problem], Problem]) -> N
         result = copy(original)
         assert result is not original
         assert vars(result) == vars(original)
+
+
+class _Lease:
+    """Records the problem for waiting requests."""
+
+    problem: Problem | None = None
+
+    def give_up(self, problem: Problem | None) -> None:
+        self.problem = problem
+
+
+@pytest.mark.parametrize("error", [Problem(500, "the routine returned no row"), RuntimeError()])
+def test_waiting_requests_do_not_log_the_failure_of_another_one(error: Exception) -> None:
+    context = RequestContext(None, None)
+    context.lease = lease = _Lease()
+    ending(context, error)
+    assert lease.problem is not None
+    assert lease.problem.logged
+    assert not getattr(error, "logged", False), "the request itself logs it"
 
 
 def test_a_copy_has_the_class_of_the_problem() -> None:

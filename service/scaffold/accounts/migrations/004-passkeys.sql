@@ -18,17 +18,11 @@ returns table (status int, message text, challenge text, challenge_id uuid, user
     from made, account a where a.id = (_claims->>'user_id')::bigint
 $$;
 
--- For an unknown address there is a key that does not exist, so the response does not reveal who has an account.
+-- Browsers offer the keys that they have for this site. The ids of an account's keys would reveal who has an account.
 create function passkey_challenge_authentication(_email text, _body json)
 returns table (status int, challenge text, challenge_id uuid, allow_credentials json) language sql as $$
     with made as (insert into passkey_challenge (operation) values ('authentication') returning id, challenge)
-    select 200, base64url(made.challenge), made.id,
-           case when _email is not null then
-               coalesce((select keys_of(id) from account where lower(email) = lower(_email)),
-                        json_build_array(json_build_object('type', 'public-key',
-                            'id', base64url(sha256(convert_to('no account ' || lower(_email), 'UTF8'))))))
-           end
-    from made
+    select 200, base64url(made.challenge), made.id, null::json from made
 $$;
 
 create function passkey_verify_challenge(_id uuid, _operation text) returns bytea language sql as $$

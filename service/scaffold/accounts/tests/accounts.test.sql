@@ -79,3 +79,8 @@ POST /api/account/delete
 
 HTTP/1.1 401
 */
+
+-- The ids of an account's passkeys would reveal who has an account.
+insert into passkey (credential_id, account_id, public_key, algorithm) values ('\x01', -1, '\x02', -7);
+select allow_credentials is null, 'no passkeys of an address'
+from passkey_challenge_authentication('ana@example.com', null);

@@ -18,12 +18,13 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState
 from rowcall.service.background import Background
 from rowcall.service.database.connector import ConnectionTarget, Connector
+from rowcall.service.database.execution.plain_runs import COMMIT, PlainRuns
 from rowcall.service.database.pools.dedicated import DedicatedPool
 from rowcall.service.database.pools.pipelined import PipelinedPool
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext
-from tests.ext.wire import execution, outcome, rows_of, run, until
+from tests.ext.wire import execution, outcome, rows_of, run, statement, until
 from tests.harness.database import Database
 
 OPTIONS = PoolOptions(
@@ -479,6 +480,27 @@ def test_an_acquired_connection_that_died_is_not_taken_again(database: Database)
             alive: Connection = await pool.acquire()
             assert alive is not dead
             assert len(pool.connections) == 1
+
+    run(work())
+
+
+@pytest.mark.parametrize("committing", [False, True])
+def test_a_connection_that_died_in_a_transaction_is_held_no_longer(database: Database, committing: bool) -> None:
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    async def work() -> None:
+        async with exclusive(database) as pool:
+            watchdog = Watchdog(connector(database), pool, [], Background())
+            runs = PlainRuns(pool, None, watchdog, seconds=0.0, slow=60.0, most_bytes=0)
+            async with runs.transaction(never) as transaction:
+                await transaction.run(statement("select 1"), [], ((statement("begin"), []),))
+                (connection,) = pool.connections
+                database.execute(f"select pg_terminate_backend({connection.backend_pid})")
+                await until(lambda: connection.state == ConnectionState.CLOSED)
+                if committing:
+                    assert not (await transaction.end(COMMIT)).succeeded
+            assert not pool._held
 
     run(work())
 

@@ -69,6 +69,8 @@ export async function deliver(
             }
         };
         xhr.onerror = () => reject({xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response});
+        xhr.onabort = () => reject({xhr, status: xhr.status, statusText: xhr.statusText || "Request aborted", response: xhr.response});
+        xhr.ontimeout = () => reject({xhr, status: xhr.status, statusText: xhr.statusText || "Request timed out", response: xhr.response});
         xhr.open("POST", baseUrl + "/deliveries");
         const formData = new FormData();
         for (const file of Array.from(files)) {
