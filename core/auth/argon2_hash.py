@@ -23,8 +23,8 @@ _HASH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Argon2(Record):
-    """The work factor of a hash. memory: in KiB. rounds: passes over the memory. threads: lanes of the memory (`p`),
-    filled at the same time."""
+    """The work factor of a hash. memory: in KiB. rounds: passes over the memory. threads: the degree of
+    parallelism (`p`)."""
 
     memory: int = 65_536
     rounds: int = 3
