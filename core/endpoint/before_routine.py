@@ -5,11 +5,13 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.capabilities import Tenant, ValuePlace
-from rowcall.core.text.sql_lexer import Kind, Token, tokens
+
+if TYPE_CHECKING:
+    from rowcall.core.text.sql_lexer import Token
 
 
 class ValueSource(enum.Enum):
@@ -48,7 +50,6 @@ _ANY_CALL = _CALL.format(name=_LASTING_NAME, local=f"{_TRUE}|false|'f'|'false'")
 _SET_CONFIG = re.compile(rf"\s*select\s+{_LOCAL_CALL}(?:\s*,\s*{_LOCAL_CALL})*\s*;?\s*", _FLAGS)
 _SET_ANY_CONFIG = re.compile(rf"\s*select\s+{_ANY_CALL}(?:\s*,\s*{_ANY_CALL})*\s*;?\s*", _FLAGS)
 _ONE_CALL = re.compile(_LOCAL_CALL, _FLAGS)
-_BLANK = frozenset({Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT})
 _ENDING = frozenset(
     {"transaction", "constraints", "transaction_isolation", "transaction_read_only", "transaction_deferrable"}
 )
@@ -64,7 +65,11 @@ class _SetCommand(NamedTuple):
 
 def _set_command(sql: str) -> _SetCommand | None:
     """Parse a SET command; None if the text is another command, several ones, or ambiguous."""
-    written = [token for token in tokens(sql) if token.kind not in _BLANK]
+    # Imported only for commands, which few services have, because each worker imports this module.
+    from rowcall.core.text.sql_lexer import Kind, tokens
+
+    blank = (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT)
+    written = [token for token in tokens(sql) if token.kind not in blank]
     while written and written[-1].kind is Kind.SEMICOLON:
         written.pop()
     words = [sql[token.start : token.end].lower() for token in written]
