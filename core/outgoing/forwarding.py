@@ -34,7 +34,7 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 
 _SEPARATORS = str.maketrans(dict.fromkeys("!#$%&'*+.^_`|~", "-"))
 _AUTHORITY = re.compile(r"[A-Za-z0-9._~\[\]:-]+")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _UNRESERVED_PATH = "/:@!$&'()*+,;=~"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~]*")
 
