@@ -23,7 +23,9 @@ cdef class Http1Server:
     cdef Py_ssize_t head_limit, line_limit, body_buffer
     cdef bint keep_alive
     cdef double idle_seconds, unread_seconds, gather_seconds
-    cdef Py_ssize_t running, gather_running     # running: number of connections with a request in progress
+    cdef Py_ssize_t running     # number of connections with a request in progress
+    cdef Py_ssize_t dense       # number of responses that have followed each other within `gather_seconds`
+    cdef Py_ssize_t gather_from
     cdef double last_response   # time of the last complete response
     cdef void *last_connection  # its connection, which may have ended
     cdef readonly set connections

@@ -24,8 +24,8 @@ class Http1Server:
         keep_alive: bool,
         idle_seconds: float,
         unread_seconds: float,
+        gather_from: int,
         gather_seconds: float,
-        gather_running: int,
     ) -> None: ...
     def check(self) -> None: ...
     def end_idle(self) -> None: ...

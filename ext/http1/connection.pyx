@@ -69,16 +69,16 @@ cdef class Http1Server:
     limit; the application checks the line of a complete head. body_buffer: bytes of an unread body at which reading
     from the client pauses; less than READ_AHEAD counts as READ_AHEAD. keep_alive: False closes each connection after
     its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for
-    which a client may leave sent bytes unread. gather_seconds, gather_running: a complete response behind
-    one of another connection is sent at the end of its turn of the event loop, together with all others of the turn, so
-    that a client with many connections is woken once, if it follows that one in less time, or if at least so many
-    requests are in progress; 0 and a large number: each response is sent at once.
+    which a client may leave sent bytes unread. gather_from, gather_seconds: if at least `gather_from`
+    requests are in progress, or as many responses before have followed each other within `gather_seconds`, a complete
+    response behind one of another connection is sent at the end of its turn of the event loop, together with all others
+    of the turn, so that a client with many connections is woken once.
     """
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
                  Py_ssize_t head_limit, Py_ssize_t line_limit, Py_ssize_t body_buffer, bint keep_alive,
-                 double idle_seconds, double unread_seconds, double gather_seconds,
-                 Py_ssize_t gather_running):
+                 double idle_seconds, double unread_seconds, Py_ssize_t gather_from,
+                 double gather_seconds):
         self.loop = loop
         self.handle = handle
         self.problem_body = problem_body
@@ -93,7 +93,7 @@ cdef class Http1Server:
         self.idle_seconds = idle_seconds
         self.unread_seconds = unread_seconds
         self.gather_seconds = gather_seconds
-        self.gather_running = gather_running
+        self.gather_from = gather_from
         self.connections = set()
         self.unsent = []
         self.send_method = self._send_gathered
@@ -123,8 +123,9 @@ cdef class Http1Server:
     cdef bint gathers(self, Connection connection) except -1:
         """Record a complete response; return whether it is sent at the end of this turn of the event loop."""
         # A single client waits for each of its responses, so there is nothing to gather, however fast it is.
-        cdef bint gathers = <void*>connection != self.last_connection and (
-            self.running >= self.gather_running or connection.last_sent - self.last_response < self.gather_seconds)
+        cdef bint gathers
+        self.dense = self.dense + 1 if connection.last_sent - self.last_response < self.gather_seconds else 0
+        gathers = <void*>connection != self.last_connection and max(self.running, self.dense) >= self.gather_from
         self.last_response = connection.last_sent
         self.last_connection = <void*>connection
         return gathers

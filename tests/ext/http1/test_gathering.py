@@ -36,7 +36,7 @@ class Recording(Transport):
 class Clients:
     """Clients of a server that responds in its handler. events: what was handled and sent, in order."""
 
-    def __init__(self, names: str, gather_seconds: float = 60.0, gather_running: int = 1000) -> None:
+    def __init__(self, names: str, gather_seconds: float = 60.0, gather_from: int = 1) -> None:
         self.events: list[str] = []
         self.ended: list[Connection] = []
         self.waiting: list[Any] = []
@@ -55,7 +55,7 @@ class Clients:
             idle_seconds=60,
             unread_seconds=60,
             gather_seconds=gather_seconds,
-            gather_running=gather_running,
+            gather_from=gather_from,
         )
         self.transports = {name: Recording(name, self.events) for name in names}
         self.connections = {name: Connection(self.server) for name in names}
@@ -87,6 +87,18 @@ def test_all_but_the_first_response_of_a_turn_are_sent_behind_it() -> None:
         await asyncio.sleep(0)
         assert clients.events[4:] == ["b sent", "c sent"]
         assert [clients.responses(name) for name in "abc"] == [1, 1, 1]
+
+    asyncio.run(turn())
+
+
+def test_a_few_responses_are_sent_at_once() -> None:
+    async def turn() -> None:
+        clients = Clients("abcd", gather_from=3)
+        for name in "abcd":
+            clients.send(name)
+        assert [clients.responses(name) for name in "abcd"] == [1, 1, 1, 0]
+        await asyncio.sleep(0)
+        assert clients.responses("d") == 1
 
     asyncio.run(turn())
 
@@ -127,7 +139,7 @@ def test_without_a_time_each_response_is_sent_at_once() -> None:
 
 def test_while_many_requests_are_in_progress_responses_are_sent_together_at_any_distance() -> None:
     async def turn() -> None:
-        clients = Clients("abcd", gather_seconds=0.0, gather_running=2)
+        clients = Clients("abcd", gather_seconds=0.0, gather_from=2)
         for name in "abcd":
             clients.send(name, LATER)
         for protocol in clients.waiting[:3]:

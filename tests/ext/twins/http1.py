@@ -131,7 +131,7 @@ async def _outcome(loop: asyncio.AbstractEventLoop, parts: Sequence[bytes], head
         idle_seconds=60,
         unread_seconds=60,
         gather_seconds=60,
-        gather_running=16,
+        gather_from=1,
     )
     transport = Transport()
     connection = Connection(server)
