@@ -25,7 +25,7 @@ async def file_changes(
     """Yield the changes of files in the folders, without end. Watching begins in the first step of the iteration.
 
     Subfolders that this user may not read are not watched. If the kernel has no more watches, the folders are polled.
-    Both are logged as a warning.
+    Both are logged as a warning. If that happens after the beginning, the folders themselves are yielded as modified.
 
     fits: whether a change of a path matters. quiet: milliseconds without an event that complete a change. longest:
     milliseconds after which a change is reported even if events continue. channel: name of the log channel.
@@ -34,16 +34,17 @@ async def file_changes(
 
     Raises:
         FileNotFoundError: a folder does not exist.
-        OSError, RuntimeError, ExceptionGroup: the folders cannot be watched, not even by polling.
+        OSError, RuntimeError: the folders cannot be watched, not even by polling.
     """
     # Imported here, because only watching needs it.
-    from watchfiles import awatch
+    from watchfiles import Change, awatch
 
     log = logging.getLogger(channel)
     # None: the default of watchfiles, which environment variables change.
     polling: bool | None = None
     ignoring: bool | None = None
     while True:
+        waiting = False
         try:
             async for changes in awatch(
                 *folders,
@@ -57,16 +58,22 @@ async def file_changes(
                 ignore_permission_denied=ignoring,
             ):
                 yield changes
-        except FileNotFoundError:
-            raise
-        except PermissionError as error:
-            if ignoring:
-                raise
-            # Not from the beginning: it would hide also that the kernel has no more watches.
-            ignoring = True
-            log.warning("what this user may not read is not watched: %s", error)
-        except (OSError, RuntimeError) as error:
-            if polling:
-                raise
-            polling = True
-            log.warning("files in %s are polled, because the kernel cannot watch them: %s", ", ".join(folders), error)
+        except Exception as raised:
+            # While it waits for changes, `awatch` raises its errors in a group.
+            waiting = isinstance(raised, ExceptionGroup)
+            error = raised.exceptions[0] if isinstance(raised, ExceptionGroup) else raised
+            if isinstance(error, PermissionError) and not ignoring:
+                # Not from the beginning: it would hide also that the kernel has no more watches.
+                ignoring = True
+                log.warning("what this user may not read is not watched: %s", error)
+            elif polling or isinstance(error, FileNotFoundError | PermissionError):
+                raise error from None
+            elif isinstance(error, OSError | RuntimeError):
+                polling = True
+                where = ", ".join(folders)
+                log.warning("files in %s are polled, because the kernel cannot watch them: %s", where, error)
+            else:
+                raise error from None
+        if waiting:
+            # Any file in them may have changed at this moment.
+            yield {(Change.modified, folder) for folder in folders}

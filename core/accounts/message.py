@@ -25,6 +25,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 """Characters that separate the labels of a domain (RFC 3490 §3.1)."""
+_LABEL = re.compile(r"[a-z0-9_\x80-\U0010ffff-]+")
 _LONGEST_LABEL = 63
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 MOST_RECIPIENTS = 100
@@ -134,6 +135,7 @@ def _only_address(name: str, text: str) -> str:
 
 def _written(name: str, display: str, address: str) -> str:
     try:
+        _with_ascii_domain(address)
         return str(Address(display, addr_spec=address))
     except (ValueError, HeaderParseError, IndexError):
         raise MailError(f"{name} has an address that is not valid") from None
@@ -145,7 +147,15 @@ def _deliverable(text: str) -> str:
     if text.isascii():
         return text
     pairs = ((display, _with_ascii_domain(address)) for display, address in getaddresses([text]))
-    return ", ".join(str(Address(display, *_parts(address))) for display, address in pairs)
+    return ", ".join(_with_display_name(display, address) for display, address in pairs)
+
+
+def _with_display_name(display: str, address: str) -> str:
+    local, domain = _parts(address)
+    if local.startswith('"'):
+        # `Address` quotes the local part where that is needed.
+        local = re.sub(r"\\(.)", r"\1", local[1:-1])
+    return str(Address(display, local, domain))
 
 
 def _with_ascii_domain(address: str) -> str:
@@ -155,7 +165,7 @@ def _with_ascii_domain(address: str) -> str:
     if domain.isascii():
         return address
     # The codec `idna` of Python is that of RFC 3490, which sends mail for straße.de to another domain, strasse.de.
-    labels = _DOTS.split(unicodedata.normalize("NFKC", domain.lower()))
+    labels = _DOTS.split(unicodedata.normalize("NFKC", domain.lower()).lower())
     return f"{local}@{'.'.join(map(_ascii_label, labels))}"
 
 
@@ -166,14 +176,16 @@ def _parts(address: str) -> tuple[str, str]:
 
 
 def _ascii_label(label: str) -> str:
-    if label.isascii():
-        return label
+    """Return a normalized label of a domain in ASCII. Raises `MailError`, also if the normalization has made syntax of
+    mail out of a character: `＞` is `>`, which ends the address of a recipient in SMTP."""
+    if not _LABEL.fullmatch(label):
+        raise MailError("it has an address whose domain is not valid")
     try:
-        encoded = "xn--" + label.encode("punycode").decode()
+        encoded = label if label.isascii() else "xn--" + label.encode("punycode").decode()
     except UnicodeError:
         encoded = ""
     if not 0 < len(encoded) <= _LONGEST_LABEL:
-        raise MailError("it has an address that is not valid")
+        raise MailError("it has an address whose domain is not valid")
     return encoded
 
 
@@ -232,6 +244,8 @@ def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailM
         for item in mail.get("attachments") or ():
             main, _, sub = item["type"].partition("/")
             message.add_attachment(base64.b64decode(item["content"]), maintype=main, subtype=sub, filename=item["name"])
+    except MailError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise MailError(f"it is no valid message: {type(error).__name__}") from None
     return message

@@ -16,15 +16,19 @@ LEAST_MEMORY = 19_456
 MOST_MEMORY, MOST_ROUNDS, MOST_THREADS = 1_048_576, 50, 16
 """A stored hash with more counts as invalid: it would occupy a thread for seconds, or take the memory of the worker."""
 _SALT, _KEY = 16, 32
-_HASH = re.compile(r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,64}\$[A-Za-z0-9+/]{22,86}")
+_HASH = re.compile(
+    r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$[A-Za-z0-9+/]{11,64}\$[A-Za-z0-9+/]{22,86}", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Argon2(Record):
-    """The work factor of a hash. memory: in KiB. rounds: passes over the memory."""
+    """The work factor of a hash. memory: in KiB. rounds: passes over the memory. threads: the degree of
+    parallelism (`p`)."""
 
     memory: int = 65_536
     rounds: int = 3
+    threads: int = 1
 
 
 def work_of(stored: str) -> Argon2 | None:
@@ -36,14 +40,14 @@ def work_of(stored: str) -> Argon2 | None:
     memory, rounds, threads = (int(number) for number in match.groups())
     if not (8 * threads <= memory <= MOST_MEMORY and 0 < rounds <= MOST_ROUNDS and 0 < threads <= MOST_THREADS):
         return None
-    return Argon2(memory, rounds)
+    return Argon2(memory, rounds, threads)
 
 
 def hash_password(password: str, work: Argon2) -> str:
     """Return a new hash with a random salt. Needs the extra `rowcall[argon2]`."""
     from argon2 import PasswordHasher
 
-    return PasswordHasher(work.rounds, work.memory, 1, _KEY, _SALT).hash(password)
+    return PasswordHasher(work.rounds, work.memory, work.threads, _KEY, _SALT).hash(password)
 
 
 def verify_password(password: str | None, stored: str) -> bool:
@@ -63,4 +67,4 @@ def verify_password(password: str | None, stored: str) -> bool:
 def decoy(work: Argon2) -> str:
     """Return a random hash without a password. Verifying against it takes as long as against a real one."""
     salt, key = (base64.b64encode(secrets.token_bytes(size)).decode().rstrip("=") for size in (_SALT, _KEY))
-    return f"$argon2id$v=19$m={work.memory},t={work.rounds},p=1${salt}${key}"
+    return f"$argon2id$v=19$m={work.memory},t={work.rounds},p={work.threads}${salt}${key}"

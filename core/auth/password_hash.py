@@ -18,7 +18,7 @@ MOST_ITERATIONS = 10_000_000
 
 _SALT = 16
 _KEY = 32
-_PREFIXED = re.compile(r"\$pbkdf2-sha256\$i=(\d{1,8})\$([A-Za-z0-9+/]{64})")
+_PREFIXED = re.compile(r"\$pbkdf2-sha256\$i=(\d{1,8})\$([A-Za-z0-9+/]{64})", re.ASCII)
 
 
 def hash_password(password: str, iterations: int = ITERATIONS) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.capabilities import Tenant, ValuePlace
+
+if TYPE_CHECKING:
+    from rowcall.core.text.sql_lexer import Token
 
 
 class ValueSource(enum.Enum):
@@ -34,17 +38,57 @@ class BeforeCommand(Record):
     values: tuple[BeforeValue, ...] = ()
 
 
-_SET_LOCAL = re.compile(r"(\s*set\s+)local(\s[^;]*;?\s*)", re.IGNORECASE)
-_SET = re.compile(r"\s*set\s+(?!local\s|transaction\s|constraints\s)[^;]*;?\s*", re.IGNORECASE)
 _CALL = (
-    r"((?:pg_catalog\s*\.\s*)?set_config\s*\(\s*'[^']*'\s*,\s*(?:'[^']*'|\$\d+)"
+    r"((?:pg_catalog\s*\.\s*)?set_config\s*\(\s*'{name}'\s*,\s*(?:'[^']*'|\$\d+)"
     r"(?:\s*::\s*text)?\s*,\s*)({local})(\s*\))"
 )
-_LOCAL_CALL = _CALL.format(local="true|'t'|'true'")
-_ANY_CALL = _CALL.format(local="true|'t'|'true'|false|'f'|'false'")
-_SET_CONFIG = re.compile(rf"\s*select\s+{_LOCAL_CALL}(?:\s*,\s*{_LOCAL_CALL})*\s*;?\s*", re.IGNORECASE)
-_SET_ANY_CONFIG = re.compile(rf"\s*select\s+{_ANY_CALL}(?:\s*,\s*{_ANY_CALL})*\s*;?\s*", re.IGNORECASE)
-_ONE_CALL = re.compile(_LOCAL_CALL, re.IGNORECASE)
+_FLAGS = re.IGNORECASE | re.ASCII
+_TRUE = "true|'t'|'true'"
+_LASTING_NAME = r"(?!transaction_(?:isolation|read_only|deferrable)')[^']*"
+_LOCAL_CALL = _CALL.format(name="[^']*", local=_TRUE)
+_ANY_CALL = _CALL.format(name=_LASTING_NAME, local=f"{_TRUE}|false|'f'|'false'")
+_SET_CONFIG = re.compile(rf"\s*select\s+{_LOCAL_CALL}(?:\s*,\s*{_LOCAL_CALL})*\s*;?\s*", _FLAGS)
+_SET_ANY_CONFIG = re.compile(rf"\s*select\s+{_ANY_CALL}(?:\s*,\s*{_ANY_CALL})*\s*;?\s*", _FLAGS)
+_ONE_CALL = re.compile(_LOCAL_CALL, _FLAGS)
+_ENDING = frozenset(
+    {"transaction", "constraints", "transaction_isolation", "transaction_read_only", "transaction_deferrable"}
+)
+"""What SET changes for the current transaction only, whether as LOCAL or as SESSION."""
+
+
+class _SetCommand(NamedTuple):
+    """A SET command. local: its word LOCAL; None without it. lasts: without LOCAL, it lasts as long as the session."""
+
+    local: Token | None
+    lasts: bool
+
+
+def _set_command(sql: str) -> _SetCommand | None:
+    """Parse a SET command; None if the text is another command, several ones, or ambiguous."""
+    # Imported only for commands, which few services have, because each worker imports this module.
+    from rowcall.core.text.sql_lexer import Kind, tokens
+
+    blank = (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT)
+    written = [token for token in tokens(sql) if token.kind not in blank]
+    while written and written[-1].kind is Kind.SEMICOLON:
+        written.pop()
+    words = [sql[token.start : token.end].lower() for token in written]
+    if len(words) < 3 or words[0] != "set" or any(token.kind is Kind.SEMICOLON for token in written):
+        return None
+
+    def names(index: int) -> bool:
+        """Whether a keyword is the first part of a setting's name: `set local.x = 1` lasts as long as the session."""
+        return "".join(words[index + 1 : index + 2]).startswith(".")
+
+    scoped = words[1] in ("local", "session") and not names(1)
+    local = written[1] if scoped and words[1] == "local" else None
+    place = 2 if scoped else 1
+    name = words[place]
+    if written[place].kind is Kind.QUOTED_NAME and not name.startswith("u&"):
+        name = name.strip('"')
+    elif written[place].kind is not Kind.WORD:
+        return None
+    return _SetCommand(local, lasts=name not in _ENDING or names(place))
 
 
 def ends_with_transaction(sql: str) -> bool:
@@ -53,7 +97,8 @@ def ends_with_transaction(sql: str) -> bool:
     That is so for `set local …`, and for `select` of one or more calls `set_config(…, true)` whose name is a literal
     and whose value is a literal or a parameter; with another expression, the effects are unknown.
     """
-    return _SET_LOCAL.fullmatch(sql) is not None or _SET_CONFIG.fullmatch(sql) is not None
+    command = _set_command(sql)
+    return _SET_CONFIG.fullmatch(sql) is not None if command is None else command.local is not None
 
 
 def for_the_session(sql: str) -> str | None:
@@ -61,16 +106,16 @@ def for_the_session(sql: str) -> str | None:
     runs.
 
     `set …` is returned unchanged, `set local …` as `set session …`, and `select set_config(…)`, if its arguments are
-    literals or parameters, with false as the third one. None: the command has another form, so that its effects are
-    unknown.
+    literals or parameters, with false as the third one. None: the command has no such form (`set transaction …`), or
+    another form, so that its effects are unknown.
     """
-    if _SET.fullmatch(sql):
-        return sql
-    if _SET_LOCAL.fullmatch(sql):
-        return _SET_LOCAL.sub(r"\1session\2", sql)
-    if _SET_ANY_CONFIG.fullmatch(sql):
-        return _ONE_CALL.sub(r"\1false\3", sql)
-    return None
+    command = _set_command(sql)
+    if command is not None:
+        if not command.lasts:
+            return None
+        local = command.local
+        return sql if local is None else f"{sql[: local.start]}session{sql[local.end :]}"
+    return _ONE_CALL.sub(r"\1false\3", sql) if _SET_ANY_CONFIG.fullmatch(sql) else None
 
 
 _TENANT = re.compile(

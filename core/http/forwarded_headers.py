@@ -26,7 +26,7 @@ _MAPPED_BITS = 96
 """Number of bits in front of the IPv4 address in an IPv4-mapped IPv6 address."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_HOST = re.compile(r"[A-Za-z0-9._-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
+_HOST = re.compile(r"[A-Za-z0-9._-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?", re.ASCII)
 _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 

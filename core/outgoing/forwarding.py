@@ -22,9 +22,11 @@ OF_CONNECTION = frozenset({
     "transfer-encoding", "upgrade", "http2-settings", "expect",
 })  # fmt: skip
 """Headers that concern one connection only (RFC 9110, 7.6.1). The HTTP client adds the framing."""
-FORWARDED = ("x-forwarded-", "x-original-", "x-real-ip", "forwarded", "client-cert")
+FORWARDED = ("x-forwarded-", "x-original-", "x-real-ip", "forwarded")
 """Prefixes of headers that describe the client. A client can send any values, so the service writes these headers
-anew. `Client-Cert` and `Client-Cert-Chain` (RFC 9440) are never written: the service requests no certificates."""
+anew."""
+OF_CERTIFICATE = frozenset({"client-cert", "client-cert-chain"})
+"""Headers of the client's certificate (RFC 9440). They are never written: the service requests no certificates."""
 OF_CONTENT_FORWARDED = frozenset({"content-encoding", "content-language", "content-disposition"})
 """Headers without which a forwarded body would have another meaning."""
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "QUERY"})
@@ -32,7 +34,7 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 
 _SEPARATORS = str.maketrans(dict.fromkeys("!#$%&'*+.^_`|~", "-"))
 _AUTHORITY = re.compile(r"[A-Za-z0-9._~\[\]:-]+")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _UNRESERVED_PATH = "/:@!$&'()*+,;=~"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~]*")
 
@@ -83,7 +85,7 @@ def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str],
         name = variable_name(pair[0])
         if name == "connection":
             named |= _words(pair[1])
-        elif name in excluded or name in OF_CONNECTION or name.startswith(FORWARDED):
+        elif name in excluded or name in OF_CONNECTION or name in OF_CERTIFICATE or name.startswith(FORWARDED):
             continue
         elif not name.startswith("content-") or (with_body and name in OF_CONTENT_FORWARDED):
             forwarded.append(pair)

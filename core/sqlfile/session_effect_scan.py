@@ -175,7 +175,9 @@ def _of_statement(tokens: Sequence[tuple[Kind, str]], index: int) -> set[Session
     if word == "set":
         if second == "session" and following[1:2] and following[1].lower() == "characteristics":
             return {SessionEffect.SETTINGS}
-        return set() if second in ("local", "transaction", "constraints") else {SessionEffect.SETTINGS}
+        named = "".join(following[1:2]).startswith(".")  # `local .x` is the name of a setting
+        ends = second in ("local", "transaction", "constraints") and not named
+        return set() if ends else {SessionEffect.SETTINGS}
     if word == "reset":
         return {SessionEffect.SETTINGS}
     if word == "do" and index + 1 < len(tokens):

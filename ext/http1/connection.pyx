@@ -10,6 +10,7 @@ docs/internals/http-engine.md has the states and invariants.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.math cimport INFINITY
 from libc.string cimport memchr, memcmp
 
 from rowcall.ext.base.clock cimport now
@@ -93,6 +94,7 @@ cdef class Http1Server:
         self.connections = set()
         self.unsent = []
         self.send_method = self._send_gathered
+        self.last_response = -INFINITY
 
     def check(self):
         """Close connections whose time limit has passed, and look for clients that have left during a request. Has to
@@ -413,7 +415,7 @@ cdef class Connection:
 
     cdef bint _gather(self) except -1:
         """Return whether the server sends the output at the end of this turn of the event loop."""
-        if self.server.gathers(self) and not self.gathered:
+        if not self.gathered and self.server.gathers(self):
             self.gathered = True
             self.server.send_later(self)
         return self.gathered
@@ -957,6 +959,7 @@ cdef class StreamWriter:
         else:
             if self.chunked and not self.bodiless:
                 connection.output.append(b"0\r\n\r\n")
+                connection.last_sent = now()
             self._detach()
             connection.complete(self.close_behind)
 

@@ -67,7 +67,7 @@ class ClientFiles:
         self._comment = f"{client.comment} No endpoints found.\n"
         self._paths: frozenset[str] = frozenset()
         """Paths of the files that this process has written, or found as it would have written them, without those that
-        it must not overwrite."""
+        it must not overwrite, and those beside them."""
 
     async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> bool:
         """Write the files that are missing or have changed, and remove those of former endpoints; return whether this
@@ -104,6 +104,7 @@ class ClientFiles:
         result = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
         written, unchanged = 0, 0
         left_alone: set[str] = set()
+        owned: set[str] = set()
         outputs = tuple(client.files(endpoints, types_of, definitions, now=result))
         for output in outputs:
             if output.beside in left_alone:
@@ -111,19 +112,23 @@ class ClientFiles:
             path = Path(output.path)
             if not output.overwrite and path.exists():
                 left_alone.add(output.path)
-            elif output.text is None:
+                continue
+            if output.text is None:
                 _remove(path, self._comment)
-            elif _is_same(path, output):
+                continue
+            if _is_same(path, output):
                 unchanged += 1
             else:
                 replace_file(path, output.text)
                 written += 1
+            if output.overwrite and (output.beside is None or output.beside in owned):
+                owned.add(output.path)
         stored = f", {len(left_alone)} left alone as FileOverwrite is false" if left_alone else ""
         log.info("client code in %s: %d files written, %d unchanged%s", client.language, written, unchanged, stored)
         for vanished in sorted(self._paths - {output.path for output in outputs}):
             _remove(Path(vanished), self._comment)
             log.info("%s is removed, as it has no endpoints any more", vanished)
-        self._paths = frozenset(output.path for output in outputs if output.overwrite and output.text is not None)
+        self._paths = frozenset(owned)
 
 
 def _is_same(path: Path, output: Output) -> bool:

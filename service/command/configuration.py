@@ -105,8 +105,9 @@ def show_equivalent(arguments: Arguments) -> int:
     """
     texts = postgrest_texts(arguments.given["--from-postgrest"][0], os.environ)
     tree: dict[str, Any] = {"Config": {"ParseEnvironmentVariables": "true"}}
+    taken: set[str] = set()
     for path, text in equivalent(texts):
-        variable = _variable(path)
+        variable = _variable(path, taken)
         *sections, name = path.split(":")
         section = tree
         for part in sections:
@@ -120,15 +121,23 @@ def show_equivalent(arguments: Arguments) -> int:
     return 0
 
 
-def _variable(path: str) -> str | None:
-    """Return the environment variable for the value of a secret key; None for other keys. path: of the key.
+def _variable(path: str, taken: set[str]) -> str | None:
+    """Return the environment variable for the value of a secret key; None for other keys. path: of the key. taken:
+    names of variables of other settings, to which that of this one is added; a variable whose name is taken has a
+    number.
 
     Names of settings of the application have a prefix: `app.settings.jwt_secret` must not get the secret of tokens, nor
     `app.settings.home` the home directory.
     """
     if path in _SECRETS or not is_secret(path):
         return _SECRETS.get(path)
-    return re.sub(r"\W", "_", f"app_settings_{path.rpartition(':')[2]}").upper()
+    plain = re.sub(r"\W", "_", f"app_settings_{path.rpartition(':')[2]}").upper()
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain}_{number}"
+    taken.add(name)
+    return name
 
 
 def coloured(text: str, word: str = "") -> str:

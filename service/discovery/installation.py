@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -42,7 +42,7 @@ async def read_installation(connection: AsyncConnection[Any]) -> Installation:
 
 
 async def wait_for_installation(
-    connection: AsyncConnection[Any], needed: int, feature: str, functions: Iterable[str]
+    connection: AsyncConnection[Any], needed: int, feature: str, functions: Collection[str]
 ) -> None:
     """Return when the database has this version of the schema `rowcall`, or a later one, and the role may execute these
     functions of it. Until then, each thing that is missing is logged as an error, once. Raises `psycopg.Error`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -20,7 +21,9 @@ from rowcall.core.text import exact_json, json_text, query_text
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+
+log = logging.getLogger("rowcall.jobs")
 
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _SHOW = (
@@ -147,11 +150,12 @@ class _Jobs:
         context.protocol.response_bytes(200, headers, orjson.dumps(members))
 
     async def _follow(self, context: RequestContext, members: dict[str, Any]) -> None:
-        """Send an event with the job at once and after each change, until the job has ended, the worker drains, or the
-        client has disconnected. The id of an event is the state of the job. A browser connects again after the end,
-        with the last id. If that is the state of an ended job, the response is 204, so that the browser stops.
+        """Send an event with the job at once and after each change, until the job has ended or cannot be read, the
+        worker drains, or the client has disconnected. The id of an event is the state of the job. A browser connects
+        again after the end, with the last id. If that is the state of an ended job, the response is 204, so that the
+        browser stops.
 
-        members: of the job at the beginning, as `show` responds with them. Raises `Problem` as `_read` does.
+        members: of the job at the beginning, as `show` responds with them.
         """
         if context.scope.headers.get("last-event-id") in _ENDED and members["state"] in _ENDED:
             context.protocol.response_empty(204, [("cache-control", "no-store")])
@@ -174,7 +178,18 @@ class _Jobs:
                 if members["state"] in _ENDED or self._drain_state.stopping:
                     return
                 await asyncio.wait({gone}, timeout=LOOK_EVERY)
-                members = await self._read(context)
+                try:
+                    members = await self._read(context)
+                except ClientDisconnectedError:
+                    return
+                except Problem as problem:
+                    # The response has begun: the client learns the reason when it connects again.
+                    log.warning(
+                        "%s: the events of a job end, because it cannot be read: %s",
+                        context.scope.path,
+                        problem.detail or problem.title,
+                    )
+                    return
         finally:
             gone.cancel()
             # Granian ends the body when the transport is released.

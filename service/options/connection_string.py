@@ -254,6 +254,10 @@ _ACCEPTED = """trustservercertificate includeerrordetail includefailedbatchedcom
 _NO_EFFECT = frozenset(_ACCEPTED.split())
 """Keywords of Npgsql that are accepted and have no effect."""
 
+_WORDS = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")
+_PASSWORD = re.compile(r"(?:password|psw|pwd)\s*=", re.IGNORECASE)
+"""A password in another value, where libpq keywords are mixed with `;`."""
+
 
 def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
     """Map `Keyword=value` pairs to libpq parameters; case, spaces and underscores in a keyword are ignored. Raises
@@ -264,6 +268,7 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
     command_timeout = maximum_pool_size = None
     libpq = {name.replace("_", ""): name for name in _libpq_keywords()}
     before = ""
+    holds_password = False
     for name_as_written, value in pairs:
         keyword = name_as_written.casefold().replace(" ", "").replace("_", "")
         if keyword == "commandtimeout":
@@ -279,12 +284,19 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
             parameters[_LIBPQ_NAME[keyword]] = value
         elif keyword in libpq:
             parameters[libpq[keyword]] = value
-        elif keyword not in _NO_EFFECT and _LIBPQ_NAME.get(before) in ("password", "sslpassword"):
+        elif keyword not in _NO_EFFECT and (holds_password or _LIBPQ_NAME.get(before) in ("password", "sslpassword")):
             # May be a part of the password.
             raise StartupError("no keyword follows the `;` behind the password: write a password with `;` in quotes")
+        elif keyword not in _NO_EFFECT and _WORDS.fullmatch(name_as_written) is None:
+            # May be the begin of an address, with a password.
+            raise StartupError(
+                "no keyword is in front of a `=`: write postgresql://… without anything in front of it, or "
+                "Host=…;Database=…"
+            )
         elif keyword not in _NO_EFFECT:
             raise StartupError(f"unknown keyword {name_as_written!r} in the connection string")
         before = keyword
+        holds_password = holds_password or _PASSWORD.search(value) is not None
     _spread_hosts(parameters)
     _add_session_settings(parameters, settings)
     present = {name: value for name, value in parameters.items() if value != ""}

@@ -24,6 +24,7 @@ from rowcall.service.postgrest.authentication import Authentication, TokenError,
 from rowcall.service.postgrest.planning.planner import Planner
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.request import (
+    LONGEST,
     WRITE_METHODS,
     ApiRequest,
     profile_header,
@@ -91,7 +92,8 @@ class PostgRestInterface:
         self.transactions = Transactions(
             runs, StatementCache(runs.pace), settings, options, self.responder.database_error
         )
-        self._kind_of = lru_cache(maxsize=512)(partial(read_kind, options))
+        self._kind = partial(read_kind, options)
+        self._known_kind = lru_cache(maxsize=512)(self._kind)
         self.plan = Planner(catalogue.schema, options, self.responder).plan
         """Returns the work of a request, given its body, or its response. Raises `ApiError`."""
 
@@ -130,13 +132,9 @@ class PostgRestInterface:
         if timing is not None:
             timing.mark("jwt")
         headers, method = scope.headers, scope.method
-        kind = self._kind_of(
-            segments,
-            method,
-            headers.get(profile_header(method)),
-            tuple(headers.get_all("accept")),
-            tuple(headers.get_all("prefer")),
-        )
+        accept, prefer = tuple(headers.get_all("accept")), tuple(headers.get_all("prefer"))
+        kind_of = self._known_kind if sum(map(len, (path, *accept, *prefer))) <= LONGEST else self._kind
+        kind = kind_of(segments, method, headers.get(profile_header(method)), accept, prefer)
         return ApiRequest(scope, context.protocol.client_disconnect, path, user, *kind)
 
 

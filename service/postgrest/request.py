@@ -115,9 +115,16 @@ def sent_path(scope: Any) -> str:
     return path if _IS_PLAIN(path) else quote(path, safe=_UNRESERVED)
 
 
-@lru_cache(maxsize=1024)
+LONGEST = 512
+"""Maximum number of characters of path and headers that are remembered with what they say."""
+
+
 def segments_of(path: str, mount: str) -> tuple[str, ...] | None:
     """Return the decoded segments of a raw path below a mount; None if it is not below. The mount itself has none."""
+    return _known_segments(path, mount) if len(path) <= LONGEST else _segments(path, mount)
+
+
+def _segments(path: str, mount: str) -> tuple[str, ...] | None:
     base = mount.rstrip("/")
     if "%" in path:
         segments = tuple(unquote(segment) for segment in path.split("/"))
@@ -130,6 +137,9 @@ def segments_of(path: str, mount: str) -> tuple[str, ...] | None:
     else:
         return None
     return () if below == ("",) else below
+
+
+_known_segments = lru_cache(maxsize=1024)(_segments)
 
 
 def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[Resource, str]:

@@ -37,17 +37,19 @@ Pairs = list[tuple[str, str]]
 def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     """Return keys and texts of a form, in order; None if the body is no form and must be read as JSON.
 
-    A body of the type `application/x-www-form-urlencoded` is read as JSON if it begins like JSON (binding-20), because
-    many clients send JSON with this type by mistake, or if it has no `=`, because clients write no such forms. A body
-    of the type `multipart/form-data` is always a form.
+    A body whose type is that of a form is read as JSON if it begins like JSON (binding-20), because many clients send
+    JSON with such a type by mistake, and a body of the type `application/x-www-form-urlencoded` also if it has no `=`,
+    because clients write no such forms.
 
     Raises `Problem`: 400 for a form that is invalid, contains a file or has too many fields; 415 for another charset
     than UTF-8, or a transfer encoding such as base64.
     """
     kind, options = parse_options_header(scope.headers.get("content-type"))
+    if kind not in (URLENCODED, MULTIPART) or _begins_like_json(body):
+        return None
     if kind == MULTIPART:
         return _Fields.of(options.get(b"boundary"), body)
-    if kind != URLENCODED or b"=" not in body or body.lstrip()[:1] in _JSON_BEGINS:
+    if b"=" not in body:
         return None
     if body.count(b"&") >= MOST_FIELDS:
         raise too_many_fields()
@@ -59,6 +61,12 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
         raise Problem(400, "the form is not valid UTF-8") from None
     except QueryError as error:
         raise Problem(400, f"the form: {error}") from None
+
+
+def _begins_like_json(body: bytes) -> bool:
+    """Whether a body begins like JSON, behind a byte order mark and white space, or is empty. No multipart form begins
+    so, and no urlencoded one of a browser."""
+    return body.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in _JSON_BEGINS
 
 
 def _is_utf8(options: dict[bytes, bytes]) -> bool:

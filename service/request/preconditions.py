@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 _CHANGED = "the row has another version by now, or does not exist; read it again"
-_EXCLUDED = "the header If-None-Match excludes the version in If-Match"
+_EXCLUDED = "the header If-None-Match excludes the version in If-Match; leave it out"
 
 
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:

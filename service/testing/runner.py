@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -107,7 +108,7 @@ class Runner:
         run stay as they were, unless they no longer exist."""
         for result in results:
             (self._failed.discard if result.passed else self._failed.add)(result.path)
-        self._failed = {path for path in self._failed if Path(path).is_file()}
+        self._failed = {path for path in self._failed if os.path.isfile(path)}
         place = self._means.options.failed_first
         if place is not None:
             with contextlib.suppress(OSError):

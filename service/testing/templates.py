@@ -92,10 +92,18 @@ class Templates:
         begin = source.partition("_test_c")[0].encode()[:LONGEST_BEGIN].decode(errors="ignore")
         name = f"{begin}_test_c{os.getpid()}_{next(self._numbers)}"
         names = {"name": sql.Identifier(name), "source": sql.Identifier(source)}
-        async with self._copying, await _administer(target, source) as connection:
-            row = await (await connection.execute(_IS_CLOSED, (source,))).fetchone()
-            for statement in _COPY_OF_CLOSED if row is not None and row[0] else _COPY:
-                await connection.execute(sql.SQL(statement).format(**names))
+        exists = False
+        try:
+            async with self._copying, await _administer(target, source) as connection:
+                row = await (await connection.execute(_IS_CLOSED, (source,))).fetchone()
+                for statement in _COPY_OF_CLOSED if row is not None and row[0] else _COPY:
+                    await connection.execute(sql.SQL(statement).format(**names))
+                    exists = True
+        except BaseException:
+            if exists:
+                # The caller does not learn its name.
+                await asyncio.shield(self._drop(target, name))
+            raise
         return name
 
     async def _drop(self, target: ConnectionTarget, name: str) -> None:

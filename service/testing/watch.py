@@ -140,7 +140,7 @@ def _files_at(path: str) -> Iterable[str]:
     subfolders."""
     if not is_folder(path):
         return (path,) if _is_sql(path) else ()
-    return (str(file) for file in Path(path).rglob("*") if _is_sql(file.name) and file.is_file())
+    return (str(file) for file in Path(path).rglob("*") if _is_sql(file.name) and os.path.isfile(file))
 
 
 def is_folder(path: str) -> bool:

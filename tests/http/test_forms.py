@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 import pytest
 
 from tests.harness.database import Database
@@ -158,15 +160,38 @@ def test_bytes_that_are_not_utf_8_are_reported(service: Service, kind: str, body
     assert (response.status_code if isinstance(answered, int) else response.text) == answered
 
 
-@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "Multipart/Form-Data; boundary=x"])
-def test_an_empty_form_is_an_empty_object(service: Service, kind: str) -> None:
-    response = service.post("/book", content=b"", headers={"content-type": kind})
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b""),
+        ("Multipart/Form-Data; boundary=x", b""),
+        ("multipart/form-data; boundary=x", b"--x--\r\n"),
+    ],
+)
+def test_an_empty_form_is_an_empty_object(service: Service, kind: str, body: bytes) -> None:
+    response = service.post("/book", content=body, headers={"content-type": kind})
     assert problem(response, 404)["detail"] == "parameter 'room' (integer) is required"
 
 
-def test_json_is_json_even_if_its_type_says_form(service: Service) -> None:
-    headers = {"content-type": "application/x-www-form-urlencoded"}
-    assert service.post("/book", content=b' {"room":1}', headers=headers).text == "'1' 'none' NULL"
+@pytest.mark.parametrize(
+    "kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "multipart/form-data"]
+)
+@pytest.mark.parametrize("start", [b"", b" ", codecs.BOM_UTF8 + b"\r\n"])
+@pytest.mark.parametrize(
+    ("path", "body", "text"),
+    [
+        ("/book", b'{"room":1}', "'1' 'none' NULL"),
+        ("/book", b'{"room":1,"note":"x=y"}', "'1' 'x=y' NULL"),
+        ("/book", b'{"room":1,"tags":["a=b&c",null]}', "'1' 'none' '{a=b&c,NULL}'"),
+        ("/book", b'{"room":"1","note":"x=\\u00e9"}', "'1' 'x=é' NULL"),
+        ("/counted", b'{"a":"1","b":" 2"}', "two"),
+        ("/checked", b'{"tags":["a=b"]}', "{a=b}"),
+    ],
+)
+def test_json_is_json_even_if_its_type_says_form(
+    service: Service, kind: str, start: bytes, path: str, body: bytes, text: str
+) -> None:
+    assert answer(service.post(path, content=start + body, headers={"content-type": kind})) == (200, TEXT, text)
 
 
 @pytest.mark.parametrize("body", [b"null", b"12", b"true", b"room", b"room&note"])

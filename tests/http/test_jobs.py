@@ -286,6 +286,24 @@ def test_events_end_when_the_client_leaves_or_the_job_ends(
     assert other.stop() == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["Granian", "Loop"])
+def test_events_end_when_the_job_cannot_be_read(own_database: Database, serve_once: Serve, engine: str) -> None:
+    """Cleanly, as one request in the log; the client connects again."""
+    own_database.execute(install_sql())
+    service = serve_once(own_database, SQL, {**SETTINGS, "HttpServer:Engine": engine})
+    location = enqueue(service, "/slow", seconds=60)
+    with service.client.stream("GET", location, headers={"accept": "text/event-stream"}) as response:
+        lines = response.iter_lines()
+        assert next(lines) == "event: job"
+        own_database.execute("alter function rowcall.show_job(uuid) rename to show_no_job")
+        rest = list(lines)
+    assert rest[-1] == ""
+    assert all(line.partition(":")[0] in ("", "id", "data", "event") for line in rest)
+    wait_until(lambda: "the events of a job end" in service.log, "the reason is logged")
+    assert service.log.count(f"GET {location} ") == 1, service.log
+
+
 def test_a_waiting_job_is_cancelled_at_once(service: Service, database: Database) -> None:
     number = database.value("select rowcall.enqueue('POST /nothing', '{}', 'default', now() + interval '1 hour')::text")
     assert database.value("select rowcall.cancel_job(%s::uuid)", number) == "cancelled"

@@ -291,6 +291,7 @@ jwt-secret = "hidden"
 db-anon-role = "anon"
 app.settings.api-token = "hidden"
 app.settings.jwt_secret = "hidden too"
+app.settings.jwt.secret = "hidden, too"
 """
 
 
@@ -311,10 +312,15 @@ def test_the_equivalent_configuration_has_placeholders_for_secrets(tmp_path: Pat
         "Enabled": "true",
         "AnonymousRole": "anon",
         "JwtSecret": "{JWT_SECRET}",
-        "AppSettings": {"api-token": "{APP_SETTINGS_API_TOKEN}", "jwt_secret": "{APP_SETTINGS_JWT_SECRET}"},
+        "AppSettings": {
+            "api-token": "{APP_SETTINGS_API_TOKEN}",
+            "jwt_secret": "{APP_SETTINGS_JWT_SECRET}",
+            "jwt.secret": "{APP_SETTINGS_JWT_SECRET_2}",
+        },
     }
-    for name in ("DB_URI", "JWT_SECRET", "APP_SETTINGS_API_TOKEN", "APP_SETTINGS_JWT_SECRET"):
-        assert f"set the variable {name}" in result.stderr
+    variables = ("API_TOKEN", "JWT_SECRET", "JWT_SECRET_2")
+    for name in ("DB_URI", "JWT_SECRET", *(f"APP_SETTINGS_{name}" for name in variables)):
+        assert f"set the variable {name} " in result.stderr
 
 
 @pytest.mark.slow

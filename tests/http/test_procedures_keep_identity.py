@@ -47,11 +47,12 @@ def seen(database: Database) -> list[tuple[object, ...]]:
     [
         (f"select set_config('role', '{ROLE}', true)", "select set_config('app.tenant', 'north', true)"),
         (f"set local role {ROLE}", "set local app.tenant = 'north'"),
+        (f"set  local role {ROLE}", "set /* the tenant */ local\napp.tenant = 'north'"),
         (f"set role {ROLE}", "select set_config('app.tenant', 'north', false)"),
         (f"select set_config('role', '{ROLE}', true), set_config('app.tenant', 'north', true)",),
         (f"select become('{ROLE}')",),
     ],
-    ids=["set_config", "set local", "session", "two at once", "a function"],
+    ids=["set_config", "set local", "blanks", "session", "two at once", "a function"],
 )
 def test_what_commands_set_holds_to_the_end(
     every_database: Database, serve_once: Serve, commands: tuple[str, ...]

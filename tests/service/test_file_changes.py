@@ -10,14 +10,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import watchfiles.main
+from watchfiles._rust_notify import RustNotify, WatchfilesRustInternalError
 
 from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.service.discovery.fingerprint import Fingerprint
 from rowcall.service.file_changes import file_changes
 from rowcall.service.snapshot.catalogue_watch import _watch_files
-from rowcall.service.testing.watch import Watch
+from rowcall.service.testing.watch import Watch, _files_at
 from tests.ext.wire import run, until
 from tests.harness.sql_files import save
 
@@ -93,6 +96,49 @@ def test_files_are_polled_if_the_kernel_has_no_more_watches(folder: Path, caplog
     assert [record.getMessage().partition(",")[0] for record in caplog.records] == [f"files in {folder} are polled"]
 
 
+class _WithoutMoreWatches:
+    """A watcher that polls, or fails at the first wait as if the kernel had no watch for a new subfolder."""
+
+    def __init__(self, paths: list[str], debug: bool, polling: bool | None, *options: Any) -> None:
+        self._polling = polling
+        self._watcher = RustNotify(paths, debug, bool(polling), *options)
+
+    def __enter__(self) -> _WithoutMoreWatches:
+        self._watcher.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._watcher.__exit__(*error)
+
+    def watch(self, *options: Any) -> Any:
+        if not self._polling:
+            raise WatchfilesRustInternalError("OS file watch limit reached")
+        return self._watcher.watch(*options)
+
+
+def test_files_are_polled_if_the_kernel_runs_out_of_watches_later(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchfiles.main, "RustNotify", _WithoutMoreWatches)
+
+    async def watch() -> None:
+        changes = file_changes(
+            str(folder), fits=lambda _kind, path: path.endswith(".sql"), quiet=10, longest=100, channel="rowcall"
+        )
+        assert [path for _kind, path in await anext(changes)] == [str(folder)]
+        coming = asyncio.ensure_future(anext(changes))
+        await asyncio.sleep(0.1)
+        save(folder / "a.sql", "select 1")
+        assert [path for _kind, path in await coming] == [str(folder / "a.sql")]
+        await changes.aclose()
+
+    with caplog.at_level(logging.WARNING, "rowcall"):
+        run(watch())
+    assert [record.getMessage() for record in caplog.records] == [
+        f"files in {folder} are polled, because the kernel cannot watch them: OS file watch limit reached"
+    ]
+
+
 def _watch_of_tests(*folders: Path) -> Watch:
     async def unchanged() -> Fingerprint:
         return Fingerprint({}, "")
@@ -112,6 +158,16 @@ def test_a_subfolder_that_must_not_be_read_does_not_end_the_watch_of_tests(folde
         await watch.__aexit__(None, None, None)
 
     run(watch())
+
+
+def test_files_in_a_new_folder_that_must_not_be_entered_are_skipped(folder: Path) -> None:
+    save(folder / "a.test.sql", "select true")
+    private = folder / "private"
+    private.mkdir()
+    save(private / "b.test.sql", "select true")
+    private.chmod(0o744)
+    with _as_another_user():
+        assert list(_files_at(str(folder))) == [str(folder / "a.test.sql")]
 
 
 def test_the_error_that_ends_the_watch_of_tests_is_raised(folder: Path) -> None:

@@ -46,7 +46,7 @@ def python_files(
             header = header_text(options.header, now)
             folders[posixpath.dirname(path)] = None
             yield Output(path, header + text, options.overwrite, len(header))
-    yield from (Output(posixpath.join(folder, "py.typed"), "") for folder in folders)
+    yield from (Output(posixpath.join(folder, "py.typed"), "", options.overwrite) for folder in folders)
 
 
 def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Iterator[tuple[Endpoint, str]]:

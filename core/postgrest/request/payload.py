@@ -9,7 +9,6 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -55,10 +54,9 @@ class Payload(NamedTuple):
     texts: tuple[str | None, ...] | None = None
 
 
-@lru_cache(maxsize=256)
 def media_type_of(content_type: str | None) -> str:
     """Return the media type without parameters, in lower case; JSON without the header."""
-    return (content_type or JSON).partition(";")[0].strip().lower()
+    return JSON if content_type == JSON else (content_type or JSON).partition(";")[0].strip().lower()
 
 
 def parse_payload(
@@ -108,14 +106,13 @@ def _texts(text: str, values: Iterable[object]) -> tuple[str | None, ...] | None
     """Return the values of an object as texts; None if it contains a NUL, or a value that is no string, integer,
     boolean or null. text: the JSON.
     """
-    # Fractions are not read back from floats. `-0` is an integer whose sign is lost.
-    if "\\u0000" in text or "-0" in text:
+    if "\\u0000" in text:
         return None
     result: list[str | None] = []
     for value in values:
         if value is None or type(value) is str:
             result.append(value)
-        elif type(value) is int:
+        elif type(value) is int and (value or "-0" not in text):  # the sign of -0 is lost
             result.append(str(value))
         elif type(value) is bool:
             result.append("true" if value else "false")

@@ -253,8 +253,9 @@ class Run:
         templates: Templates,
         applications: Sequence[TestApplication],
     ) -> None:
-        """Run tests again after each change, until a signal ends the process (testing-15). applications: those of
-        `runner`, whose endpoints are replaced if the change concerns them.
+        """Run tests again after each change, until a signal ends the process (testing-15). Raises StartupError if their
+        folders can no longer be watched. applications: those of `runner`, whose endpoints are replaced if the change
+        concerns them.
         """
         source = self._settings_of_files
         folders = [base_folder(self._options.pattern), *([] if source is None else [source.folder])]
@@ -265,7 +266,10 @@ class Run:
         async with watch:
             print("\nwatching; Ctrl-C ends it", flush=True)
             while True:
-                changes = await watch.next()
+                try:
+                    changes = await watch.next()
+                except (OSError, RuntimeError) as error:
+                    raise StartupError(f"the tests can no longer be watched: {error}") from error
                 if changes is None:
                     message, action = "the database has changed", Reaction(rebuild=True, everything=True)
                 else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from rowcall.core.accounts.message import MailError, Template, mail_of
+from rowcall.core.accounts.message import MailError, Template, mail_of, message_of, recipients_of, sender_of
 from rowcall.core.auth.login import Cell
 
 
@@ -41,3 +43,30 @@ def test_addresses_that_cannot_be_read_are_refused(name: str, text: str) -> None
 @pytest.mark.parametrize("text", ["", "  ", ","])
 def test_a_row_without_recipient_gives_no_mail(text: str) -> None:
     assert mail_of([cell("to", text), cell("text", "x")], Template(), None, "shop@example.com") is None
+
+
+@pytest.mark.parametrize("domain", ["a.example＞.b.example", "a℀b.example", "a＠b.example", "a\u00a0b.ü", "ü..example"])
+@pytest.mark.parametrize("name", ["to", "cc", "reply_to", "from"])
+def test_a_domain_whose_normalized_form_has_syntax_of_mail_is_refused(name: str, domain: str) -> None:
+    cells = [cell("to", "ada@example.com"), cell("text", "x"), cell(name, f"x@{domain}")]
+    with pytest.raises(MailError, match=f"^{name} "):
+        mail_of(cells, Template(), None, "shop@example.com")
+
+
+@pytest.mark.parametrize("domain", ["a.example＞.b.example", "a℀b.example", "a＠b.example", f"{70 * 'ü'}.example"])
+def test_a_waiting_mail_to_such_a_domain_is_not_sent(domain: str) -> None:
+    mail = {"from": f"x@{domain}", "to": [f"x@{domain}"], "text": "x"}
+    for refused in (recipients_of, sender_of, lambda mail: message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))):
+        with pytest.raises(MailError, match="domain is not valid"):
+            refused(mail)
+
+
+@pytest.mark.parametrize("address", ['"ann marie"@example.com', r'"a\"b\\c"@example.com', "a.b@example.com"])
+def test_a_quoted_local_part_stays_beside_a_name_that_is_not_ascii(address: str) -> None:
+    cells = [cell("to", f"Jörg <j@example.com>, {address}"), cell("reply_to", f"Jörg <{address}>"), cell("text", "x")]
+    mail = mail_of(cells, Template(), None, "shop@example.com")
+    assert mail is not None
+    message = message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))
+    assert [item.addr_spec for item in message["To"].addresses] == ["j@example.com", address]
+    assert [item.addr_spec for item in message["Reply-To"].addresses] == [address]
+    assert recipients_of(mail) == ["j@example.com", address]

@@ -58,6 +58,7 @@ def test_another_work_factor_is_part_of_the_hash() -> None:
         "$pbkdf2-sha256$i=0$" + STORED,
         "$pbkdf2-sha256$i=99999999$" + STORED,
         "$pbkdf2-sha256$i=-1$" + STORED,
+        "$pbkdf2-sha256$i=७०००००$" + STORED,
     ],
 )
 def test_an_invalid_hash_verifies_no_password(stored: str) -> None:

@@ -66,6 +66,7 @@ def test_a_host_that_is_not_allowed_is_ignored() -> None:
     assert client(options, **{"host": "a.zone.example:8443"}).host == "a.zone.example:8443"
     assert client(options, **{"host": "evil.example", "for": "9.9.9.9"}) == Client("9.9.9.9", "http", None)
     assert client(Forwarding(enabled=True), LOCAL, **{"host": "bad host"}).host is None
+    assert client(Forwarding(enabled=True), LOCAL, **{"host": "zone.example:८०"}).host is None
 
 
 @pytest.mark.parametrize(

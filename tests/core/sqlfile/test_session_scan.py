@@ -50,6 +50,7 @@ LEAVING = {
         "update pg_settings set setting = 'x' where name = 'work_mem'",
         "loop set search_path to a; end loop",
         "select 1; set x to 2",
+        "set local .x = 1",
     ],
     SessionEffect.LOCKS: ["select pg_advisory_lock(1)", "perform pg_catalog.pg_try_advisory_lock_shared(1)"],
     SessionEffect.TEMPORARY: [

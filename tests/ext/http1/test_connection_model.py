@@ -157,13 +157,18 @@ class ConnectionModel(RuleBasedStateMachine):
             assert item.read == item.sent.body
 
     @precondition(lambda self: self.running is not None)
-    @rule(whole=st.booleans())
-    def read(self, whole: bool) -> None:
+    @rule(whole=st.booleans(), received=st.booleans())
+    def read(self, whole: bool, received: bool = False) -> None:
+        """Read the whole body or its next part; received: the whole one only if it is there already."""
         item = self.running
         assert item is not None
         if item.whole is None and item.part is None:
             try:
-                if whole and not item.read:
+                body = item.protocol.received_body() if whole and not item.read and received else None
+                if body is not None:
+                    assert body == item.sent.body
+                    item.read = body
+                elif whole and not item.read:
                     item.whole = item.protocol()
                 elif not whole:
                     item.part = item.protocol.__anext__()
@@ -181,11 +186,13 @@ class ConnectionModel(RuleBasedStateMachine):
         self.turn()
 
     @precondition(lambda self: self.running is not None and self.running.writer is None)
-    @rule(size=SIZES)
-    def answer(self, size: int) -> None:
+    @rule(size=SIZES, turned=st.booleans())
+    def answer(self, size: int, turned: bool = True) -> None:
+        """Answer the request; turned: the turn of the event loop ends before the next step."""
         assert self.running is not None
         self._answer(self.running, b"a" * size)
-        self.turn()
+        if turned:
+            self.turn()
 
     @precondition(lambda self: self.running is not None and self.running.writer is None)
     @rule(stated=st.none() | SIZES)

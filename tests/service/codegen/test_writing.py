@@ -33,3 +33,23 @@ def test_a_file_that_cannot_be_deleted_becomes_a_comment(tmp_path: Path, monkeyp
         texts[client.language] = path.read_text(encoding="utf-8")
     slashes = "// No endpoints found.\n"
     assert texts == {"TypeScript": slashes, "Dart": slashes, "Python": "# No endpoints found.\n"}
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_files_beside_a_client_that_must_not_be_overwritten_are_not_removed(tmp_path: Path, exists: bool) -> None:
+    client, hooks = tmp_path / "client.ts", tmp_path / "hooks.ts"
+    if exists:
+        client.write_text("own client", encoding="utf-8")
+        hooks.write_text("own hooks", encoding="utf-8")
+    outputs = [Output(str(client), "client", overwrite=False), Output(str(hooks), "hooks", beside=str(client))]
+
+    def files(*_arguments: object, **_options: object) -> Iterator[Output]:
+        yield from outputs
+
+    options = cast(Any, SimpleNamespace(path=str(client), types=True))
+    writer = ClientFiles(replace(next(clients_of(options, None, None)), files=files))
+    assert asyncio.run(writer.write([], cast(Any, None), cast(Any, None)))
+    outputs.clear()
+    assert asyncio.run(writer.write([], cast(Any, None), cast(Any, None)))
+    assert hooks.read_text(encoding="utf-8") == ("own hooks" if exists else "hooks")
+    assert client.read_text(encoding="utf-8") == ("own client" if exists else "client")

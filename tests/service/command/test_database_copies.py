@@ -10,6 +10,8 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.service.database.connector import ConnectionTarget, Connector
+from rowcall.service.startup_error import StartupError
+from rowcall.service.testing import templates
 from rowcall.service.testing.templates import Templates
 from tests.harness.database import Database, drop_database
 
@@ -34,14 +36,32 @@ def test_copies_of_a_database_with_a_long_name(long_named: Database) -> None:
 
 async def _copy_twice(connector: Connector) -> tuple[list[str], list[str]]:
     """Return the names of two copies of a database: that they are to have, and that they have."""
-    templates = Templates("rowcall")
+    copies = Templates("rowcall")
     async with (
-        templates.prepared([("Default", connector)]),
-        templates.copy("Default") as first,
-        templates.copy("Default") as second,
+        copies.prepared([("Default", connector)]),
+        copies.copy("Default") as first,
+        copies.copy("Default") as second,
     ):
         requested = [copy.target.parameters["dbname"] for copy in (first, second)]
         return requested, [await _name(copy) for copy in (first, second)]
+
+
+def test_a_copy_that_cannot_be_completed_is_dropped(own_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    own_database.execute(f"revoke connect on database {own_database.name} from public")
+    monkeypatch.setattr(templates, "_COPY_OF_CLOSED", (*templates._COPY_OF_CLOSED, "select 1/0"))
+    parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
+    connector = Connector(ConnectionTarget(parameters))
+
+    async def prepare() -> None:
+        with pytest.raises(StartupError, match="division by zero"):
+            async with Templates("rowcall").prepared([("Default", connector)]):
+                pass
+
+    asyncio.run(prepare())
+    with psycopg.connect(own_database.server.conninfo(), autocommit=True) as connection:
+        copies = "select datname from pg_database where starts_with(datname, %s)"
+        begin = f"{own_database.name[: templates.LONGEST_BEGIN]}_test_c"
+        assert connection.execute(copies, (begin,)).fetchall() == []
 
 
 async def _name(connector: Connector) -> str:

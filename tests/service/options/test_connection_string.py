@@ -123,6 +123,15 @@ def test_a_folder_is_an_embedded_database() -> None:
             "the scheme 'postgresql+asyncpg' is unknown: write postgresql://…",
         ),
         ("Host=db;Password=ab;hunter2=e", "no keyword follows the `;` behind the password"),
+        ("host=a password=ab;hunter2=e", "no keyword follows the `;` behind the password"),
+        ("host=a sslpassword = ab;port=1;hunter2=e", "no keyword follows the `;` behind the password"),
+        *(
+            (f"{begin}u:hunter2@h/d?sslmode=require", "no keyword is in front of a `=`: write postgresql://…")
+            for begin in (
+                *("'postgresql://", '"postgresql://', "jdbc:postgresql://", "\ufeffpostgresql://", "postgresql_x://"),
+                *("psql postgresql://", "postgresql:/", "postgresql//", "DATABASE_URL: postgresql://"),
+            )
+        ),
     ],
 )
 def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> None:
