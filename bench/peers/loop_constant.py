@@ -38,6 +38,7 @@ async def main() -> None:
         idle_seconds=60.0,
         unread_seconds=60.0,
         gather_seconds=0.00005,
+        gather_running=16,
     )
 
     def connection() -> Any:

@@ -23,6 +23,7 @@ cdef class Http1Server:
     cdef Py_ssize_t head_limit, line_limit, body_buffer
     cdef bint keep_alive
     cdef double idle_seconds, unread_seconds, gather_seconds
+    cdef Py_ssize_t running, gather_running     # running: number of connections with a request in progress
     cdef double last_response   # time of the last complete response
     cdef void *last_connection  # its connection, which may have ended
     cdef readonly set connections
@@ -45,6 +46,7 @@ cdef class Connection:
     cdef Phase phase
     cdef bint fresh             # no request has been parsed: the HTTP/2 preface is possible
     cdef bint advancing         # `_advance` is running, and sends the output when it ends
+    cdef bint running           # the server counts its request in `running`
     cdef bint gathered          # the connection is in `unsent` of the server
     cdef bint reading_paused    # the transport does not read
     cdef bint writing_paused    # the buffer of the transport is full
@@ -64,6 +66,7 @@ cdef class Connection:
     cdef int _refuse(self, int status, str detail) except -1
     cdef int respond(self, bytes message, bytes body) except -1
     cdef int complete(self, bint close) except -1
+    cdef int _stop_running(self) except -1
     cdef int _flush(self) except -1
     cdef bint _gather(self) except -1
     cdef int _write(self) except -1

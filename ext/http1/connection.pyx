@@ -69,14 +69,16 @@ cdef class Http1Server:
     limit; the application checks the line of a complete head. body_buffer: bytes of an unread body at which reading
     from the client pauses; less than READ_AHEAD counts as READ_AHEAD. keep_alive: False closes each connection after
     its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for
-    which a client may leave sent bytes unread. gather_seconds: a complete response that follows one of
-    another connection in less time is sent at the end of its turn of the event loop, together with all others of the
-    turn, so that a client with many connections is woken once; 0: each response is sent at once.
+    which a client may leave sent bytes unread. gather_seconds, gather_running: a complete response behind
+    one of another connection is sent at the end of its turn of the event loop, together with all others of the turn, so
+    that a client with many connections is woken once, if it follows that one in less time, or if at least so many
+    requests are in progress; 0 and a large number: each response is sent at once.
     """
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
                  Py_ssize_t head_limit, Py_ssize_t line_limit, Py_ssize_t body_buffer, bint keep_alive,
-                 double idle_seconds, double unread_seconds, double gather_seconds):
+                 double idle_seconds, double unread_seconds, double gather_seconds,
+                 Py_ssize_t gather_running):
         self.loop = loop
         self.handle = handle
         self.problem_body = problem_body
@@ -91,6 +93,7 @@ cdef class Http1Server:
         self.idle_seconds = idle_seconds
         self.unread_seconds = unread_seconds
         self.gather_seconds = gather_seconds
+        self.gather_running = gather_running
         self.connections = set()
         self.unsent = []
         self.send_method = self._send_gathered
@@ -120,8 +123,8 @@ cdef class Http1Server:
     cdef bint gathers(self, Connection connection) except -1:
         """Record a complete response; return whether it is sent at the end of this turn of the event loop."""
         # A single client waits for each of its responses, so there is nothing to gather, however fast it is.
-        cdef bint gathers = (connection.last_sent - self.last_response < self.gather_seconds
-                             and <void*>connection != self.last_connection)
+        cdef bint gathers = <void*>connection != self.last_connection and (
+            self.running >= self.gather_running or connection.last_sent - self.last_response < self.gather_seconds)
         self.last_response = connection.last_sent
         self.last_connection = <void*>connection
         return gathers
@@ -216,6 +219,7 @@ cdef class Connection:
 
     def connection_lost(self, error):
         cdef RequestProtocol request = self.request
+        self._stop_running()
         self.phase = DETACHED
         self.server.connections.discard(self)
         self.pending = None
@@ -308,6 +312,8 @@ cdef class Connection:
         request.pieces = []
         self.request = request
         self.phase = RUNNING
+        self.running = True
+        self.server.running += 1
         self._feed()
         # The request has waited for the response to the one in front, and the rest of its body will not arrive.
         request.input_ended = self.eof and not request.body_complete
@@ -361,6 +367,13 @@ cdef class Connection:
             self.pending = None
         return 0
 
+    cdef int _stop_running(self) except -1:
+        """Record that no request is in progress any more."""
+        if self.running:
+            self.running = False
+            self.server.running -= 1
+        return 0
+
     cdef int _refuse(self, int status, str detail) except -1:
         """Respond to an invalid head, and end the connection, because the start of the next request is unknown. detail:
         a sentence for the body of the response."""
@@ -383,6 +396,7 @@ cdef class Connection:
         close: the response has announced that the connection ends.
         """
         cdef RequestProtocol request = self.request
+        self._stop_running()
         if self.pending is not None and self.position >= PyBytes_GET_SIZE(self.pending):
             self.pending = None
         # If the client has closed its sending half, requests that it has sent before are still answered.
@@ -477,6 +491,7 @@ cdef class Connection:
 
     cdef int close(self) except -1:
         """Close the connection when everything is sent."""
+        self._stop_running()
         self.phase = CLOSING
         if not self.advancing:
             self._flush()
@@ -485,6 +500,7 @@ cdef class Connection:
     cdef int abort(self) except -1:
         """Close the connection at once; data that is not sent yet is dropped."""
         if self.transport is not None and self.phase != DETACHED:
+            self._stop_running()
             self.phase = CLOSING
             self.output = []
             self.transport.abort()

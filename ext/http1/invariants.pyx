@@ -84,6 +84,12 @@ cdef int _body(RequestProtocol request, list broken) except -1:
 
 
 cdef int _end(Connection connection, list broken) except -1:
+    cdef Connection other
+    cdef Py_ssize_t running = 0
+    for other in connection.server.connections:
+        running += other.phase == RUNNING
+    if connection.server.running != running:
+        broken.append(f"engine-8: {running} connections have a request in progress, not {connection.server.running}")
     if (connection in connection.server.connections) != (connection.phase != DETACHED):
         broken.append("engine-8: a connection that has ended is counted, or one that has not is not")
     if connection.phase == CLOSING and not connection.transport.is_closing():

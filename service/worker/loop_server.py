@@ -33,8 +33,10 @@ CHECKS = 8
 LONGEST_CHECK = 1.0
 """Maximum seconds between two checks of the connections."""
 GATHER_SECONDS = 0.00005
-"""Responses of several connections that follow each other in less time are sent together: the event loop is busy then,
-and waking a client once for many responses saves more than a response loses that waits for the others of its turn.
+GATHER_RUNNING = 16
+"""Responses of several connections are sent together if they follow each other in less time, or if so many requests are
+in progress: the event loop is busy then, and waking a client once for many responses saves more than a response loses
+that waits for the others of its turn.
 """
 READ_BYTES = 262_144
 """Of a file, for each part that is sent."""
@@ -78,6 +80,7 @@ class LoopServer:
             idle_seconds=options.header_timeout,
             unread_seconds=options.slow_client,
             gather_seconds=GATHER_SECONDS,
+            gather_running=GATHER_RUNNING,
         )
 
     # Connections

@@ -89,6 +89,7 @@ class ConnectionModel(RuleBasedStateMachine):
             idle_seconds=60,
             unread_seconds=60,
             gather_seconds=60,
+            gather_running=16,
         )
         self.connection = Connection(self.server)
         connection: Any = self.connection  # has what uvloop calls of a protocol, and is no subclass

@@ -11,6 +11,7 @@ from rowcall.ext.http1.invariants import broken_invariants
 from tests.ext.twins.http1 import Transport
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+LATER = b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
@@ -35,9 +36,10 @@ class Recording(Transport):
 class Clients:
     """Clients of a server that responds in its handler. events: what was handled and sent, in order."""
 
-    def __init__(self, names: str, gather_seconds: float = 60.0) -> None:
+    def __init__(self, names: str, gather_seconds: float = 60.0, gather_running: int = 1000) -> None:
         self.events: list[str] = []
         self.ended: list[Connection] = []
+        self.waiting: list[Any] = []
         self.server = Http1Server(
             asyncio.get_running_loop(),
             self._handle,
@@ -53,6 +55,7 @@ class Clients:
             idle_seconds=60,
             unread_seconds=60,
             gather_seconds=gather_seconds,
+            gather_running=gather_running,
         )
         self.transports = {name: Recording(name, self.events) for name in names}
         self.connections = {name: Connection(self.server) for name in names}
@@ -61,7 +64,10 @@ class Clients:
 
     def _handle(self, scope: Any, protocol: Any) -> None:
         self.events.append(f"{scope.client.partition(':')[0]} handled")
-        protocol.response_bytes(200, [], b"")
+        if scope.path == "/later":
+            self.waiting.append(protocol)
+        else:
+            protocol.response_bytes(200, [], b"")
 
     def send(self, name: str, data: bytes = GET) -> None:
         self.connections[name].data_received(data)
@@ -115,6 +121,24 @@ def test_without_a_time_each_response_is_sent_at_once() -> None:
         clients.send("a")
         clients.send("b")
         assert clients.events == ["a handled", "a sent", "b handled", "b sent"]
+
+    asyncio.run(turn())
+
+
+def test_while_many_requests_are_in_progress_responses_are_sent_together_at_any_distance() -> None:
+    async def turn() -> None:
+        clients = Clients("abcd", gather_seconds=0.0, gather_running=2)
+        for name in "abcd":
+            clients.send(name, LATER)
+        for protocol in clients.waiting[:3]:
+            protocol.response_bytes(200, [], b"")
+        assert [clients.responses(name) for name in "abcd"] == [0, 0, 1, 0], "one is in progress behind the third"
+        await asyncio.sleep(0)
+        assert [clients.responses(name) for name in "abcd"] == [1, 1, 1, 0]
+        clients.connections["d"].connection_lost(None)
+        clients.send("a", LATER)
+        clients.send("b")
+        assert clients.responses("b") == 2, "a lost connection has no request in progress"
 
     asyncio.run(turn())
 

@@ -131,6 +131,7 @@ async def _outcome(loop: asyncio.AbstractEventLoop, parts: Sequence[bytes], head
         idle_seconds=60,
         unread_seconds=60,
         gather_seconds=60,
+        gather_running=16,
     )
     transport = Transport()
     connection = Connection(server)
