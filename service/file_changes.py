@@ -1,16 +1,26 @@
-"""Watch folders for changes of files: the kernel reports them, and if it has no more watches, the folders are polled.
+"""Watch folders for changes of files: the kernel reports them, and if it cannot, the folders are polled.
 
 Used only while a developer works on the service (`Watch:Enabled`, `--watch`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from watchfiles import Change
+
+_POLLING = 0.3
+"""Seconds between two scans of the folders."""
+_SHARE = 10
+"""The pause between two scans is at least as many times as long as a scan."""
+
+_Files = Mapping[str, tuple[int, int, int]]
+"""Time of the last change, size and inode of each file, by path."""
 
 
 async def file_changes(
@@ -24,56 +34,96 @@ async def file_changes(
 ) -> AsyncGenerator[set[tuple[Change, str]], None]:
     """Yield the changes of files in the folders, without end. Watching begins in the first step of the iteration.
 
-    Subfolders that this user may not read are not watched. If the kernel has no more watches, the folders are polled.
-    Both are logged as a warning. If that happens after the beginning, the folders themselves are yielded as modified.
+    If the kernel has no more watches, or this user may not read a subfolder, the folders are polled, which is logged as
+    a warning; what the user may not read is left out. If that happens after the beginning, the folders themselves are
+    yielded as modified.
 
-    fits: whether a change of a path matters. quiet: milliseconds without an event that complete a change. longest:
-    milliseconds after which a change is reported even if events continue. channel: name of the log channel.
-    interval: milliseconds without a change after which an empty set is yielded; None: never. recursive: also for
-    subfolders.
+    fits: whether a change of a path matters. quiet: milliseconds without an event that complete a change; if the
+    folders are polled, a scan without a change completes it. longest: milliseconds after which a change is reported
+    even if events continue. channel: name of the log channel. interval: milliseconds without a change after which an
+    empty set is yielded; None: never. recursive: also for subfolders.
 
     Raises:
         FileNotFoundError: a folder does not exist.
-        OSError, RuntimeError: the folders cannot be watched, not even by polling.
+        OSError: a folder cannot be read.
     """
     # Imported here, because only watching needs it.
     from watchfiles import Change, awatch
 
-    log = logging.getLogger(channel)
-    # None: the default of watchfiles, which environment variables change.
-    polling: bool | None = None
-    ignoring: bool | None = None
+    waiting = False
+    try:
+        async for changes in awatch(
+            *folders,
+            watch_filter=fits,
+            debounce=longest,
+            step=quiet,
+            rust_timeout=interval,
+            yield_on_timeout=interval is not None,
+            recursive=recursive,
+        ):
+            yield changes
+    except Exception as raised:
+        # While it waits for changes, `awatch` raises its errors in a group.
+        waiting = isinstance(raised, ExceptionGroup)
+        error = raised.exceptions[0] if isinstance(raised, ExceptionGroup) else raised
+        if isinstance(error, FileNotFoundError) or not isinstance(error, OSError | RuntimeError):
+            raise error from None
+        # `awatch` could ignore folders that may not be read, but then it also leaves out folders behind them, and hides
+        # that the kernel has no more watches.
+        before = _scan(folders, recursive, must_exist=True)
+        where = ", ".join(folders)
+        logging.getLogger(channel).warning(
+            "files in %s are polled, because the kernel cannot watch them: %s", where, error
+        )
+    if waiting:
+        # Any file in them may have changed at this moment.
+        yield {(Change.modified, folder) for folder in folders}
+    clock = asyncio.get_running_loop().time
+    pause = _POLLING
+    found: set[tuple[Change, str]] = set()
+    reported = changed = clock()
     while True:
-        waiting = False
-        try:
-            async for changes in awatch(
-                *folders,
-                watch_filter=fits,
-                debounce=longest,
-                step=quiet,
-                rust_timeout=interval,
-                yield_on_timeout=interval is not None,
-                force_polling=polling,
-                recursive=recursive,
-                ignore_permission_denied=ignoring,
-            ):
-                yield changes
-        except Exception as raised:
-            # While it waits for changes, `awatch` raises its errors in a group.
-            waiting = isinstance(raised, ExceptionGroup)
-            error = raised.exceptions[0] if isinstance(raised, ExceptionGroup) else raised
-            if isinstance(error, PermissionError) and not ignoring:
-                # Not from the beginning: it would hide also that the kernel has no more watches.
-                ignoring = True
-                log.warning("what this user may not read is not watched: %s", error)
-            elif polling or isinstance(error, FileNotFoundError | PermissionError):
-                raise error from None
-            elif isinstance(error, OSError | RuntimeError):
-                polling = True
-                where = ", ".join(folders)
-                log.warning("files in %s are polled, because the kernel cannot watch them: %s", where, error)
-            else:
-                raise error from None
-        if waiting:
-            # Any file in them may have changed at this moment.
-            yield {(Change.modified, folder) for folder in folders}
+        await asyncio.sleep(pause)
+        began = clock()
+        after = await asyncio.to_thread(_scan, folders, recursive)
+        pause = max(_POLLING, _SHARE * (clock() - began))
+        new = {change for change in _differences(before, after) if fits(*change)}
+        before = after
+        changed = changed if found else began
+        found |= new
+        complete = not new or (clock() - changed) * 1000 >= longest
+        if (found and complete) or (not found and interval is not None and (clock() - reported) * 1000 >= interval):
+            yield found
+            found = set()
+            reported = clock()
+
+
+def _scan(folders: Sequence[str], recursive: bool, *, must_exist: bool = False) -> _Files:
+    """Return the files in the folders. What this user may not read is left out; if `must_exist` is set, `OSError` is
+    raised for the folders themselves. recursive: also those of subfolders."""
+    files = {}
+    for top in folders:
+        if must_exist:
+            os.scandir(top).close()
+        for folder, subfolders, names in os.walk(top):
+            if not recursive:
+                subfolders.clear()
+            for name in names:
+                path = os.path.join(folder, name)
+                try:
+                    state = os.stat(path)
+                except OSError:
+                    continue
+                files[path] = (state.st_mtime_ns, state.st_size, state.st_ino)
+    return files
+
+
+def _differences(before: _Files, after: _Files) -> set[tuple[Change, str]]:
+    """Return the files that have been added, changed and deleted between two scans."""
+    from watchfiles import Change
+
+    return {
+        *((Change.deleted, path) for path in before.keys() - after.keys()),
+        *((Change.added, path) for path in after.keys() - before.keys()),
+        *((Change.modified, path) for path in before.keys() & after.keys() if before[path] != after[path]),
+    }

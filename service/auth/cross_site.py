@@ -33,7 +33,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
 _DEFAULT_PORTS = {"http": ":80", "https": ":443", "ws": ":80", "wss": ":443"}
 _SCHEMES = {"ws": "http", "wss": "https"}
 _MOST_LOGGED = 100
-"""Most different warnings about refusals."""
+"""Most origins about which a check warns."""
 
 Refusal = Callable[[Any], None]
 """A function that raises `Problem` for the scope of a request from another site."""
@@ -52,7 +52,7 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
     signs_in_or_out = endpoint.options.login or endpoint.options.logout
     if options.cross_site is None or (endpoint.method in SAFE and not signs_in_or_out):
         return None
-    check = foreign_refusal(options, services.options.forwarding)
+    check = foreign_refusal(options, services.options.forwarding, endpoint.name)
     if endpoint.access.basic is not None:
         return lambda context: check(context.scope)
     if not options.schemes.cookies:
@@ -89,13 +89,14 @@ def refuse_foreign_sessions(services: Services) -> Step | None:
     return refuse
 
 
-def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
+def foreign_refusal(options: AuthOptions, forwarding: Forwarding, name: str | None = None) -> Refusal:
     """Return the check for requests that sign in or use a session. Given the scope of a request, it raises `Problem`
     403 if the request comes from a page of another site whose origin is not trusted. A request without the headers
     `Origin` and `Sec-Fetch-Site` passes.
 
     options: if the check is off in them (`cross_site` is None), do not call this: the result would refuse all other
-    sites.
+    sites. name: method and path template of the endpoint, for the log, because the path of a request may contain secret
+    values; None: those of the request are logged, as the path of a fixed route contains no values.
     """
     trusted = frozenset() if options.cross_site is None else options.cross_site.origins
     client_of = client_reader(forwarding)
@@ -110,10 +111,11 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
             origin.lower() in trusted or (site != "cross-site" and origin.lower() == own(scope))
         ):
             return
-        warning = _warning(scope, origin)
-        if warning not in logged and len(logged) < _MOST_LOGGED:
-            logged.add(warning)
-            log.warning("%s", warning)
+        # A page cannot use up the places of other origins by requests without an origin, which share one place.
+        logged_origin = one_line((origin or "")[:200])
+        if logged_origin not in logged and len(logged) < _MOST_LOGGED:
+            logged.add(logged_origin)
+            log.warning("%s", _warning(name or f"{scope.method} {one_line(scope.path[:200])}", logged_origin))
         raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
     def own(scope: Any) -> str:
@@ -125,23 +127,22 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
     return check
 
 
-def _warning(scope: Any, origin: str | None) -> str:
-    """Return what was refused and how to allow it. origin: the header `Origin`; None: it is missing, as in a request by
-    GET that a link, a redirect or an image causes."""
-    if origin is None:
+def _warning(target: str, origin: str) -> str:
+    """Return what was refused and how to allow it. target: method and path. origin: the header `Origin`; empty: it is
+    missing, as in a request by GET that a link, a redirect or an image causes."""
+    if not origin:
         return (
-            f"refused {scope.method} {one_line(scope.path[:200])}, to which a link, a redirect or an image of another "
-            "site leads; such a request names no origin, so Auth:TrustedOrigins cannot allow it: let the link lead to "
-            "a page of this service that sends a POST"
+            f"refused {target}, to which a link, a redirect or an image of another site leads; such a request names no "
+            "origin, so Auth:TrustedOrigins cannot allow it: let the link lead to a page of this service that sends a "
+            "POST"
         )
     if origin.lower() == "null":
         return (
-            f"refused {scope.method} {one_line(scope.path[:200])} from a page with the origin null, such as a file or "
-            "a sandboxed frame; it cannot be distinguished from those of others: serve the page from an origin of its "
-            "own, and add that to Auth:TrustedOrigins"
+            f"refused {target} from a page with the origin null, such as a file or a sandboxed frame; it cannot be "
+            "distinguished from those of others: serve the page from an origin of its own, and add that to "
+            "Auth:TrustedOrigins"
         )
-    text = one_line(origin[:200])
-    return f"refused a request from a page of {text}; to allow it, add the origin to Auth:TrustedOrigins"
+    return f"refused a request from a page of {origin}; to allow it, add the origin to Auth:TrustedOrigins"
 
 
 def refuse_plain_text(scope: Any) -> None:

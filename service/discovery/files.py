@@ -41,7 +41,17 @@ def find_files(pattern: str, skip: str) -> list[str]:
     """
     if not has_wildcard(pattern):
         return [pattern] if os.path.isfile(pattern) else []
-    return sorted(path for path in _walk(pattern) if matches(path, pattern) and not matches(path, skip))
+    return sorted(path for path in _walk(pattern) if matches(path, pattern) and not _is_skipped(path, pattern, skip))
+
+
+def _is_skipped(path: str, pattern: str, skip: str) -> bool:
+    """Return whether a path that `pattern` has found matches `skip`. If the pattern has no folder, as `**/*.sql`, paths
+    of subfolders may also match with `./` in front, as in `./drafts/**` and `*/drafts/*`.
+    """
+    if matches(path, skip):
+        return True
+    without_folder = base_folder(pattern) == "." and not pattern.startswith("./")
+    return without_folder and "/" in path and matches(f"./{path}", skip)
 
 
 def _walk(pattern: str) -> Iterator[str]:

@@ -36,6 +36,8 @@ MOST_SHOWN = 200
 _NO_CALLER = dict.fromkeys(("userId", "userName", "impersonatorId", "impersonatorName", "scheme", "address"))
 LAST_WRITING = 5.0
 """Seconds for writing the remaining records when the service stops."""
+_LONGEST_APART = 5.0
+"""Seconds after which records that are written one at a time leave the maintenance connection to others."""
 
 
 def note_call(endpoint: Endpoint, services: Services) -> Step | None:
@@ -201,7 +203,7 @@ class AuditTrail:
         """Number of calls at the head of the queue that the command has refused together, and which are written one at
         a time."""
         self._refused = 0
-        """Number of these that it has refused again, and its last error."""
+        """Number of calls that it has refused since the last message, and its last error."""
         self._refusal = ""
         self._writing: asyncio.Task[None] | None = None
 
@@ -250,46 +252,45 @@ class AuditTrail:
         refuses a batch, its calls are written one at a time, so that only those that it refuses are lost, which is
         logged.
         """
-        count = min(len(self._calls), 1 if self._apart else self._options.batch)
-        batch = [self._calls[number] for number in range(count)]
-        dropped = self._dropped
+        clock = asyncio.get_running_loop().time
         try:
-            refusal = await self._run_command(batch)
+            async with self._database.maintenance_connection() as connection:
+                if not self._apart:
+                    await self._run_command(connection, min(len(self._calls), self._options.batch))
+                end = clock() + _LONGEST_APART
+                while self._apart and clock() < end:
+                    await self._run_command(connection, 1)
         except (psycopg.OperationalError, OSError) as error:
             log.error("the audit trail cannot be written, %d calls wait: %s", len(self._calls), str(error).strip())
             return False
-        if refusal is not None and count > 1:
-            self._apart = count
-            return True
-        # `add` may have dropped the oldest records of the batch during the write.
-        for _ in range(max(0, count - (self._dropped - dropped))):
-            self._calls.popleft()
-        self._apart = max(0, self._apart - 1) if self._calls else 0
-        self._log_losses(refusal)
+        self._log_losses()
         return True
 
-    async def _run_command(self, batch: list[dict[str, object]]) -> psycopg.Error | None:
-        """Pass records to the operator's command; return its error if it refuses them, as it would at each attempt.
+    async def _run_command(self, connection: psycopg.AsyncConnection[Any], count: int) -> None:
+        """Pass the first `count` calls of the queue to the operator's command, and remove them from the queue. If it
+        refuses them, as it would at each attempt, one call is lost, and several remain, to be written one at a time.
         Raises `psycopg.OperationalError` and `OSError` if the database is unavailable.
         """
-        text = _json_text(batch)
+        text = _json_text([self._calls[number] for number in range(count)])
+        dropped = self._dropped
         try:
-            async with self._database.maintenance_connection() as connection:
-                await psycopg.AsyncRawCursor(connection).execute(self._sql, [text for _ in self._takes])
+            await psycopg.AsyncRawCursor(connection).execute(self._sql, [text for _ in self._takes])
         except psycopg.OperationalError:
             raise
         except psycopg.Error as error:
-            return error
-        return None
-
-    def _log_losses(self, refusal: psycopg.Error | None) -> None:
-        """Log how many records are lost since the last time. Refused ones are counted until all of their batch have
-        been tried. refusal: the error of the command for the last call.
-        """
-        if refusal is not None:
+            if count > 1:
+                self._apart = count
+                return
             self._refused += 1
-            self._refusal = str(refusal).strip()
-        if self._refused and not self._apart:
+            self._refusal = str(error).strip()
+        # `add` may have dropped the oldest of these calls meanwhile.
+        for _ in range(max(0, count - (self._dropped - dropped))):
+            self._calls.popleft()
+        self._apart = max(0, self._apart - 1) if self._calls else 0
+
+    def _log_losses(self) -> None:
+        """Log how many records are lost since the last time."""
+        if self._refused:
             log.error("Service:AuditTrail:Command refuses %d calls, which are lost: %s", self._refused, self._refusal)
             self._refused = 0
         if self._dropped:
@@ -308,6 +309,7 @@ class AuditTrail:
                     pass
         except TimeoutError:
             pass
+        self._log_losses()
         if self._calls:
             log.error("%d calls are missing in the audit trail: the service has ended before", len(self._calls))
 

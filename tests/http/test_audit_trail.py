@@ -95,12 +95,35 @@ def test_records_wait_while_the_command_fails_and_the_failure_is_logged(
 
 @pytest.mark.slow
 def test_only_the_records_that_the_command_refuses_are_lost(own_database: Database, serve_once: Serve) -> None:
-    own_database.execute(TRAIL + "; alter table call add check (status <> 400)")
-    settings = {**SETTINGS, P + "Interval": "500 milliseconds", P + "BatchSize": "50"}
+    """The records of a refused batch are written over one connection."""
+    own_database.execute(
+        TRAIL + "; alter table call add check (status <> 400), add backend int default pg_backend_pid()"
+    )
+    settings = {**SETTINGS, P + "Interval": "2 seconds", P + "BatchSize": "50"}
     service = serve_once(own_database, SQL, settings)
     for _ in range(2):
         assert service.get("/api/many?count=1").status_code == 200
         assert service.post("/api/fails").status_code == 400
     assert service.get("/api/many?count=1").status_code == 200
     assert [endpoint for endpoint, *_ in calls(own_database, 3)] == ["GET /api/many"] * 3
+    assert own_database.value("select count(distinct backend) from call") == 1
     assert "Service:AuditTrail:Command refuses 2 calls, which are lost: " in service.wait_for_log("refuses 2 calls")
+
+
+@pytest.mark.slow
+def test_refused_records_are_counted_if_the_service_stops(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(
+        TRAIL
+        + """; create function judge() returns trigger language plpgsql as $$begin
+            if new.status = 400 then raise exception 'refused'; end if;
+            perform pg_sleep(30); return new;
+        end$$; create trigger judge before insert on call for each row execute function judge()"""
+    )
+    service = serve_once(own_database, SQL, {**SETTINGS, P + "Interval": "2 seconds", P + "BatchSize": "50"})
+    assert service.post("/api/fails").status_code == 400
+    assert service.get("/api/many?count=1").status_code == 200
+    sleeping = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+    wait_until(lambda: own_database.value(sleeping) == 1, "the second record is being written")
+    service.stop()
+    assert "Service:AuditTrail:Command refuses 1 calls, which are lost: " in service.log
+    assert "1 calls are missing in the audit trail: the service has ended before" in service.log

@@ -24,6 +24,8 @@ create function public_note(_n int) returns int language sql volatile as $$selec
 comment on function public_note(int) is E'HTTP POST\\nallow_anonymous';
 create function leave() returns void language sql stable as 'select';
 comment on function leave() is E'HTTP GET\\nlogout';
+create function enter(_token text) returns table (status int) language sql volatile as 'select 404';
+comment on function enter(text) is E'HTTP GET /api/enter/{_token}\\nlogin\\nsensitive';
 """
 
 TAGS = {
@@ -203,6 +205,18 @@ def test_the_log_says_how_to_allow_it(
 ) -> None:
     problem(service.request(method, path, headers={**cookie, **headers}), 403)
     assert remedy in service.wait_for_log(f"refused {refused}")
+
+
+def test_the_log_has_no_values_of_the_path(service: Service) -> None:
+    for number in range(101):
+        path = f"/api/enter/hidden-{number}"
+        problem(service.get(path, headers={"Sec-Fetch-Site": "cross-site"}), 403)
+        problem(service.get(path, headers={"Origin": "null"}), 403)
+    problem(service.get("/api/enter/hidden", headers={"Origin": "https://shop.example"}), 403)
+    service.wait_for_log("a page of https://shop.example")
+    assert "hidden" not in service.log
+    assert service.log.count("refused GET /api/enter/{_token}, to which a link") == 1
+    assert service.log.count("refused GET /api/enter/{_token} from a page with the origin null") == 1
 
 
 def test_behind_a_proxy_the_name_is_the_one_in_front(own_database: Database, serve_once: Serve) -> None:

@@ -334,14 +334,21 @@ def test_no_email_is_a_failure(service: Service, provider: IdentityProvider) -> 
         assert sign_in(service, "/signin-acme").text == "Error talking to Acme"
 
 
-def test_a_profile_that_is_nested_too_deeply_is_a_failure(service: Service, provider: IdentityProvider) -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(300):
-        deep = {"a": deep}
-    with provider.bent(info={**ALMA, "deep": deep}):
+def _nested(levels: int) -> dict[str, Any]:
+    return {"a": _nested(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [(_nested(300), "Recursion limit reached"), (2**64, "Integer exceeds 64-bit range")],
+    ids=["nested", "number"],
+)
+def test_a_profile_that_cannot_be_written_is_a_failure(
+    service: Service, provider: IdentityProvider, claim: Any, reason: str
+) -> None:
+    with provider.bent(claims=lambda claims: {**claims, "claim": claim}):
         assert sign_in(service, "/signin-id").text == "Error talking to Id"
-    said = "the profile is nested too deeply"
-    assert said in service.wait_for_log(said)
+    assert service.wait_for_log(f"the profile cannot be written as JSON: {reason}")
 
 
 # --- accounts ------------------------------------------------------------------------------------------------------

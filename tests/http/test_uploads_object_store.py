@@ -253,6 +253,29 @@ def test_an_empty_file_whose_response_is_lost_is_deleted(
     assert content == (b"" if before == b"" else None)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("described", "created"), [(503, 500), (404, 403)], ids=["not described", "refused"])
+def test_an_empty_file_that_may_be_another_is_not_deleted(
+    loaded: Database, serve_once: Serve, upstream: Upstream, described: int, created: int
+) -> None:
+    """The key has an empty object already, or gets that of another request while this one is refused."""
+    statuses = {"HEAD": described}
+    requested = set()
+
+    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
+        requested.add(seen.method)
+        if seen.method == "PUT":
+            statuses["HEAD"] = 200
+            return answer("<Error><Code>Failure</Code></Error>", created, content_type="application/xml")
+        tag = hashlib.md5(b"", usedforsecurity=False).hexdigest()
+        return answer("", statuses.get(seen.method, 204), headers=[("ETag", f'"{tag}"')])
+
+    upstream.on("*", behave)
+    service = serve_once(loaded, "", settings(upstream.url))
+    assert "Failure" in problem(send(service, "/api/up?about=x", ("empty", b"", "")), 502)["detail"]
+    assert requested == {"HEAD", "PUT"}
+
+
 def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_once: Serve) -> None:
     """Where the bucket is part of the host, a request could choose whom the service talks to."""
     allowed = {"Service:HttpClientOptions:AllowedHosts:0": "public.store.example"}

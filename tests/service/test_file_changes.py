@@ -139,6 +139,44 @@ def test_files_are_polled_if_the_kernel_runs_out_of_watches_later(
     ]
 
 
+@pytest.mark.parametrize("polling", ["", "true"], ids=["kernel", "polling"])
+def test_folders_beside_one_that_must_not_be_read_are_watched(
+    folder: Path, polling: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On both sides of it, in the order of the directory."""
+    monkeypatch.setenv("WATCHFILES_FORCE_POLLING", polling)
+    for name in ("b", "f", "c", "private", "e", "a", "d"):
+        (folder / name).mkdir()
+        (folder / name).chmod(0o700 if name == "private" else 0o777)
+    files = {str(folder / name / "new.sql") for name in "abcdef"}
+
+    async def watch() -> set[str]:
+        changes = file_changes(
+            str(folder), fits=lambda _kind, path: path.endswith(".sql"), quiet=10, longest=1000, channel="rowcall"
+        )
+        coming = asyncio.ensure_future(anext(changes))
+        # `awatch` polls only while it waits, so that its error comes after the beginning.
+        if polling:
+            assert [path for _kind, path in await coming] == [str(folder)]
+            coming = asyncio.ensure_future(anext(changes))
+        await asyncio.sleep(0)
+        for file in files:
+            save(Path(file), "select 1")
+        found: set[str] = set()
+        async with asyncio.timeout(10):
+            while True:
+                found |= {path for _kind, path in await coming}
+                if found == files:
+                    break
+                coming = asyncio.ensure_future(anext(changes))
+        await changes.aclose()
+        return found
+
+    with caplog.at_level(logging.WARNING, "rowcall"), _as_another_user():
+        assert run(watch()) == files
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [f"files in {folder} are polled"]
+
+
 def _watch_of_tests(*folders: Path) -> Watch:
     async def unchanged() -> Fingerprint:
         return Fingerprint({}, "")

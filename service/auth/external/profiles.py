@@ -206,9 +206,10 @@ def _with_session(info: str, identity: str) -> str:
 
 
 def _written(user_info: Mapping[str, Any]) -> str:
-    """Return the profile as JSON. Raises `ProviderError` if it has more levels than are written, although they are
-    read."""
+    """Return the profile as JSON. Raises `ProviderError` if it has what is read, but not written: too many levels,
+    integers of more than 64 bits, surrogates."""
     try:
         return orjson.dumps(user_info).decode()
-    except orjson.JSONEncodeError:
-        raise ProviderError("the profile is nested too deeply") from None
+    except orjson.JSONEncodeError as error:
+        # Its text contains no values.
+        raise ProviderError(f"the profile cannot be written as JSON: {error}") from None

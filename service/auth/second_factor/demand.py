@@ -44,7 +44,8 @@ class SecondFactorDemand:
         methods += row.second_factors
         if not methods or state.remembered:
             return
-        token = self._pending.token(PendingSignIn(subject, row.claims, row.scheme, body))
+        pending = PendingSignIn(subject, row.claims, row.scheme, body)
+        token = self._pending.token(pending, passkeys=bool(row.second_factors))
         raise Problem(
             401,
             title="Second factor required",

@@ -17,6 +17,8 @@ from rowcall.service.protection.protector import Protector
 
 LONGEST = 65_536
 """Most characters of a token that is read."""
+_REST = 256
+"""Most bytes of the second request beside the token, if it contains a code."""
 _EXPIRED = "The sign-in was too long ago, or did not begin here; sign in again"
 
 
@@ -43,22 +45,25 @@ class PendingSignIns:
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         self._seconds = options.pending
         self._keys = services.auth.keys
-        # The second request has the token in its body; an eighth is left for the rest, such as a passkey.
-        self._longest = min(LONGEST, services.options.http.limits.sign_in_body_size) * 7 // 8
+        self._body_size = services.options.http.limits.sign_in_body_size
         self._protector = Protector(services.auth.keys, "second factor of a sign-in")
 
-    def token(self, pending: PendingSignIn) -> str:
+    def token(self, pending: PendingSignIn, *, passkeys: bool) -> str:
         """Return the token of a sign-in. Raises `Problem` 500 if it is too large for the body of the second request,
-        and `NoKeyError`.
+        and `NoKeyError`. passkeys: the second factor may be a passkey, for which an eighth of the body is left.
         """
         body = None if pending.body is None else [pending.body[0], pending.body[1].decode()]
         members = [time.time() + self._seconds, pending.subject, pending.claims, pending.scheme, body]
         token = self._protector.seal(orjson.dumps(members))
-        if len(token) > self._longest:
+        rest = max(_REST, self._body_size // 8) if passkeys else _REST
+        longest = min(LONGEST, self._body_size - rest)
+        if len(token) > longest:
             raise Problem(
                 500,
                 f"this sign-in forms a token of {len(token)} characters, and the request with the second factor may "
-                f"contain {self._longest}: it holds every column of the login row and the response of the login",
+                f"contain {longest}: it holds every column of the login row and the response of the login; let the "
+                "login return fewer columns or a smaller response, or raise HttpServer:Limits:MaxSignInBodySize (a "
+                f"token of more than {LONGEST} characters is never read)",
             )
         return token
 

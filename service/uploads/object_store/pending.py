@@ -53,12 +53,15 @@ class PendingObject:
         try:
             if self._upload is None:
                 # A multipart upload has at least one part, so an empty file is sent alone. If the response is lost, the
-                # object is recognized by its tag, unless an equal one had the key before.
-                self._may_exist = await self._bucket.tag(self._key) != _EMPTY
+                # object is recognized by its tag, unless an equal one had, or may have had, the key before.
+                self._may_exist = await self._holds_empty() is False
                 await self._bucket.put(self._key, self._content_type, b"")
             else:
                 await self._bucket.complete(self._key, self._upload, self._tags)
         except StoreError as error:
+            if 400 <= error.status < 500:
+                # Nothing was created: an empty object with this key is that of another request.
+                self._may_exist = False
             raise self._problem(error) from None
         self._upload = None
         self._exists = True
@@ -71,7 +74,7 @@ class PendingObject:
                 gone = not await self._bucket.abort(self._key, self._upload)
                 self._exists = gone and await self._bucket.tag(self._key) == _tag_of(self._tags)
             elif self._may_exist and not self._exists:
-                self._exists = await self._bucket.tag(self._key) == _EMPTY
+                self._exists = await self._holds_empty() is True
             if self._exists:
                 await self._bucket.delete(self._key)
         except (StoreError, Problem) as error:
@@ -81,6 +84,13 @@ class PendingObject:
                 self._key,
                 error,
             )
+
+    async def _holds_empty(self) -> bool | None:
+        """Return whether the bucket has an empty object with the key; None: the store does not say."""
+        try:
+            return (await self._bucket.describe(self._key)).get("etag") == _EMPTY
+        except StoreError as error:
+            return False if error.status == 404 else None
 
     def _problem(self, error: StoreError) -> Problem:
         """Log an error of the store, and return the problem for the client: 504 if it does not answer, else 502."""

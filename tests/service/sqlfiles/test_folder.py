@@ -59,8 +59,17 @@ def test_a_pattern_finds_files_in_order_and_spelled_as_it_is(folder: Path, patte
     assert found_by(FilePattern=pattern) == found
 
 
-def test_a_skip_pattern_applies_to_a_pattern_without_a_folder(folder: Path) -> None:
-    assert found_by(FilePattern="**/*.sql", SkipPattern="sql/sub/**") == ["sql/a.sql", "sql/a.test.sql", "sql/b.sql"]
+@pytest.mark.parametrize("skip", ["sql/sub/**", "./sql/sub/**", "*/sub/*", "./*/sub/*"])
+def test_a_skip_pattern_applies_to_a_pattern_without_a_folder(folder: Path, skip: str) -> None:
+    assert found_by(FilePattern="**/*.sql", SkipPattern=skip) == ["sql/a.sql", "sql/a.test.sql", "sql/b.sql"]
+
+
+def test_a_skip_pattern_with_a_leading_folder_applies_to_a_pattern_without_one(folder: Path) -> None:
+    """Not to the files at the top."""
+    Path("top.sql").write_text("")
+    assert found_by(FilePattern="**/*.sql", SkipPattern="*/sql/*") == ["top.sql"]
+    assert found_by(FilePattern="**/*.sql", SkipPattern="*/*.sql") == ["top.sql"]
+    assert found_by(FilePattern="sql/**/*.sql", SkipPattern="*/sql/*") != []
 
 
 def test_nothing_is_skipped_where_the_skip_pattern_is_empty(folder: Path) -> None:
