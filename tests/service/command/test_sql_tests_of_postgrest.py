@@ -100,7 +100,7 @@ HTTP/1.1 409
 
 {"code": "PT409", "message": "taken", "{{more}}": ""}
 */
-select count(*) = 0, 'its insert is undone' from api.entry;
+select count(*) = 0, 'its insert is undone' from api.entry where id = 99;
 select count(*) = 1, 'the insert of the test is not' from api.item where name = 'ivy';
 """,
     "settings": """begin;
@@ -178,7 +178,7 @@ Prefer: tx=rollback
 
 HTTP/1.1 201
 */
-select count(*) = 0, 'it has rolled back' from api.entry;
+select count(*) = 0, 'it has rolled back' from api.entry where id = 8;
 /*
 PATCH /rest/item?id=gt.0
 # @claim role=MEMBER
