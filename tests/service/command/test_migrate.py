@@ -95,11 +95,11 @@ def test_files_that_are_refused(own_database: Database, tmp_path: Path, files: d
 
 
 def test_savepoints_stay_within_the_transaction(own_database: Database, tmp_path: Path) -> None:
-    sql = "savepoint a; create table lost (); rollback to savepoint a; rollback work to a; create table kept ();"
+    sql = "savepoint a; create table lost (); rollback to savepoint a; rollback work to a; create table remaining ();"
     write(tmp_path, **{"1__savepoint": sql})
     code, text = migrate(tmp_path, own_database)
     assert code == 0, text
-    assert own_database.fetch("select to_regclass('lost'), to_regclass('kept')") == [(None, "kept")]
+    assert own_database.fetch("select to_regclass('lost'), to_regclass('remaining')") == [(None, "remaining")]
 
 
 def test_without_a_folder(own_database: Database, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.harness.waiting import wait_until
 
 SQL = """
 create table bed (id int primary key, kind text not null unique);
-create table kept (what text);
+create table stored (what text);
 insert into bed values (1, 'fern');
 create function beds() returns setof bed language sql as $$ select * from bed order by id $$;
 comment on function beds is 'HTTP GET /beds
@@ -59,7 +59,7 @@ X-DATA-Id: 7';
 create function crash() returns int language sql as $$ select pg_terminate_backend(pg_backend_pid())::int $$;
 comment on function crash is 'HTTP GET /crash
 allow_anonymous';
-create function sleep() returns void language sql as $$ insert into kept values ('asleep'); select pg_sleep(600) $$;
+create function sleep() returns void language sql as $$ insert into stored values ('asleep'); select pg_sleep(600) $$;
 comment on function sleep is 'HTTP GET /sleep
 allow_anonymous';
 create function inner_secret() returns int language sql as $$ select 42 $$;
@@ -386,9 +386,9 @@ FAILING = {
     "fault_inside": ("FAIL", "\\ir parts/fault.sql", "[tests/parts/fault.sql:2]"),
     "setup_unknown": ("ERROR", "-- @setup nope\nselect 1;", "TestRunner:Steps has no step 'nope'"),
     "connection_unknown": ("ERROR", "-- @connection nope\nselect 1;", "ConnectionStrings has no entry 'nope'"),
-    "crash": ("ERROR", "begin; insert into kept values ('crash'); select pg_terminate_backend(pg_backend_pid())",
+    "crash": ("ERROR", "begin; insert into stored values ('crash'); select pg_terminate_backend(pg_backend_pid())",
               "the connection to the database was lost"),
-    "crash_inside": ("ERROR", "begin; insert into kept values ('inside'); /* GET /crash */ select true",
+    "crash_inside": ("ERROR", "begin; insert into stored values ('inside'); /* GET /crash */ select true",
                      "the connection to the database was lost"),
     "snapshot": ("FAIL", "/*\nGET /beds\n# @snapshot\n*/", "there is no snapshot yet"),
     "claim": ("ERROR", "/*\nGET /beds\n# @claim unknown\n*/", "a claim is written as # @claim name=value"),
@@ -493,7 +493,7 @@ def test_errors_have_precedence_over_failures(whole: Outcome) -> None:
 
 def test_nothing_is_left_behind(whole: Outcome, planted: Database) -> None:
     assert planted.fetch("select * from bed") == [(1, "fern")]
-    assert planted.fetch("select * from kept") == []
+    assert planted.fetch("select * from stored") == []
     wait_until(lambda: not planted.backends(), "the sessions of the tests have ended")
 
 
@@ -572,7 +572,7 @@ def test_a_file_that_hangs_is_ended_and_cleaned_up(planted: Database, tmp_path: 
             "tests/hang.test.sql": """-- @setup mark
 -- @teardown unmark
 begin;
-insert into kept values ('hang');
+insert into stored values ('hang');
 select pg_sleep(600);
 """,
             "tests/hang_inside.test.sql": "/* GET /sleep */\nselect true;",
@@ -593,7 +593,7 @@ select pg_sleep(600);
     assert outcome.of("later").startswith("PASS ")
     assert outcome.errors == ""
     assert planted.value("select to_regclass('marked')") is None
-    assert planted.fetch("select * from kept") == []
+    assert planted.fetch("select * from stored") == []
     wait_until(lambda: not planted.backends(), "the sessions of the tests have ended")
 
 
@@ -622,10 +622,10 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
 
 def test_a_debug_table_takes_the_place_of_no_other_table(planted: Database, tmp_path: Path) -> None:
     write(tmp_path, {"tests/one.test.sql": "/* GET /beds */"})
-    outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.kept")
+    outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.stored")
     assert outcome.code == 3
-    assert "DebugTable 'public.kept': there is such a table, which no run of tests has made" in outcome.errors
-    assert planted.value("select count(*) from kept") == 0
+    assert "DebugTable 'public.stored': there is such a table, which no run of tests has made" in outcome.errors
+    assert planted.value("select count(*) from stored") == 0
     for _ in range(2):
         outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.answer")
         assert (outcome.code, planted.value("select count(*) from answer")) == (0, 1)
