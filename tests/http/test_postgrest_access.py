@@ -140,7 +140,7 @@ NOW = int(time.time())
         (signed("another secret that has more than 32 bytes"), "PGRST301", "No suitable key or wrong key type"),
         (refused("Bearer a.b.c"), "PGRST301", "JWT cryptographic operation failed"),
         (refused("Bearer .."), "PGRST301", "JWT cryptographic operation failed"),
-        (refused(signed(role="x")["authorization"] + "!"), "PGRST301", "JWT cryptographic operation failed"),
+        (refused(signed(role="x")["authorization"] + "!"), "PGRST301", "No suitable key or wrong key type"),
         (signed("", None), "PGRST301", "Wrong or unsupported encoding algorithm"),
         (signed(exp=NOW - 600), "PGRST303", "JWT expired"),
         (signed(nbf=NOW + 6000), "PGRST303", "JWT not yet valid"),
