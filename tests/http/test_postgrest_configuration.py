@@ -43,7 +43,7 @@ create function api.failing() returns int language plpgsql as
 create function other.before() returns void language sql as
   $$ select set_config('response.headers', '[{"X-Before": "yes"}]', true) $$;
 create function other.configuration() returns void language sql as
-  $$ select set_config('pgrst.server_trace_header', 'X-Function', true) $$;
+  $$ select set_config('pgrst.server_cors_allowed_origins', 'http://set-by-function', true) $$;
 """
 ELSEWHERE = {
     "db-pool",
@@ -253,7 +253,11 @@ ROWS = (
     ),
     Row("db-root-spec", lambda s: "hello" in description(s), {"first": False, "second": True}),
     Row("db-config", header_of("x-database", x_database="a"), {"first": "a", "third": None}),
-    Row("db-pre-config", header_of("x-function", x_function="a"), {"first": None, "second": "a"}),
+    Row(
+        "db-pre-config",
+        header_of("access-control-allow-origin", origin="http://set-by-function"),
+        {"first": "*", "second": "http://set-by-function"},
+    ),
     Row("jwt-secret", status_with(aud="us"), {"first": 500, "third": 200}),
     Row("jwt-secret-is-base64", status_with(), {"second": 200}),
     Row("jwt-aud", status_with(aud="them"), {"second": 200, "third": 401}),

@@ -89,7 +89,9 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
     """Return a function; None: its parameters cannot be passed by name nor as a whole body. row: of
     `queries.FUNCTIONS`.
     """
-    (function_oid, schema, name, _, volatility, is_set, _, names, modes, count, defaults, variadic, type_names, _) = row[:14]
+    (function_oid, schema, name, _, volatility, is_set, _, names, modes, count, defaults, variadic, type_names, _) = (
+        row[:14]
+    )
     oid, kind, _, result_name, settings, comment, base_kind, _ = row[14:]
     modes = modes or ["i"] * count
     names = list(names or [])
