@@ -39,14 +39,14 @@ def preflight_headers(
     requested_headers: str | None,
     allowed: Sequence[str] | None,
 ) -> Headers | None:
-    """Return the headers of the response to a preflight; None: the request is no preflight, or its origin is not
-    allowed.
+    """Return the headers of the response to a preflight; None: the request is no preflight, or its origin or requested
+    method is not allowed.
 
     requested_method, requested_headers: values of the headers `Access-Control-Request-…`. allowed: as in
     `origin_headers`.
     """
     shared = origin_headers(origin, allowed)
-    if method != "OPTIONS" or requested_method is None or shared is None:
+    if method != "OPTIONS" or shared is None or requested_method not in _METHODS.split(", "):
         return None
     requested = [name.strip() for name in (requested_headers or "").split(",") if name.strip()]
     return [

@@ -151,7 +151,7 @@ def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[R
     match segments:
         case (name,) if name:
             return RELATION, name
-        case ("rpc", name) if name:
+        case ("rpc", name):
             return FUNCTION, name
         case () if options.root_function is not None:
             return FUNCTION, options.root_function.rpartition(".")[2]

@@ -35,6 +35,8 @@ create function api.whoami() returns json stable language sql as
        'timeout', current_setting('statement_timeout'), 'agent', current_setting('request.headers', true)::json ->> 'x-agent') $$;
 create function api.headers() returns json stable language sql as
   $$ select current_setting('request.headers', true)::json $$;
+create function api.cookies() returns json stable language sql as
+  $$ select current_setting('request.cookies', true)::json $$;
 create function api.agent_in(setting text) returns text stable language sql as
   $$ select current_setting(setting, true)::json ->> 'x-agent' $$;
 create function internal.before() returns void language plpgsql as $$ begin
@@ -272,6 +274,20 @@ def test_the_function_before_each_request(service: Service) -> None:
             },
         ),
         Case("GET /shown", has={"access-control-allow-origin": None}),
+        Case(
+            "OPTIONS /shown",
+            headers={"origin": "http://a", "access-control-request-method": "CONNECT"},
+            has={"access-control-allow-methods": None, "allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE"},
+        ),
+        *(
+            Case(
+                f"{method} /rpc/",
+                404,
+                error("PGRST202", "Could not find the function api. without parameters in the schema cache"),
+                body=body,
+            )
+            for method, body in (("GET", None), ("POST", "{}"), ("OPTIONS", None))
+        ),
         Case("OPTIONS /shown", headers={"origin": "http://a"}, has={"access-control-allow-origin": "*"}),
     ],
     ids=str,
@@ -355,6 +371,21 @@ def test_without_an_anonymous_role_a_token_is_needed(serve_once: Serve, own_data
     other = service.request("OPTIONS", "/note", headers={**headers, "origin": "http://bad", **asked}).headers
     assert (other["access-control-allow-origin"], other["allow"]) == ("*", "OPTIONS,GET,HEAD,POST,PATCH,DELETE")
     assert "access-control-allow-methods" not in other
+
+
+@pytest.mark.parametrize(
+    ("sent", "cookies"),
+    [
+        (b"a=b; c=d", {"a": "b", "c": "d"}),
+        (b"a; b=; c=1=2; a=x;", {"a": "x", "b": "", "c": "1=2"}),
+        (b'a="q x" ;  b= 1', {"a": '"q x" ', "b": " 1"}),
+        (b"", {}),
+    ],
+)
+def test_cookies_of_the_request(service: Service, sent: bytes, cookies: dict[str, str]) -> None:
+    response = service.raw(b"GET /rpc/cookies HTTP/1.1\r\nHost: x\r\nCookie: %s\r\n\r\n" % sent)
+    assert response is not None
+    assert (response.status, json.loads(response.body)) == (200, cookies)
 
 
 def test_headers_of_the_request_have_no_cookies(service: Service, roles: tuple[str, ...]) -> None:
