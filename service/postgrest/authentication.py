@@ -99,12 +99,12 @@ class Authentication:
         role either. A role that is no string is used as its JSON text. Raises `TokenError` for claims that are no JSON
         of PostgreSQL.
         """
-        value = self._role_path.first(claims)
-        if value is None:
-            value = self._options.anonymous_role
-        if value is None:
-            return None
         try:
+            value = self._role_path.first(claims)
+            if value is None:
+                value = self._options.anonymous_role
+            if value is None:
+                return None
             role = value if isinstance(value, str) else _json_text(value)
             return Authenticated(role, claims, _json_text({**claims, "role": role}).encode())
         except (ValueError, RecursionError):

@@ -273,7 +273,8 @@ def test_a_secret_of_the_environment_may_be_any_bytes() -> None:
 CLAIMS = {
     "app": {"roles": ["reader", "ops", "admin-x"]},
     "https://x/role": {"key": "web"},
-    "b-c": [{"name": "one"}, {"name": "two"}],
+    "b-c": [{"name": "one", "rank": 1}, {"name": "two", "rank": 2, "leads": True}],
+    "first": 1,
     "number": 5,
 }
 
@@ -297,6 +298,26 @@ CLAIMS = {
         ("$.number", "5"),
         ("$.app.roles[9]", "anon"),
         ("$.nothing", "anon"),
+        ("$.app.roles[1:]", "ops"),
+        ("$.app.roles[-1:]", "admin-x"),
+        ("$.app.roles[::-1]", "admin-x"),
+        ("$.app.roles[3:]", "anon"),
+        ("$.app.roles[::0]", "anon"),
+        ("$.app.roles[9, 1]", "ops"),
+        ("$['nothing', 'number']", "5"),
+        ("$..key", "web"),
+        ("$..[?@ == 'two']", "two"),
+        ("$.app.roles[?(!(@ == 'reader') && @ != 'ops')]", "admin-x"),
+        ("$.app.roles[?@ > 'ops']", "reader"),
+        ("$['b-c'][?@.rank >= 2].name", "two"),
+        ("$['b-c'][?@.rank == $.first].name", "one"),
+        ("$['b-c'][?@.leads == true].name", "two"),
+        ("$['b-c'][?@.name][1].name", "anon"),
+        ("$['b-c'][?!@.leads].name", "one"),
+        ("$['b-c'][?@.leads == null].name", "anon"),
+        (".app.roles[2][6:]", "x"),
+        ('.app.roles[?(@ ^== "adm")][:5]', "admin"),
+        (".app.roles[0][-3:-1]", "de"),
     ],
 )
 def test_path_of_the_role(path: str, role: str) -> None:
@@ -304,7 +325,24 @@ def test_path_of_the_role(path: str, role: str) -> None:
     assert authenticated(signed(CLAIMS), options).role == role
 
 
-@pytest.mark.parametrize("path", ["role", "$.a[", "$.a[?(x)]", "$["])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "role",
+        "$.a[",
+        "$.a[?(x)]",
+        "$[",
+        "$.a[]",
+        "$.a[1,]",
+        "$.a[?@ ==]",
+        "$.a[?(@]",
+        "$..",
+        ".a##",
+        ".a;;b",
+        ".#$%",
+        "1",
+    ],
+)
 def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidOptionError):
         Authentication(PostgRestOptions(jwt_role_claim_key=path))
