@@ -23,6 +23,8 @@ DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
 _SECOND_NAME = re.compile(r'"(NpgsqlRest|Kestrel)"\s*:\s*\{', re.IGNORECASE)
 _DEFAULT = tuple(ConfigFile(name, optional=True) for name in DEFAULT_FILES)
 _DEMO_FOLDER = ".demo"
+_SOCKETS = ("server-unix-socket", "admin-server-unix-socket")
+"""Keys of PostgREST whose values are paths of sockets."""
 _DEFAULT_ENV_FILE = "./.env"
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -81,7 +83,6 @@ def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment
     """Load PostgREST's own configuration file. name: its path. overrides: keys and values that replace those of the
     file. Raises ConfigError.
     """
-    from rowcall.core.postgrest.configuration.equivalent import equivalent
     from rowcall.core.postgrest.configuration.keys import ineffective_keys, unknown_keys
 
     texts = postgrest_texts(name, environment)
@@ -91,13 +92,13 @@ def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment
     if texts.get("db-uri", "").startswith("@"):
         content = _read(ConfigFile(texts["db-uri"][1:]), Path.cwd())
         texts["db-uri"] = "" if content is None else content.text.strip()
-    loaded = assemble(Section(), (*equivalent(texts), *overrides), environment)
+    loaded = assemble(Section(), (*equivalent_settings(name, texts), *overrides), environment)
     return Configuration(loaded.settings, loaded.unknown, notes)
 
 
 def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of PostgREST's configuration file and of its environment by key, such as `db-uri`; the
-    environment replaces texts of the file. name: path of the file. Raises ConfigError.
+    environment replaces texts of the file. Paths of sockets are absolute. name: path of the file. Raises ConfigError.
     """
     from rowcall.core.postgrest.configuration.file import ConfigurationFileError, parse_configuration_file
     from rowcall.core.postgrest.configuration.keys import from_environment, present_names
@@ -107,7 +108,21 @@ def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]
         texts = {} if source is None else parse_configuration_file(name, source.text, environment)
     except ConfigurationFileError as error:
         raise ConfigError(str(error)) from None
-    return present_names(texts) | from_environment(environment)
+    result = present_names(texts) | from_environment(environment)
+    return result | {key: str(Path(result[key]).absolute()) for key in _SOCKETS if result.get(key)}
+
+
+def equivalent_settings(name: str, texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the keys and values of this service that are equivalent to `postgrest_texts`. name: path of the file.
+    Raises ConfigError.
+    """
+    from rowcall.core.postgrest.configuration.equivalent import equivalent
+    from rowcall.core.postgrest.options import InvalidOptionError
+
+    try:
+        return equivalent(texts)
+    except InvalidOptionError as error:
+        raise ConfigError(f"{name}: {error}") from None
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:

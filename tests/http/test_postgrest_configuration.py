@@ -146,9 +146,9 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
         server-cors-allowed-origins = "http://good"
         server-trace-header = "X-Trace"
         db-tx-end = "rollback"
-        server-unix-socket = "{folders[2]}/socket"
+        server-unix-socket = "socket"
         server-unix-socket-mode = "600"
-        admin-server-unix-socket = "{folders[2]}/admin"
+        admin-server-unix-socket = "admin"
         """
     addresses: tuple[dict[str, Any], ...] = (
         {"base_url": f"http://127.0.0.1:{ports[0]}"},

@@ -270,6 +270,15 @@ def test_a_watched_file_is_read_again_when_it_is_saved(
         ('jwt-secret = "@/nowhere"', "PostgRest: jwt-secret: the file /nowhere can't be read"),
         ('jwt-secret = "@secret.bin"', "PostgRest: jwt-secret: the file secret.bin is not UTF-8"),
         ('db-tx-end = "sometimes"', "PostgRest:TransactionEnd"),
+        ('log-level = "loud"', "x.conf: log-level: 'loud' is not one of crit, error, warn, info, debug"),
+        ("admin-server-port = 3000", "x.conf: admin-server-port cannot be the same as server-port"),
+        *(
+            (
+                f'server-unix-socket = "s"\nserver-unix-socket-mode = "{mode}"',
+                f"x.conf: server-unix-socket-mode: '{mode}' is not an octal number between 600 and 777",
+            )
+            for mode in ("500", "800", "abc")
+        ),
     ],
 )
 def test_errors_of_a_file_say_where_and_what(tmp_path: Path, text: str, message: str) -> None:
