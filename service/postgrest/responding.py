@@ -25,7 +25,7 @@ from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.postgrest.authentication import TokenError
 from rowcall.service.postgrest.planning.work import Headers, Response
-from rowcall.service.postgrest.request import FUNCTION, ApiRequest
+from rowcall.service.postgrest.request import FUNCTION, ApiRequest, header_value
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
@@ -65,7 +65,7 @@ class Responder:
         if origin is not None and scope.method != "OPTIONS":
             headers += exposing_headers(origin, self._options.cors_allowed_origins)
         if self._trace is not None:
-            headers.append((self._trace, scope.headers.get(self._trace) or ""))
+            headers.append((self._trace, header_value(scope.headers, self._trace) or ""))
         return headers
 
     def preflight(self, scope: Any) -> Response | None:

@@ -24,7 +24,7 @@ from tests.http.conftest import Serve
 values = st.text(st.sampled_from('ab "\\\\\t/{}:,~'), max_size=8).map(str.strip)
 """Values of headers, with the characters that JSON escapes."""
 SQL = """
-create schema api; create schema second; create schema internal;
+create schema api; create schema second; create schema internal; create schema "Träume"; create table "Träume".over (id int);
 create table api.note (id int primary key, tenant text);
 create table second.other (id int); create table api.shown (id int); comment on schema api is E'My API\\n\\nIts text';
 insert into api.note values (1, 'a'), (2, 'b');
@@ -53,8 +53,8 @@ def roles(database: Database) -> tuple[str, ...]:
     roles = create_roles(database, "anon", "member", "outsider")
     anonymous, member, _ = roles
     database.execute(
-        f"grant usage on schema api, second, internal to {anonymous}, {member};"
-        f"grant select on all tables in schema api, second to {anonymous}, {member};"
+        f'grant usage on schema api, second, internal, "Träume" to {anonymous}, {member};'
+        f'grant select on all tables in schema api, second, "Träume" to {anonymous}, {member};'
         f"alter role {member} set statement_timeout = '7s'; grant {anonymous}, {member} to current_user"
     )
     return roles
@@ -64,7 +64,7 @@ def roles(database: Database) -> tuple[str, ...]:
 def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service:
     settings = {
         **PLAIN,
-        "PostgRest:Schemas": "api, second",
+        "PostgRest:Schemas": "api, second, Träume",
         "PostgRest:AnonymousRole": roles[0],
         "PostgRest:PreRequest": "internal.before",
         "PostgRest:JwtAudience": "us",
@@ -111,6 +111,26 @@ def test_headers_and_cookies_beyond_ascii(service: Service) -> None:
         response = service.raw(head % (f"request.{setting}".encode(), name, sent))
         assert response is not None
         assert (response.status, json.loads(response.body)) == (200, expected)
+
+
+def test_schemas_traces_and_tokens_beyond_ascii(service: Service) -> None:
+    """Such a header is not taken for an absent one, so nothing is written to the default schema instead."""
+    if ENGINE.get("HttpServer:Engine") == "Granian":
+        pytest.skip("granian leaves out headers whose values are not ASCII")
+    for request, header, status, expected in (
+        ("GET /over", "Accept-Profile: Träume", 200, []),
+        ("POST /over", "Content-Profile: Träume", 401, error("42501")),
+        ("GET /shown", "Accept-Profile: تست", 406, error("PGRST106", "Invalid schema: تست")),
+        ("GET /shown", "X-Request-Id: é", 200, []),
+        ("GET /shown", "Authorization: Bearer é.a.b", 401, error("PGRST301", "JWT cryptographic operation failed")),
+    ):
+        head = f"{request} HTTP/1.1\r\nHost: x\r\n{header}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+        response = service.raw(f"{head}\r\n{{}}".encode())
+        assert response is not None
+        assert (response.status, json.loads(response.body)) == (status, expected)
+        if status == 200:
+            values = response.headers["content-profile"], response.headers["x-request-id"]
+            assert header.partition(": ")[2] in [value.encode("latin-1").decode() for value in values]
 
 
 def test_policies_see_claims_and_nothing_leaks(service: Service, roles: tuple[str, ...]) -> None:
@@ -230,7 +250,11 @@ def test_the_function_before_each_request(service: Service) -> None:
         Case(
             "GET /shown",
             406,
-            error("PGRST106", "Invalid schema: internal", hint="Only the following schemas are exposed: api, second"),
+            error(
+                "PGRST106",
+                "Invalid schema: internal",
+                hint="Only the following schemas are exposed: api, second, Träume",
+            ),
             headers={"accept-profile": "internal"},
         ),
         *(
