@@ -130,7 +130,10 @@ def test_root_function_and_timings(ports: tuple[int, int]) -> None:
 def test_admin_server(ports: tuple[int, int]) -> None:
     admin = f"http://127.0.0.1:{ports[1]}"
     assert [httpx.get(f"{admin}{path}").status_code for path in ("/live", "/ready", "/nope")] == [200, 200, 404]
-    assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in httpx.get(f"{admin}/metrics").text
+    metrics = httpx.get(f"{admin}/metrics").text
+    assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in metrics
+    for name, value in (("max", 10), ("available", 10), ("waiting", 0)):
+        assert f"\npgrst_db_pool_{name} {value}.0\n" in metrics
     assert httpx.get(f"{admin}/metrics").headers["content-type"] == "text/plain; charset=utf-8"
     cache = httpx.get(f"{admin}/schema_cache").json()
     assert cache["dbTables"][0][0] == ["api", "item"]
