@@ -49,10 +49,12 @@ def preflight_headers(
     if method != "OPTIONS" or shared is None or requested_method not in _METHODS.split(", "):
         return None
     requested = [name.strip() for name in (requested_headers or "").split(",") if name.strip()]
+    others = {name.lower() for name in requested}
+    always = [name for name in _ALWAYS_ALLOWED if name.lower() not in others]
     return [
         *shared,
         ("access-control-allow-methods", _METHODS),
-        ("access-control-allow-headers", ", ".join(("Authorization", *requested, *_ALWAYS_ALLOWED))),
+        ("access-control-allow-headers", ", ".join(("Authorization", *requested, *always))),
         ("access-control-max-age", "86400"),
     ]
 

@@ -300,6 +300,18 @@ def test_the_function_before_each_request(service: Service) -> None:
         Case("GET /shown", has={"access-control-allow-origin": None}),
         Case(
             "OPTIONS /shown",
+            headers={
+                "origin": "http://a",
+                "access-control-request-method": "PUT",
+                "access-control-request-headers": "accept, X-One,authorization",
+            },
+            has={
+                "access-control-allow-headers": "Authorization, accept, X-One, authorization, Accept-Language, "
+                "Content-Language"
+            },
+        ),
+        Case(
+            "OPTIONS /shown",
             headers={"origin": "http://a", "access-control-request-method": "CONNECT"},
             has={"access-control-allow-methods": None, "allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE"},
         ),
