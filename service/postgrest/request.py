@@ -154,7 +154,7 @@ def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[R
         case ("rpc", name):
             return FUNCTION, name
         case () if options.root_function is not None:
-            return FUNCTION, options.root_function.rpartition(".")[2]
+            return FUNCTION, options.root_function.split(".", 1)[-1]
         case () if options.openapi_mode == "disabled":
             raise errors.root_disabled()
         case ():

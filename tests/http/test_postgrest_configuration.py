@@ -106,7 +106,7 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
         admin-server-port = {ports[3]}
         """
     second = f"""
-        db-uri = "{uri}"
+        db-uri = "{uri}?application_name=of%20the%20string"
         db-schemas = "api, other"
         db-anon-role = "{roles[1]}"
         db-extra-search-path = "other, public"
@@ -335,6 +335,11 @@ def test_the_limit_of_rows(services: Services) -> None:
         totals[query] = int(response.headers["content-range"].partition("/")[2])
     assert totals["id=lt.3"] == 2
     assert totals["id=gte.1"] >= 3
+
+
+def test_the_name_of_the_application_may_be_in_the_connection_string(services: Services) -> None:
+    assert services["second"].setting("application_name") == "of the string"
+    assert services["first"].setting("application_name") not in ("", "of the string")
 
 
 def test_a_token_without_a_secret(services: Services) -> None:

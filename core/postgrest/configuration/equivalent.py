@@ -13,6 +13,7 @@ _ANY_HOST = {"!4": "0.0.0.0", "*4": "0.0.0.0", "*": "0.0.0.0", "!6": "::", "*6":
 """Host of `Urls` for each name of PostgREST that stands for several addresses."""
 _POOL = "ConnectionSettings:Pool:"
 _LEVELS = {"crit": "Fatal", "error": "Error", "warn": "Warning", "info": "Information", "debug": "Debug"}
+_APPLICATION_NAME = re.compile(r"(?:^|[?&\s])application_name\s*=")
 _BOOLEANS = {"on": "true", "off": "false"}
 
 
@@ -23,7 +24,6 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     Raises `InvalidOptionError` for values with which PostgREST does not start.
     """
     return [
-        ("ConnectionStrings:Default", texts.get("db-uri") or "postgresql://"),
         ("Service:RoutineOptions:Enabled", "false"),
         ("Service:CrudSource:Enabled", "false"),
         ("Service:SqlFileSource:Enabled", "false"),
@@ -31,12 +31,21 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
         ("DataProtection:Enabled", "false"),
         # This engine accepts unencoded quotes and arrows in URLs, which many clients of PostgREST send.
         ("HttpServer:Engine", "Auto"),
+        *_connection(texts),
         *_listener(texts),
         *_pool(texts),
         *_log(texts),
         ("PostgRest:Enabled", "true"),
         *_interface(texts),
     ]
+
+
+def _connection(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the connection string, and that its `application_name` counts if it has one."""
+    uri = texts.get("db-uri") or "postgresql://"
+    yield "ConnectionStrings:Default", uri
+    if _APPLICATION_NAME.search(uri):
+        yield "ConnectionSettings:SetApplicationNameInConnection", "false"
 
 
 def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
