@@ -37,6 +37,8 @@ create function api.headers() returns json stable language sql as
   $$ select current_setting('request.headers', true)::json $$;
 create function api.cookies() returns json stable language sql as
   $$ select current_setting('request.cookies', true)::json $$;
+create domain api."application/octet-stream" as bytea; create function api.octets() returns api."application/octet-stream"
+  stable language sql as $$ select '\\x00ff'::bytea $$;
 create function api.agent_in(setting text) returns text stable language sql as
   $$ select current_setting(setting, true)::json ->> 'x-agent' $$;
 create function internal.before() returns void language plpgsql as $$ begin
@@ -55,7 +57,8 @@ def roles(database: Database) -> tuple[str, ...]:
     database.execute(
         f'grant usage on schema api, second, internal, "Träume" to {anonymous}, {member};'
         f'grant select on all tables in schema api, second, "Träume" to {anonymous}, {member};'
-        f"alter role {member} set statement_timeout = '7s'; grant {anonymous}, {member} to current_user"
+        f"alter role {member} set statement_timeout = '7s'; "
+        f"alter role {member} set bytea_output = 'escape'; grant {anonymous}, {member} to current_user"
     )
     return roles
 
@@ -131,6 +134,12 @@ def test_schemas_traces_and_tokens_beyond_ascii(service: Service) -> None:
         if status == 200:
             values = response.headers["content-profile"], response.headers["x-request-id"]
             assert header.partition(": ")[2] in [value.encode("latin-1").decode() for value in values]
+
+
+def test_bytes_do_not_depend_on_settings_of_the_role(service: Service, roles: tuple[str, ...]) -> None:
+    for headers in ({}, token(role=roles[1])):
+        response = service.get("/rpc/octets", headers={**headers, "accept": "application/octet-stream"})
+        assert (response.status_code, response.content) == (200, b"\x00\xff")
 
 
 def test_policies_see_claims_and_nothing_leaks(service: Service, roles: tuple[str, ...]) -> None:
