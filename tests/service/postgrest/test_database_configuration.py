@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from rowcall.core.postgrest.options import InvalidOptionError, options_of
+from rowcall.service.options.server.postgrest import secret_of as secret_text
 from rowcall.service.postgrest.configuration import read_database_configuration
 from tests.harness.database import Database
 
@@ -38,6 +41,18 @@ def test_a_file_that_the_database_names_is_read(own_database: Database, tmp_path
     assert secret_of(own_database, "a secret without a file") == "a secret without a file"
     with pytest.raises(InvalidOptionError, match="jwt-secret: the file /nowhere can't be read"):
         secret_of(own_database, "@/nowhere")
+
+
+def test_a_secret_is_read_once_from_a_pipe_and_again_from_a_file(tmp_path: Path) -> None:
+    pipe, file = tmp_path / "pipe", tmp_path / "file"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("of the pipe\n",))
+    writer.start()
+    assert [secret_text(f"@{pipe}"), secret_text(f"@{pipe}")] == ["of the pipe"] * 2
+    writer.join()
+    for content in ("first", "second"):
+        file.write_text(content)
+        assert secret_text(f"@{file}") == content
 
 
 def test_keys_that_the_database_may_set(own_database: Database) -> None:
