@@ -761,7 +761,7 @@ cdef class Connection:
             self.admitted.append(statement)
             statement.admissions += 1
 
-    cpdef bytes reported(self, bytes name):
+    cpdef bytes parameter_status(self, bytes name):
         """Return the value of a parameter that the server reports; empty if the server does not report it, or the
         connection is closed. name: such as `server_version`, in ASCII."""
         cdef const char *value = NULL

@@ -108,7 +108,7 @@ class _Batches:
             position = written.fields(secure=context.scope.scheme == "https")
             cookies = cookie_headers(responses.cookies) if responses.cookies else []
             headers = [("content-type", _JSON), *cookies, *position]
-            context.protocol.response_bytes(200, headers, responses.written())
+            context.protocol.response_bytes(200, headers, responses.to_json())
 
     async def _run_in_one_transaction(
         self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
@@ -247,8 +247,8 @@ class _Responses:
         for name, cookie in headers:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
-        shown = _joined(headers)
-        value, encoding = _shown_body(shown.get("content-type", ""), body)
+        shown = _join_headers(headers)
+        value, encoding = _body_as_json(shown.get("content-type", ""), body)
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
@@ -261,7 +261,7 @@ class _Responses:
     def too_large(self) -> Problem:
         return Problem(413, f"the responses of the batch have more than {self._most} bytes (Batch:MaxResponseBytes)")
 
-    def written(self) -> bytes:
+    def to_json(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"
 
 
@@ -276,7 +276,7 @@ def _identity_of(cookie: str) -> tuple[str, ...]:
     )
 
 
-def _joined(headers: Headers) -> dict[str, str]:
+def _join_headers(headers: Headers) -> dict[str, str]:
     """Return the headers that the body of a batch contains, by their names in lower case. The values of a repeated one
     are joined to one list (RFC 9110, 5.3).
     """
@@ -298,7 +298,7 @@ def _in_transaction(query: str) -> bool:
     raise Problem(400, "the parameters of a batch are transaction=true, which is the default, and transaction=false")
 
 
-def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
+def _body_as_json(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
     """Return a body as a JSON value, and the member that names its encoding, if it has one. JSON that is invalid or
     nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
     if not body:

@@ -22,7 +22,7 @@ from rowcall.service.accounts.steps import (
 )
 from rowcall.service.auth.login import login_steps, logout_steps
 from rowcall.service.batch.joint_requests import run_jointly
-from rowcall.service.cache.response_cache import around, plan_of, status_reporter
+from rowcall.service.cache.response_cache import plan_of, status_reporter, with_response_cache
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.downloads.sending import send_file
@@ -216,7 +216,7 @@ def _run(
     if plan is None:
         return steps
     hit = log_command(call, endpoint, services.options, "/* from cache */")
-    return (around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services)),)
+    return (with_response_cache(endpoint, services, plan, steps, hit, cache_counter(endpoint, services)),)
 
 
 def _is_measured(options: WorkerOptions) -> bool:

@@ -33,10 +33,10 @@ class Trace(Protocol):
     def sampled(self) -> bool:
         """Whether spans of the request are recorded."""
 
-    def outgoing(self, method: str, authority: str) -> Outgoing:
+    def begin_outgoing(self, method: str, authority: str) -> Outgoing:
         """Begin an outgoing request. authority: host and port of the server."""
 
-    def replayed(self) -> None:
+    def record_replay(self) -> None:
         """Record that the response is the stored one of a former request."""
 
 

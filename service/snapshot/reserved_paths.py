@@ -77,7 +77,7 @@ class ReservedPaths:
         self._signing = {key: path for key in _SIGNING if (path := settings.at(key))}
         self._level = settings.read(ServiceOptions).event_level
 
-    def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    def diagnose_conflicts(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each endpoint that is unreachable because a reserved path or a stream has its path,
         for each stream at the path of another one with other events or other recipients, and for each stream at a
         reserved path. endpoints: public ones.
@@ -118,7 +118,7 @@ class ReservedPaths:
                 message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
                 yield Diagnostic(key, None, message)
 
-    def missing(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    def diagnose_missing_paths(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each configured login or logout path without an endpoint; none if there are no
         endpoints at all."""
         there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()

@@ -97,7 +97,9 @@ async def describe(
     search_path: one schema, in which the statements find their objects. Raises `psycopg.Error` if the connection is
     lost. Then, and if the caller is cancelled, the connection is closed.
     """
-    answers = await _ask(connection, (_describing(question) for question in questions), len(questions), search_path)
+    answers = await _ask(
+        connection, (_description_sender(question) for question in questions), len(questions), search_path
+    )
     return [_description(results) for results in answers]
 
 
@@ -128,7 +130,7 @@ async def find_suspects(connection: Connection) -> Suspects:
     return Suspects(frozenset(row[0] for row in functions), frozenset(row[0] for row in views))
 
 
-def _describing(question: Question) -> _Send:
+def _description_sender(question: Question) -> _Send:
     """Return the function that sends a statement to be described."""
 
     def send(pgconn: PGconn) -> None:

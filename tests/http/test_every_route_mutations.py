@@ -305,7 +305,7 @@ MUTATIONS = {
     ),
     "tools that are listed": Mutation(
         "service/mcp/server.py",
-        "return not self._options.by_role or self._refused(endpoint, user) is None",
+        "return not self._options.by_role or self._refusal_status(endpoint, user) is None",
         "return True",
         "tool boss_tool, plain: 403 with",
     ),
