@@ -38,7 +38,7 @@ cdef class BasicHttp1Connection:
     cdef public int _state
     # The response to the request in flight.
     cdef public ReceivedBody _answer
-    # Its `answered` is called when the head has arrived; None: it was called already.
+    # Its `on_response` is called when the head has arrived; None: it was called already.
     cdef public object _receiver
     # Bytes of the body of a simple response that have not arrived.
     cdef public Py_ssize_t _left

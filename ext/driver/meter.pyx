@@ -110,7 +110,7 @@ cdef class Meter:
         self.numbers[COLUMN[column]] += amount
 
     cpdef begin(self):
-        """Count the beginning of work without a request context; return the present time (`now`), for `done`."""
+        """Count the beginning of work without a request context; return the present time (`now`), for `record_end`."""
         self.numbers[<int>IN_FLIGHT] += 1
         return now()
 
@@ -199,8 +199,8 @@ cdef class MeteredProtocol:
     def end(self, context, error):
         """Count the end of a request, whose steps are done (error: None) or failed.
 
-        If the response has not begun, as after a failure, `answered` counts it later. If the client has disconnected,
-        none follows, and the request counts as 499 here.
+        If the response has not begun, as after a failure, `record_response` counts it later. If the client has
+        disconnected, none follows, and the request counts as 499 here.
         """
         cdef Meter meter = self.meter
         cdef Execution request = (<RequestContext?>context).execution
@@ -212,7 +212,7 @@ cdef class MeteredProtocol:
             if type(request.plan) is TimedPlan:
                 meter.numbers[<int>RENDERING] += (<TimedPlan>request.plan).seconds
         if not self.status:
-            # `answered` counts the response that follows.
+            # `record_response` counts the response that follows.
             if error is None or type(error) is not meter.gone:
                 return
             self.status = GONE

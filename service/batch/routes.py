@@ -92,7 +92,7 @@ class _Batches:
                 if any(name == KEY for name, _ in request.headers):
                     detail = f"request {request.number}: keys are recorded in transactions of their own: {_KEYS}"
                     raise Problem(400, detail, others={"item": request.number})
-        written = _Written(self._replicas)
+        written = _WritePosition(self._replicas)
         try:
             async with asyncio.timeout(self._options.seconds):
                 responses = await (
@@ -111,7 +111,7 @@ class _Batches:
             context.protocol.response_bytes(200, headers, responses.to_json())
 
     async def _run_in_one_transaction(
-        self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
+        self, requests: Sequence[BatchRequest], context: RequestContext, written: _WritePosition
     ) -> _Responses | None:
         """Run all requests in one transaction, and return their responses. None: a request has failed, the transaction
         is rolled back, and the failed response was sent. Raises `Problem`: 400 if a request refers to a result that
@@ -133,7 +133,7 @@ class _Batches:
         return responses
 
     async def _run_each(
-        self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
+        self, requests: Sequence[BatchRequest], context: RequestContext, written: _WritePosition
     ) -> _Responses:
         """Run the requests one after the other, each by itself, and return their responses: 424 for one that
         refers to a result which does not exist. Raises `Problem` as `_run_request` does.
@@ -154,7 +154,7 @@ class _Batches:
         responses: _Responses,
         calls: Subrequests,
         transaction: JointTransaction | None,
-        written: _Written,
+        written: _WritePosition,
     ) -> int:
         """Run one request and add its response. Return the status. Raises `MissingResultError` if it refers to a result
         that does not exist, and `Problem` if all responses together are too large. transaction: in which it runs; None:
@@ -191,7 +191,7 @@ class _Batches:
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
 
 
-class _Written:
+class _WritePosition:
     """The WAL position up to which a batch has written: its later requests see that, whichever server they read, and so
     does the client afterwards. replicas: None: there are none.
     """

@@ -78,8 +78,8 @@ async def ignored_routines(
     routines: tuple[RoutineFilter, bool] | None,
     oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
-    """Return diagnostics of ignored routines by oid. Routines of untrusted owners have none here: `trust.left_out`
-    reports them. Raises `psycopg.Error`.
+    """Return diagnostics of ignored routines by oid. Routines of untrusted owners have none here:
+    `trust.untrusted_owner_diagnostics` reports them. Raises `psycopg.Error`.
 
     routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these routines;
     None: all.

@@ -33,7 +33,7 @@ from rowcall.service.handler.command_log import log_command
 from rowcall.service.handler.endpoint_call import call_of, is_procedure, preamble_of
 from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.idempotency.key import key_of
-from rowcall.service.idempotency.once import take_once
+from rowcall.service.idempotency.recorded_requests import take_once
 from rowcall.service.jobs.enqueuing import enqueue
 from rowcall.service.jobs.running import run_in_job
 from rowcall.service.metrics.meters import cache_counter, key_counter

@@ -94,7 +94,7 @@ class Client:
             span.end(status)
         return answer
 
-    def begin(self, begun: Begun) -> bool:
+    def begin(self, begun: RequestWithoutTask) -> bool:
         """Send a request to a host that the operator has named, if that needs no waiting.
 
         The receiver then calls either `record_end` or `go_on`. False: nothing was done, and `send` has to be called.
@@ -112,13 +112,13 @@ class Client:
         connection.begin(begun.request, begun)
         return True
 
-    def record_end(self, begun: Begun, status: int) -> None:
+    def record_end(self, begun: RequestWithoutTask, status: int) -> None:
         """Record the end of a request that `begin` has sent. Needed if `watches`. status: of the response; 0: it was
         given up.
         """
         self._over(begun.request, begun.metered, status)
 
-    async def go_on(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
+    async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does.
 
         For a receiver that got another result than a final response, or that does not wait by callbacks any more.
@@ -126,7 +126,7 @@ class Client:
         """
         return await self._send(begun.request, named=True, first=self._first(begun, arriving))
 
-    async def _first(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
+    async def _first(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
         """Return the response to a request that `begin` has sent; the request is repeated once if `_repeats` allows
         it. arriving: gets the result of `begun`.
         """
@@ -249,7 +249,7 @@ class Client:
         return await connection.send(request)
 
 
-class Begun(Receiver, Protocol):
+class RequestWithoutTask(Receiver, Protocol):
     """A request in flight without a task. Its sender sets `request`, the client sets the other attributes."""
 
     request: OutgoingRequest

@@ -48,7 +48,7 @@ from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.request_context.trace import trace_of
 
 if TYPE_CHECKING:
-    from rowcall.service.http_client.client import Begun, Client
+    from rowcall.service.http_client.client import Client, RequestWithoutTask
     from rowcall.service.pipeline.services import Services, SubrequestSender
 
 log = logging.getLogger("rowcall")
@@ -107,7 +107,7 @@ class ForwardRequest:
         other = self._host is not None and not self._host.startswith("/")
         return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
 
-    def begin(self, context: RequestContext, in_flight_request: Begun) -> bool:
+    def begin(self, context: RequestContext, in_flight_request: RequestWithoutTask) -> bool:
         """Send the request, if that needs no waiting. Return False if nothing was sent, and `send` has to be called.
         Only allowed if `may_begin`. in_flight_request: receives the request and the callbacks of its response.
 
@@ -131,7 +131,7 @@ class ForwardRequest:
         in_flight_request.request = OutgoingRequest(method, address, headers, body)
         return client.begin(in_flight_request)
 
-    async def go_on(self, begun: Begun, arriving: ResponseWaiter, began: float) -> HttpResponse:
+    async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter, began: float) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does.
 
         begun: the request in flight. arriving: waits for its response. began: when it was sent, in the time of the

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rowcall.service.sockets.inherited import InheritedSockets
+from rowcall.service.sockets.inherited_sockets import InheritedSockets
 from rowcall.service.startup_error import StartupError
 
 if TYPE_CHECKING:

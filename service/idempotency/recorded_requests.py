@@ -87,7 +87,7 @@ def take_once(
     another request. set_by_sql: SQL sets the status of the response, so the number of rows is that of the first
     statement.
     """
-    once = _Once(endpoint, call, services, count, set_by_sql=set_by_sql)
+    once = _RecordedRequests(endpoint, call, services, count, set_by_sql=set_by_sql)
     run = once.run_committing if call.commits else once.run
 
     def step(context: RequestContext) -> Waiting:
@@ -100,7 +100,7 @@ def take_once(
     return step
 
 
-class _Once:
+class _RecordedRequests:
     """Runs the requests of one endpoint once for each key."""
 
     def __init__(
