@@ -84,7 +84,7 @@ class Client:
         """
         if trace is None:
             return await self._send(request, named=named)
-        span = trace.begin_outgoing(request.method, request.address.origin.authority)
+        span = trace.begin_outgoing_request(request.method, request.address.origin.authority)
         headers = [(name, value) for name, value in request.headers if name.lower() not in NAMES]
         status = 0
         try:
@@ -228,7 +228,7 @@ class Client:
         if self._meters is not None:
             self._meters(origin.authority).record_end(began, status)
 
-    def timed_out(self, address: Address) -> None:
+    def record_timeout(self, address: Address) -> None:
         """Record a timeout. The caller has to report it, as it looks like any other cancelled request here."""
         if self._circuit_breakers is not None:
             self._circuit_breakers.record_failure(address.origin)

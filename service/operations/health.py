@@ -53,7 +53,7 @@ def _report_step(options: HealthOptions, checks: Sequence[Check]) -> Step:
     """Return the step that runs the checks and responds with their status, cached for the configured time, if there is
     one.
     """
-    keep, make = options.guarded.keep, _making_report(checks)
+    keep, make = options.guarded.keep, _report_maker(checks)
     return make_answer(make) if keep is None else CachedPage(keep, make, _form)
 
 
@@ -104,7 +104,7 @@ def _parse_addresses(texts: Iterable[str | None]) -> list[RedisAddress]:
     return list(addresses)
 
 
-def _making_report(checks: Sequence[Check]) -> Make:
+def _report_maker(checks: Sequence[Check]) -> Make:
     async def make(context: RequestContext) -> Answer:
         return _answer(await asyncio.gather(*(check.look() for check in checks)), context)
 

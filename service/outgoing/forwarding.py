@@ -144,7 +144,7 @@ class ForwardRequest:
             async with asyncio.timeout_at(began + self._options.timeout):
                 return await client.go_on(begun, arriving)
         except TimeoutError:
-            client.timed_out(begun.request.address)
+            client.record_timeout(begun.request.address)
             raise
 
     async def send(self, context: RequestContext) -> HttpResponse:
@@ -162,7 +162,7 @@ class ForwardRequest:
             return await self._send(context, host, method, client, send_subrequest)
         except TimeoutError:
             if not host.startswith("/"):
-                client.timed_out(read_address(host))
+                client.record_timeout(read_address(host))
             raise
 
     async def _send(

@@ -177,7 +177,7 @@ class _Call:
         return _Attempt(
             request_key(self._definition.method, url, request.headers, body),
             partial(client.send, request, named=self._named, trace=trace_of(context.protocol)),
-            partial(client.timed_out, request.address),
+            partial(client.record_timeout, request.address),
             self._definition.timeout,
             client.options.max_response,
             hedge=self._definition.hedge,

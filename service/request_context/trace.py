@@ -33,7 +33,7 @@ class Trace(Protocol):
     def sampled(self) -> bool:
         """Whether spans of the request are recorded."""
 
-    def begin_outgoing(self, method: str, authority: str) -> OutgoingTrace:
+    def begin_outgoing_request(self, method: str, authority: str) -> OutgoingTrace:
         """Begin an outgoing request. authority: host and port of the server."""
 
     def record_replay(self) -> None:

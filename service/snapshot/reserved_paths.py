@@ -176,7 +176,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     """Return the configuration key of each reserved path, by method (None: any) and path, as `_bare` returns it. Of two
     keys with the same method and path, the first one is used, which is logged."""
     keys: dict[tuple[str | None, str], str] = {}
-    for method, key in _switched_on(settings):
+    for method, key in _enabled_paths(settings):
         path = settings.at(key)
         if path:
             other = keys.setdefault((method, _bare(path)), key)
@@ -185,7 +185,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     return keys
 
 
-def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
+def _enabled_paths(settings: Settings) -> Iterator[tuple[str | None, str]]:
     """Yield the method (None: any) and the configuration key of each enabled path."""
     for switches, method, keys in _AT:
         if all(settings.at(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):

@@ -200,7 +200,7 @@ class SnapshotReader:
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
         analysed = self._analyses.analyse(zip(keys, groups, strict=True))
-        looked_at = tuple(self._looked_at(catalogs))
+        looked_at = tuple(self._searched_places(catalogs))
         postgrest = await self._read_postgrest()
         return SchemaSnapshot(number, analysed, main, types, built.left_out, looked_at, postgrest=postgrest)
 
@@ -240,7 +240,7 @@ class SnapshotReader:
             [exact_endpoint(endpoint, catalog.types, constraints) for endpoint in endpoints],
         )
 
-    def _looked_at(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
+    def _searched_places(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
         """Yield descriptions of where endpoints were searched, for users who miss an endpoint. catalogs: of all
         sources.
         """

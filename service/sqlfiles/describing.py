@@ -106,7 +106,7 @@ async def describe(
 async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
     """Return the oids of the types with these names, by name. Names that are not those of types are left out.
     search_path: as for `describe`. Raises `psycopg.Error` as `describe` does."""
-    answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
+    answers = await _ask(connection, (_lookup_sender(name) for name in names), len(names), search_path)
     result: dict[str, int] = {}
     for name, results in zip(names, answers, strict=True):
         value = results[-1].get_value(0, 0) if results and results[-1].status == ExecStatus.TUPLES_OK else None
@@ -140,7 +140,7 @@ def _description_sender(question: Question) -> _Send:
     return send
 
 
-def _looking_up(name: str) -> _Send:
+def _lookup_sender(name: str) -> _Send:
     """Return the function that sends a query for the oid of a type."""
 
     def send(pgconn: PGconn) -> None:

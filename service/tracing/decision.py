@@ -47,7 +47,7 @@ class UnsampledTrace:
     def record_replay(self) -> None:
         """Record nothing."""
 
-    def begin_outgoing(self, _method: str, _authority: str) -> UnsampledOutgoingRequest:
+    def begin_outgoing_request(self, _method: str, _authority: str) -> UnsampledOutgoingRequest:
         return UnsampledOutgoingRequest(self.traceparent, self._headers.get("tracestate"))
 
 

@@ -130,7 +130,7 @@ def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[
     return (
         None
         if options is None
-        else lambda trace, method, host_name: _tracing(options, host).begin_outgoing(trace, method, host_name)
+        else lambda trace, method, host_name: _tracing(options, host).begin_outgoing_request(trace, method, host_name)
     )
 
 

@@ -51,7 +51,7 @@ class Tracing:
             self._provider.add_span_processor(self.recent)
         self.tracer = self._provider.get_tracer("rowcall")
 
-    def begin_outgoing(self, traceparent: str, method: str, authority: str) -> OutgoingSpan:
+    def begin_outgoing_request(self, traceparent: str, method: str, authority: str) -> OutgoingSpan:
         """Begin the span of an outgoing request in a trace that another request has begun."""
         parent = _propagator.extract({"traceparent": traceparent})
         return _begin_span(self.tracer, parent, method, authority)
@@ -159,7 +159,7 @@ class RequestTrace:
         """Record that the response is the stored one of a former request."""
         self._span.set_attribute("rowcall.idempotency.replayed", True)
 
-    def begin_outgoing(self, method: str, authority: str) -> OutgoingSpan:
+    def begin_outgoing_request(self, method: str, authority: str) -> OutgoingSpan:
         """Begin the span of an outgoing request."""
         return _begin_span(self._tracer, self._trace_context, method, authority)
 
