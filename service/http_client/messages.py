@@ -130,8 +130,8 @@ class ResponseWaiter:
             self._answer.set_exception(error)
 
     async def wait(self, give_up: Callable[[], None]) -> HttpResponse:
-        """Return the response, or raise the error that `on_failure` got. give_up: called if the task is cancelled before
-        a result has arrived; a response that has arrived by then is closed."""
+        """Return the response, or raise the error that `on_failure` got. give_up: called if the task is cancelled
+        before a result has arrived; a response that has arrived by then is closed."""
         try:
             return await self._answer
         except asyncio.CancelledError:
