@@ -69,7 +69,7 @@ class DecryptedColumns:
         self._bound_protector = Protector(keys, BOUND_PURPOSE)
         self._requested_at = 0.0
 
-    def opener_for(self, binding: str) -> Open:
+    def decrypter_for(self, binding: str) -> Open:
         """Return a function that decrypts texts with this binding or without any; if the binding is empty, all
         texts."""
         return partial(self.text, start=prefix(binding) if binding else MARK)
@@ -113,7 +113,7 @@ class _Choice:
         return self.names is None or not column.names.isdisjoint(self.names)
 
     def of(self, column: ResultColumn) -> Open:
-        return self.opened.opener_for(column_binding(self.encryption, column))
+        return self.opened.decrypter_for(column_binding(self.encryption, column))
 
 
 def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs) -> Iterator[Opener | None]:
@@ -122,7 +122,7 @@ def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Co
     """
     if not shape.columns:
         # A single value is decrypted, whatever names the comment has.
-        open_text = choice.opened.opener_for(single_value_binding(choice.encryption))
+        open_text = choice.opened.decrypter_for(single_value_binding(choice.encryption))
         opener = _of_type(endpoint.routine.return_type_oid, codecs, open_text)
         yield None if opener is None else _in_bytes(opener)
         return
@@ -172,9 +172,9 @@ def _array(element: Open, delimiter: str) -> Open:
     with decrypted elements. A text that is no array is returned unchanged. element: decrypts the text of one element.
     delimiter: between elements."""
 
-    def open_items(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
+    def decrypt_items(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
         return [
-            open_items(item) if isinstance(item, list) else None if item is None else element(item) for item in items
+            decrypt_items(item) if isinstance(item, list) else None if item is None else element(item) for item in items
         ]
 
     def open_elements(text: str) -> str:
@@ -182,7 +182,7 @@ def _array(element: Open, delimiter: str) -> Open:
             items = array_literal.parse(text, delimiter)
         except ValueError:
             return text
-        opened = open_items(items)
+        opened = decrypt_items(items)
         return text if opened == items else array_literal.literal(opened, quoted=True, delimiter=delimiter)
 
     return open_elements
