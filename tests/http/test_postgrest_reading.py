@@ -229,6 +229,11 @@ def service(serve: Serve, every_database: Database) -> Service:
         Case("GET /vessel?limit=0", json=[], has={"content-range": "*/*"}),
         Case("GET /vessel?limit=-1", 416, error("PGRST103", details="Limit should be greater than or equal to zero.")),
         Case("GET /vessel?offset=-3&select=id&id=eq.1", json=[{"id": 1}]),
+        Case("GET /vessel?offset=-1&limit=3&select=id&order=id", json=[{"id": 1}, {"id": 2}]),
+        Case("GET /vessel?limit=99999999999999999999", 400, error("22003")),
+        Case("GET /vessel?offset=99999999999999999999", 400, error("22003")),
+        Case("GET /vessel", 400, error("22003"), headers={"range": "0-99999999999999999999"}),
+        Case("GET /vessel?select=voyage(id)&voyage.offset=-1", 400, error("2201X", "OFFSET must not be negative")),
         Case("GET /vessel?offset=9", json=[], has={"content-range": "*/*"}),
         Case("GET /vessel?limit=x&select=id&id=eq.1", json=[{"id": 1}]),
         Case(
