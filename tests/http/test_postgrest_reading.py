@@ -365,6 +365,16 @@ COUNTED = {"prefer": "count=exact"}
         Case("GET /vessel?select=id&or=(id.eq.1,id.eq.2)&or=(id.eq.2,id.eq.3)", json=[{"id": 2}]),
         Case("GET /vessel?select=id&or=( id.eq.1 , label.eq.Tern)&order=id", json=[{"id": 1}, {"id": 2}]),
         Case("GET /vessel?select=id&or=(not.id.eq.1)", 400, error("PGRST100")),
+        Case("GET /vessel?select=id&or=id.eq.1", 400, error("42703", "column vessel.orid does not exist")),
+        Case(
+            "GET /vessel?select=id&not.or=id.eq.1",
+            400,
+            error(
+                "PGRST100",
+                '"failed to parse logic tree (id.eq.1)" (line 1, column 7)',
+                details='unexpected "i" expecting "("',
+            ),
+        ),
         *(
             Case(f"GET /vessel?select=id&{key}=(id.eq.8,id.eq.9)", 400, error("PGRST100"))
             for key in ('"1) is null or (1"!.or', "not!.or", "id->x.and", "(.or", "voyage!.or")
