@@ -146,7 +146,9 @@ class _Run:
                 await self._use_up(self._consume, transaction, context)
             await transaction.call()
             responds = self._issue is not None or self._send is not None
-            rows = [await self._handled(cells, transaction, context) for cells in rows_of(context)] if responds else []
+            rows = (
+                [await self._process_row(cells, transaction, context) for cells in rows_of(context)] if responds else []
+            )
             await transaction.commit()
         await self._end_attempt(context)
         if self._send is not None:
@@ -198,7 +200,7 @@ class _Run:
             raise Problem(400, INVALID_TOKEN)
         await transaction.set([SUBJECT, execution.body])
 
-    async def _handled(self, cells: list[Cell], transaction: Transaction, context: RequestContext) -> list[Cell]:
+    async def _process_row(self, cells: list[Cell], transaction: Transaction, context: RequestContext) -> list[Cell]:
         """Issue the token of a row, and enqueue its mail. Return the cells of the response.
 
         A row without a subject for the token, or whose subject has too many tokens, gets no token and no mail. Raises
