@@ -163,7 +163,7 @@ class _Run:
         attempt, do nothing. Raises `NoKeyError`."""
         attempt = None if self._guard is None else self._guard.attempt_of(context)
         if attempt is not None:
-            await attempt.succeed(context, by_browser=False)
+            await attempt.record_success(context, by_browser=False)
 
     def _respond(self, context: RequestContext, rows: list[list[Cell]]) -> None:
         """Respond with the rows, each with its token. Raises `Problem` 404 if the endpoint is `single` and there is no

@@ -124,7 +124,7 @@ class _Basic:
             attempt = await guard.begin(context, normalized(credentials.user), self._endpoint.name)
         await check()
         if attempt is not None:
-            await attempt.succeed(context, by_browser=False)
+            await attempt.record_success(context, by_browser=False)
         _remember(self._accepted, fingerprint, False)
 
     def _check_transport(self, context: RequestContext) -> None:

@@ -106,7 +106,7 @@ class _Login:
         if attempt is None or attempt.ended:
             return
         if row.status == 200:
-            await attempt.succeed(context, by_browser=True)
+            await attempt.record_success(context, by_browser=True)
         elif row.status < 400:
             await attempt.withdraw()
 

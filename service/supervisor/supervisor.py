@@ -20,7 +20,7 @@ from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.database.connector import Connector
-from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
+from rowcall.service.identity.refresh_token_store import record_use, refresh_token_store_for
 from rowcall.service.interpreter import interpreter_command, interpreter_environment
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.options.capabilities.descriptions import descriptions
@@ -359,7 +359,7 @@ class Supervisor:
 
     async def _answer_token_use(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
         """Send the worker the reply to its question, after recording the use of the token."""
-        first = await judged(self._token_uses, question.mark, question.keep_until)
+        first = await record_use(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenUseReply(question.number, first))
 
 
