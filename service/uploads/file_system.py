@@ -56,7 +56,7 @@ class FileSystem:
             raise not_stored(error, f"the file cannot be stored in {self._path}") from None
         return [self._entry(file, name, Status.OK)]
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [self._entry(file, self._name_for(file), status)]
 
     def _begin(self) -> Incomplete:

@@ -79,7 +79,7 @@ class Handler(Protocol):
         stored.
         """
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         """Return the entries of a file that is not stored. The caller has read the file to its end."""
 
 

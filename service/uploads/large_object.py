@@ -58,7 +58,7 @@ class LargeObject:
             await transaction.finished(self._commands.write, waiting.popleft())
         return [self._entry(file, Status.OK, int(oid))]
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [self._entry(file, status, None)]
 
     def _entry(self, file: File, status: Status, oid: int | None) -> Entry:

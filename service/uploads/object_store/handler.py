@@ -64,7 +64,7 @@ class ObjectStorage:
             await pending.add(part)
         return [self._entry(file, key, Status.OK)]
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [self._entry(file, self._key_for(file), status)]
 
     def _key_for(self, file: File) -> str:

@@ -130,7 +130,7 @@ class Spreadsheet:
         metadata = dumped(with_claims(about, self._claims_key, self._turn.claims))
         return _Sheet(rows, about, metadata, self._turn, place, with_metadata=self._command.has_file_metadata)
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]
 
 

@@ -103,5 +103,5 @@ class TextFile(abc.ABC):
         entry = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
         return with_claims(entry, self._claims_key, self._turn.claims)
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]
