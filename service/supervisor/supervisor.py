@@ -50,7 +50,7 @@ from rowcall.service.supervisor.channel import (
 from rowcall.service.supervisor.event_routing import EventRouting
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
 from rowcall.service.supervisor.notifications import Channel, NotificationHandlers, listen, listen_on
-from rowcall.service.supervisor.operators.servers import OperatorServers, Shown
+from rowcall.service.supervisor.operators.servers import OperatorServers, OperatorView
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.signal_handlers import SignalHandlers
@@ -117,12 +117,12 @@ class Supervisor:
             self._count,
             self._listeners,
             template,
-            greeting=self._greeting,
+            first_messages=self._first_messages,
             hear=self._hear,
             on_gone=self._announce_exit,
         )
         self._operators = OperatorServers(
-            Shown(
+            OperatorView(
                 settings,
                 self._options,
                 store,
@@ -200,7 +200,7 @@ class Supervisor:
             self._code = 0
             self._graceful_shutdown.hurry.set()
             return
-        self._manager.stopping("stopping")
+        self._manager.report_stopping("stopping")
         if self._workers.snapshot.number:
             self._graceful_shutdown.begin()
             self._background.start(self._end_after(self._graceful_shutdown.stop()))
@@ -319,7 +319,7 @@ class Supervisor:
 
     # --- workers ---------------------------------------------------------------------------------------------------
 
-    def _greeting(self, number: int) -> list[Message]:
+    def _first_messages(self, number: int) -> list[Message]:
         """Return the first messages to a new worker with this number."""
         listeners = self._listeners.of(number)
         start = Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
