@@ -210,7 +210,7 @@ def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
             target = connection_for(settings, name, Path.cwd().name)
             running = _running(target, application, demo=demo and name == plan.main)
             opened[name] = stack.enter_context(running)
-            logging.getLogger("rowcall.client").debug("Connection %s: %s", name, opened[name].masked())
+            logging.getLogger("rowcall.client").debug("Connection %s: %s", name, opened[name].masked_text())
         yield Connections(plan, opened.pop(plan.main), opened)
 
 
