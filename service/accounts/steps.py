@@ -103,7 +103,7 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
         issue = _Issue(token_call(_ISSUE, 3), options.issued_token, token_call(_MAY_ISSUE, 4))
     if options.mail is not None:
         mail: MailOptions = services.options.mail
-        templates = services.host.once("mail templates", lambda: Templates(mail.templates))
+        templates = services.host.get_or_create("mail templates", lambda: Templates(mail.templates))
         name = options.mail.template
         send = _Send(own(_SEND, 1), lambda: Template() if name is None else templates.find(name), mail.sender)
     return _Run(endpoint, services, call, consume, issue, send).run

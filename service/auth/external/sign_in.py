@@ -51,7 +51,9 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
     options = services.options.auth.external
     if options is None:
         return
-    provider_client = services.host.once("external sign-in", lambda: ProviderClient(services.options.outbound.client))
+    provider_client = services.host.get_or_create(
+        "external sign-in", lambda: ProviderClient(services.options.outbound.client)
+    )
     login_states = LoginStates(keys, services.auth.sessions, single_use)
     limited = None if services.limiting is None else services.limiting(options.rate_limiter)
     limiting = () if limited is None else (limited,)

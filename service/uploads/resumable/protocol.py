@@ -76,7 +76,7 @@ def resumes(endpoint: Endpoint) -> bool:
 def parts_of(services: Services) -> Parts:
     """Return the resumable uploads of this worker, which all schema snapshots share."""
     options = services.options.uploads.resumable
-    return services.host.once("uploads:resumable", lambda: Parts(options, services.host.message_bus))
+    return services.host.get_or_create("uploads:resumable", lambda: Parts(options, services.host.message_bus))
 
 
 def resume(endpoint: Endpoint, services: Services) -> Step | None:
