@@ -211,7 +211,7 @@ class Watchdog:
         # The server enforces its own limit. Executions that waited before, or run without a limit there, are cancelled
         # here.
         ready = connection.state == ConnectionState.READY
-        if ready and 0 < execution.timeout < _spent(execution):
+        if ready and 0 < execution.timeout < _seconds_towards_limit(execution):
             self._background.start(self._exclusive.cancel(connection, execution))
 
     def _look_for_silence(self, pool: DedicatedPool | PipelinedPool, connection: Connection) -> None:
@@ -235,7 +235,7 @@ class Watchdog:
             self.abandon(execution)
 
 
-def _spent(execution: Execution) -> float:
+def _seconds_towards_limit(execution: Execution) -> float:
     """Return the seconds that count towards the limit of an execution: since its start; for streams since the last
     part, and for files since the last statement.
     """

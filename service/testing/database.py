@@ -87,7 +87,9 @@ class _Runs(DedicatedRuns):
         """
         if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
-        ahead = self._settings.ahead_alone(call, context, watched=False, seconds=self._settings.limit(call, context))
+        ahead = self._settings.dedicated_preceding_statements(
+            call, context, watched=False, seconds=self._settings.limit(call, context)
+        )
         names = [
             name
             for statement, values in ahead

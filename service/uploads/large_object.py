@@ -53,9 +53,9 @@ class LargeObject:
             waiting.append(transaction.send(self._commands.write, values))
             place += len(piece)
             if len(waiting) >= IN_FLIGHT:
-                await transaction.finished(self._commands.write, waiting.popleft())
+                await transaction.wait_for_execution(self._commands.write, waiting.popleft())
         while waiting:
-            await transaction.finished(self._commands.write, waiting.popleft())
+            await transaction.wait_for_execution(self._commands.write, waiting.popleft())
         return [self._entry(file, Status.OK, int(oid))]
 
     def refusal_entries(self, file: File, status: Status) -> list[Entry]:

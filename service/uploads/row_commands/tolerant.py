@@ -241,7 +241,7 @@ class ImportRows:
         """Run rows behind a savepoint, and return the execution and its problem (None: it succeeded)."""
         execution = self._send_rows(rows)
         try:
-            await self._transaction.finished(self._used, execution, quiet=True)
+            await self._transaction.wait_for_execution(self._used, execution, quiet=True)
         except Problem as problem:
             return execution, problem
         self._previous, self.result = first_value(execution)
@@ -253,7 +253,7 @@ class ImportRows:
         for group in groups:
             await self._transaction.begin()
             execution = self._send_rows(group)
-            await self._transaction.finished(self._used, execution)
+            await self._transaction.wait_for_execution(self._used, execution)
             self._previous, self.result = first_value(execution)
 
     @property
