@@ -23,8 +23,8 @@ from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.database.execution.pool_selection import PoolSelection
 from rowcall.service.database.failures import Failures
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool, Width
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool, Width
 from rowcall.service.database.pools.pool import STOPPING, NoticeHandler, PoolLoad
 from rowcall.service.database.preamble import PrecedingStatements, preceding_settings
 from rowcall.service.database.session.guarded_statements import GuardedStatements

@@ -17,8 +17,8 @@ from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.failures import CallTimeoutError
 from rowcall.service.database.orphaned_sessions import OrphanedSessions
-from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool, QueuedTooLongError
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool, QueuedTooLongError
 from rowcall.service.database.pools.pool import CANCEL_SECONDS
 from rowcall.service.database.pools.pool_assignment import Contention
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext

@@ -24,7 +24,7 @@ from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.database.failures import AttemptState
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
 from rowcall.service.database.transactions.shared_session import SharedSession
 from rowcall.service.database.transactions.transaction import Transaction

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rowcall.ext.driver.execution import Execution, Statement
 from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns, PlainTransaction
-from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.statements import settings_statement, statement_for
 from rowcall.service.database.watchdog import Disconnected, Watchdog

@@ -13,7 +13,7 @@ from rowcall.core.uploads.options import Common, Folder
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.uploads.folders import Incomplete, MissingFolderError, ProtectedFolderError
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.spool import not_stored, write_all
 
 

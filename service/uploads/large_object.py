@@ -10,7 +10,7 @@ from rowcall.core.uploads.options import Common, LargeObjects
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.ext.driver.execution import Execution
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.row_commands.calls import Commands, first_value
 
 LEAST_PIECE = 65_536

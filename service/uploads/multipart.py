@@ -14,7 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 
 MOST_PARTS = 1024
 """Maximum number of parts of one body. No legitimate form has more."""

@@ -29,7 +29,7 @@ from rowcall.service.uploads.checking import passes
 from rowcall.service.uploads.digests import with_digest_check
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.handler import FormatError, Handler, Turn
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import ProgressReporter, progress_of_body, with_progress
 from rowcall.service.uploads.row_commands.tolerant import refuse_rows

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO, TypeVar
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.uploads.incoming import File, read_back
+from rowcall.service.uploads.incoming_files import File, read_back
 
 Result = TypeVar("Result")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

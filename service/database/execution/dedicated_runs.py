@@ -15,9 +15,9 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.execution.call_settings import CallSettings, timeout_setting
 from rowcall.service.database.execution.pool_selection import PoolSelection
 from rowcall.service.database.failures import AttemptState, Failures
-from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import RESET_SECONDS, DedicatedPool
 from rowcall.service.database.pools.overload import Overload
-from rowcall.service.database.pools.pipelined import QueuedTooLongError, RerouteError
+from rowcall.service.database.pools.pipelined_pool import QueuedTooLongError, RerouteError
 from rowcall.service.database.pools.pool import NoticeHandler
 from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.session.guarded_statements import PREPARE_TIMEOUT, GuardedStatements

@@ -15,8 +15,8 @@ from functools import partial
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Statement
 from rowcall.service.database.call import NoticeListener
-from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool, RerouteError
+from rowcall.service.database.pools.dedicated_pool import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool, RerouteError
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.statements import statement_for

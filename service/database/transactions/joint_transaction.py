@@ -13,7 +13,7 @@ from rowcall.ext.driver.execution import Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.execution.call_settings import CallSettings, timeout_setting
 from rowcall.service.database.failures import Failures
-from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import PrecedingStatements, Values, preceding_settings
 from rowcall.service.database.statements import statement_for

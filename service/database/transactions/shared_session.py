@@ -15,7 +15,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.failures import AttemptState, Failures
-from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext
 

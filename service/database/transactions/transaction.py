@@ -25,7 +25,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, Loss, Statement
 from rowcall.service.database.call import Call, NoticeListener
 from rowcall.service.database.failures import Failures, guard_has_failed, level_of
-from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import RESET_SECONDS, DedicatedPool
 from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.statements import settings_statement, statement_for
 from rowcall.service.database.watchdog import Watchdog

@@ -28,7 +28,7 @@ from rowcall.core.uploads.options import Resumable
 from rowcall.core.uploads.resumable import About, is_id, loaded
 from rowcall.service.background import Background
 from rowcall.service.shared_state.message_bus import MessageBus
-from rowcall.service.uploads.resumable.unfinished import UnfinishedUploads
+from rowcall.service.uploads.resumable.unfinished_uploads import UnfinishedUploads
 from rowcall.service.uploads.spool import not_stored, wait_for_thread, write_pieces
 
 log = logging.getLogger("rowcall")

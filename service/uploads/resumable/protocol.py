@@ -40,7 +40,7 @@ from rowcall.service.request_context.client_address import address_reader
 from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.uploads.digests import with_digest_check
-from rowcall.service.uploads.incoming import File, read_back
+from rowcall.service.uploads.incoming_files import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
 from rowcall.service.uploads.receiving import UploadStep
 from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, aside

@@ -13,7 +13,7 @@ from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.call import Call
 from rowcall.service.uploads.handler import HandlerCommon, Turn, plain_refusal
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, report_progress, rows_of_file
