@@ -241,7 +241,7 @@ class SignInAttempt:
             log.warning("%s: %s", self._name, lock)
 
     async def record_success(self, context: RequestContext, *, by_browser: bool) -> None:
-        """Forget the failures of the account, and know the caller from now on. Raises `NoKeyError`.
+        """Reset the counted failures of the account, and record its network and browser as known. Raises `NoKeyError`.
 
         The failures of the address remain, without this attempt: an attacker could reset them by signing in to an
         account of their own. by_browser: the caller may be a browser, which stores a cookie.

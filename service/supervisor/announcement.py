@@ -57,7 +57,9 @@ def report_hidden(snapshot: SchemaSnapshot) -> None:
 
 
 def find_hidden_objects(snapshot: SchemaSnapshot) -> dict[str, str]:
-    """Return objects of PostgREST's interface, as `schema.name`, by the name of the endpoint that has their path."""
+    """Return the objects of PostgREST's interface that endpoints hide, as `schema.name`, by the name of the endpoint
+    that has their path.
+    """
     catalogue = snapshot.postgrest
     if catalogue is None:
         return {}

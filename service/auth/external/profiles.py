@@ -207,8 +207,8 @@ def _with_session(info: str, identity: str) -> str:
 
 
 def _format_profile(user_info: Mapping[str, Any]) -> str:
-    """Return the profile as JSON. Raises `ProviderError` if it has what is read, but not written: too many levels,
-    integers of more than 64 bits, surrogates."""
+    """Return the profile as JSON. Raises `ProviderError` if it contains what orjson reads and cannot write: too many
+    levels, integers of more than 64 bits, surrogates."""
     try:
         return orjson.dumps(user_info).decode()
     except orjson.JSONEncodeError as error:

@@ -201,7 +201,7 @@ def _read_on(
     """
 
     def enqueue(result: Result | None) -> None:
-        """Wait for room, as long as the results are read."""
+        """Put a result into the queue as soon as it has room; drop it if the results are not read any more."""
         while not closed.is_set():
             with contextlib.suppress(queue.Full):
                 arrived.put(result, timeout=_IDLE)

@@ -163,8 +163,8 @@ def _is_connection_failure(context: RequestContext, problem: Problem) -> bool:
 
 
 def _without_learned_state(call: Call) -> Call:
-    """Return the call with nothing learned, for another server. Retries with delays are off: the primary is the next
-    attempt.
+    """Return a copy of the call for another server, without its prepared statements and measurements. Retries with
+    delays are off: the primary is the next attempt.
     """
     return replace(
         call,
