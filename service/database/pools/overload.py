@@ -22,15 +22,15 @@ class Overload:
     """Makes the problem documents for requests for which there is no connection."""
 
     @staticmethod
-    def full() -> Problem:
+    def full_problem() -> Problem:
         return unavailable("every database connection is busy and the queue of waiting requests is full")
 
     @staticmethod
-    def stopping() -> Problem:
+    def stopping_problem() -> Problem:
         return unavailable("the service is stopping")
 
     @staticmethod
-    def away(cause: str | None = None) -> Problem:
+    def unreachable_problem(cause: str | None = None) -> Problem:
         """Return the problem of a request while the server cannot be reached. cause: message of the driver."""
         detail = "the database cannot be reached"
         problem = UnreachableError(503, detail, headers=unavailable(detail).headers)
@@ -38,7 +38,7 @@ class Overload:
         return problem
 
     @staticmethod
-    def late(seconds: float) -> Problem:
+    def late_problem(seconds: float) -> Problem:
         """Return the problem of a request that has waited in vain for `seconds`, the longest wait of the pool or its
         own limit.
         """
@@ -46,6 +46,6 @@ class Overload:
         return ConnectionTimeoutError(503, detail, headers=unavailable(detail).headers)
 
     @staticmethod
-    def standing(seconds: float) -> Problem:
+    def standing_queue_problem(seconds: float) -> Problem:
         """Return the problem of a request that has waited for `seconds` in a queue that never empties."""
         return unavailable(f"the database is overloaded; this request has waited for {seconds:g} s")

@@ -126,7 +126,7 @@ class PostgRestAdmin:
 
     def _metrics(self, _request: AdminRequest) -> AdminResponse:
         """Return the metrics that PostgREST has as well. Raises `TimeoutError` if the gauges take too long."""
-        samples = self._wait(_awaited(self._sample()))
+        samples = self._wait(_as_coroutine(self._sample()))
         catalogue = self._catalogue()
         seconds = 0.0 if catalogue is None else catalogue.load_seconds
         families = postgrest_families(samples, seconds, self._loads(), self._most_connections)
@@ -161,6 +161,6 @@ def _busy(sample: Sequence[Gauge]) -> float:
     return sum(min(value, open_connections.get(pool, 0)) for pool, value in in_flight)
 
 
-async def _awaited(work: Awaitable[Any]) -> Any:
+async def _as_coroutine(work: Awaitable[Any]) -> Any:
     """Return the result of `work`, as a coroutine, which `run_coroutine_threadsafe` requires."""
     return await work

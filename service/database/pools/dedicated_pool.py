@@ -127,7 +127,7 @@ class DedicatedPool:
         while self._waiting:
             waiter = self._waiting.popleft()[1]
             if not waiter.done():
-                waiter.set_exception(Overload.away())
+                waiter.set_exception(Overload.unreachable_problem())
 
     def room(self) -> int:
         """Return how many more requests could get a connection now, or as soon as it is opened."""
@@ -174,11 +174,11 @@ class DedicatedPool:
         server is away, or the queue is full.
         """
         if self._closed:
-            raise Overload.stopping()
+            raise Overload.stopping_problem()
         if self.away:
-            raise Overload.away()
+            raise Overload.unreachable_problem()
         if len(self._waiting) >= self._options.queue_limit:
-            raise Overload.full()
+            raise Overload.full_problem()
         self._forget_finished()
         now = asyncio.get_running_loop().time()
         self._queue_time.join(now, len(self._waiting))
@@ -195,7 +195,7 @@ class DedicatedPool:
         """Return the problem of a request without a connection after `seconds`: the pool is exhausted, or the server is
         away.
         """
-        return Overload.late(seconds) if self._all else Overload.away(self._failure)
+        return Overload.late_problem(seconds) if self._all else Overload.unreachable_problem(self._failure)
 
     def _forget_finished(self) -> None:
         """Remove requests that no longer wait from the head of the queue."""
@@ -214,9 +214,9 @@ class DedicatedPool:
             return
         task = asyncio.get_running_loop().create_task(self._open())
         self._opening.add(task)
-        task.add_done_callback(self._opened)
+        task.add_done_callback(self._on_connection_opened)
 
-    def _opened(self, task: asyncio.Task[None]) -> None:
+    def _on_connection_opened(self, task: asyncio.Task[None]) -> None:
         self._opening.discard(task)
         self.open_missing()
 
@@ -262,7 +262,7 @@ class DedicatedPool:
         if self._closed:
             connection.close(STOPPING)
             return
-        connection.on_closed = self._lost
+        connection.on_closed = self._on_connection_lost
         connection.on_notice = self.on_notice
         self._all.add(connection)
         self.release(connection)
@@ -312,11 +312,11 @@ class DedicatedPool:
             return
         cleanup = Execution(resets[0], [])
         cleanup.timeout = RESET_SECONDS
-        cleanup.on_done = lambda execution: self._after_reset(connection, execution)
+        cleanup.on_done = lambda execution: self._on_reset_done(connection, execution)
         connection.submit_all(cleanup, resets)
         connection.flush()
 
-    def _after_reset(self, connection: Connection, execution: Execution) -> None:
+    def _on_reset_done(self, connection: Connection, execution: Execution) -> None:
         """Release the connection behind its resets; close it if one failed. execution: the resets."""
         if connection.state == ConnectionState.CLOSED:
             return
@@ -333,7 +333,7 @@ class DedicatedPool:
         if cancelled and connection.head is None and connection not in self._held:
             self.release(connection)
 
-    def _lost(self, connection: Connection) -> None:
+    def _on_connection_lost(self, connection: Connection) -> None:
         """Remove a closed connection, and open another one if requests wait."""
         self._all.discard(connection)
         log_closed("exclusive", connection)
@@ -379,11 +379,11 @@ class DedicatedPool:
             return
         if not self._all:
             self._queue_time.outage(now)
-        bound = self._queue_time.bound(now)
+        bound = self._queue_time.current_limit(now)
         while self._queue_time.standing and self._waiting and now - self._waiting[0][0] > bound:
             _, waiter = self._waiting.popleft()
             if not waiter.done():
-                waiter.set_exception(Overload.standing(bound))
+                waiter.set_exception(Overload.standing_queue_problem(bound))
 
     def close(self) -> None:
         self._closed = True
@@ -391,7 +391,7 @@ class DedicatedPool:
             task.cancel()
         for _, waiter in self._waiting:
             if not waiter.done():
-                waiter.set_exception(Overload.stopping())
+                waiter.set_exception(Overload.stopping_problem())
         self._waiting.clear()
         for connection in list(self._all):
             connection.drain(STOPPING)
