@@ -624,6 +624,16 @@ CASES += [
         has={"location": "/joined?uniq_id=eq.5&code=is.null"},
     ),
     Case("POST /moved", 201, body='{"id":5}', headers=LOCATION, has={"location": "/elsewhere", "vary": "X"}),
+    *(
+        Case(
+            f"POST /pair?select={columns}",
+            201,
+            body='{"b":3,"a":2}',
+            headers=LOCATION,
+            has={"location": "/pair?a=eq.2&b=eq.3"},
+        )
+        for columns in ("b,a", "c", "c,b", "*")
+    ),
     Case("POST /toll", 201, body='{"code":"L"}', headers=ROWS, has={"location": None}),
     # failures
     Case("POST /constants", 500, error("55000"), body='{"id":2}'),

@@ -216,7 +216,8 @@ def _statement(
 
 def _returned(relation: Relation, returning: Returning) -> str:
     """Return the output list of RETURNING: only what the representation and the key need, so that the role needs no
-    other privilege; `1` if they need nothing."""
+    other privilege; `1` if they need nothing. The columns are in the order of the relation if all are selected, else in
+    alphabetical order, which is that of the key in `Location`."""
     if not returning.representation and not returning.keys:
         return "1"
     root = returning.plan.root
@@ -225,7 +226,7 @@ def _returned(relation: Relation, returning: Returning) -> str:
     if returning.keys:
         names += relation.key
     known = {column.name for column in relation.columns}
-    listed = [name for name in dict.fromkeys(names) if name != "*"]
+    listed = sorted(set(names) - {"*"})
     if "*" in names:
         return ", ".join((f"{table}.*", *(f"{table}.{quote_identifier(name)}" for name in listed if name not in known)))
     return ", ".join(f"{table}.{quote_identifier(name)}" for name in listed) or "1"
