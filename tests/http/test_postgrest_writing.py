@@ -755,6 +755,12 @@ CASES += [
         body='{"at":"2020-01-01 12:00"}',
         headers={"prefer": "return=representation, timezone=-4"},
         json=[{"at": "2020-01-01T12:00:00-04:00"}],
+    Case(
+        "DELETE /toll?code=eq.none",
+        400,
+        error("PGRST124", details="The query affects 0 rows"),
+        headers={"prefer": "handling=strict, max-affected=-1"},
+    ),
     ),
     Case(
         "POST /logline?select=at",
