@@ -286,6 +286,7 @@ CASES = [
     Case("POST /pier?columns=", 400, error("PGRST100"), body='{"label":"x"}'),
     Case("POST /pier?columns=label", 400, error("22P02"), body='{"label":'),
     Case(
+    Case("POST /pier?columns=label", 400, error("22023", "cannot call json_to_recordset on a scalar"), body="5"),
         "POST /pier?columns=id,label&select=id,label",
         201,
         body='[{"label":"C"},{"id":9,"label":"D"}]',
@@ -571,6 +572,7 @@ CASES += [
     # CSV and forms
     Case("POST /toll", 400, error("PGRST102"), body="", headers={"content-type": "text/csv"}),
     Case(
+    Case("POST /toll", 201, body="code,nope\n", headers={"content-type": "text/csv", **ROWS}, text="[]"),
         "POST /toll?columns=price",
         201,
         body='code,price\n"a ""b"", c",1,9\n,"NULL"\n',
@@ -580,9 +582,9 @@ CASES += [
     Case(
         "POST /toll",
         201,
-        body="code=a&code=b%26c",
+        body="code=a&price=5;code=b%26c%3B",
         headers={"content-type": "application/x-www-form-urlencoded", **ROWS},
-        json=[{"code": "b&c", "price": None}],
+        json=[{"code": "b&c;", "price": 5}],
     ),
     # columns and defaults
     Case("POST /toll?columns=code", 400, body="[1,2]"),
