@@ -47,6 +47,7 @@ create view api.constants as select 1 as id;
 create table api.always (id int generated always as identity primary key, note text);
 create table api.once (id int primary key default 1, note text);
 create table api.keys (a int, b int, primary key (a, b));
+create table api.named (name text primary key default 'x');
 create table api."Mixed" ("Id" int primary key, "Some Value" text);
 create table api.parted (id int primary key, v text) partition by range (id);
 create table api.parted_1 partition of api.parted for values from (0) to (100);
@@ -285,8 +286,8 @@ CASES = [
     Case("POST /pier?columns=label,nope", 400, error("PGRST204"), body='{"label":"x"}'),
     Case("POST /pier?columns=", 400, error("PGRST100"), body='{"label":"x"}'),
     Case("POST /pier?columns=label", 400, error("22P02"), body='{"label":'),
-    Case(
     Case("POST /pier?columns=label", 400, error("22023", "cannot call json_to_recordset on a scalar"), body="5"),
+    Case(
         "POST /pier?columns=id,label&select=id,label",
         201,
         body='[{"label":"C"},{"id":9,"label":"D"}]',
@@ -571,8 +572,8 @@ CASES += [
     Case("GET /paint?tone=eq.four", 400, error("22P02")),
     # CSV and forms
     Case("POST /toll", 400, error("PGRST102"), body="", headers={"content-type": "text/csv"}),
-    Case(
     Case("POST /toll", 201, body="code,nope\n", headers={"content-type": "text/csv", **ROWS}, text="[]"),
+    Case(
         "POST /toll?columns=price",
         201,
         body='code,price\n"a ""b"", c",1,9\n,"NULL"\n',
@@ -710,6 +711,9 @@ CASES += [
     Case("PUT /toll?price=eq.1", 400, error("PGRST102"), body="{"),
     Case("PUT /nope?price=eq.1", 404, error("PGRST205"), body="{}"),
     Case("PUT /toll?price=eq.1", 405, error("PGRST105"), body='{"nope":1}'),
+    Case("PUT /toll?price=eq.1&nope.a=eq.1", 400, error("PGRST108"), body='{"nope":1}'),
+    Case("PUT /toll?price=eq.1&select=nope(a)", 400, error("PGRST200"), body='{"nope":1}'),
+    *(Case("PUT /named?name=eq.1", 400, error("42703"), body=body) for body in ("{}", "[{}]", "[]")),
     Case("PUT /toll?code=eq.S", 400, error("PGRST204"), body='{"code":"S","nope":1}'),
     Case("PUT /toll?code=eq.S", 204, body='{"code":"S"}', headers={"range": "9-0"}),
     Case(
@@ -752,17 +756,17 @@ CASES += [
         "PATCH /toll", 400, error("PGRST124"), body='{"price":1}', headers={"prefer": "handling=strict, max-affected=0"}
     ),
     Case(
-        "POST /logline?select=at",
-        201,
-        body='{"at":"2020-01-01 12:00"}',
-        headers={"prefer": "return=representation, timezone=-4"},
-        json=[{"at": "2020-01-01T12:00:00-04:00"}],
-    Case(
         "DELETE /toll?code=eq.none",
         400,
         error("PGRST124", details="The query affects 0 rows"),
         headers={"prefer": "handling=strict, max-affected=-1"},
     ),
+    Case(
+        "POST /logline?select=at",
+        201,
+        body='{"at":"2020-01-01 12:00"}',
+        headers={"prefer": "return=representation, timezone=-4"},
+        json=[{"at": "2020-01-01T12:00:00-04:00"}],
     ),
     Case(
         "POST /logline?select=at",

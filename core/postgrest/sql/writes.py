@@ -134,7 +134,8 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
     document = f"{parameters.add(payload.text)}::json"
     if not columns:
         count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
-        return f"SELECT FROM generate_series(1, {count}) {BODY}"
+        # The inner SELECT has no columns: `pgrst_body.name` would convert a number to the type `name`.
+        return f"SELECT FROM (SELECT FROM generate_series(1, {count})) {BODY}"
     is_array = payload.is_array
     if defaults:
         with_default = [column for column in columns if column.default is not None]
