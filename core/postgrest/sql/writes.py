@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.plan import Node, Plan
 from rowcall.core.postgrest.request.payload import Payload
-from rowcall.core.postgrest.request.tree import LogicNode
+from rowcall.core.postgrest.request.tree import Field, LogicNode, SelectColumn
 from rowcall.core.postgrest.schema import Column, Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.postgrest.sql.reads import Renderer
@@ -205,7 +205,7 @@ def _statement(
     source = f"SELECT {returned} FROM {table} WHERE false" if written is None else f"{written} RETURNING {returned}"
     ctes = f"{WRITTEN} AS ({source})"
     if returning.representation:
-        root = replace(returning.plan.root)
+        root = replace(returning.plan.root, columns=_selected(relation, returning.plan.root))
         root.filters, root.range = [], type(root.range)()
         ctes += f", {SOURCE} AS ({Renderer(schema, parameters).level(root, source=WRITTEN)})"
     else:
@@ -231,6 +231,16 @@ def _returned(relation: Relation, returning: Returning) -> str:
     if "*" in names:
         return ", ".join((f"{table}.*", *(f"{table}.{quote_identifier(name)}" for name in listed if name not in known)))
     return ", ".join(f"{table}.{quote_identifier(name)}" for name in listed) or "1"
+
+
+def _selected(relation: Relation, root: Node) -> list[SelectColumn]:
+    """Return the columns that the representation selects, with the names of the columns of the relation in place of `*`
+    if RETURNING has further ones."""
+    names = [column.name for column in relation.columns]
+    if set(_needed(root)) <= {"*", *names}:
+        return root.columns
+    every = [SelectColumn(Field(name)) for name in names]
+    return [item for column in root.columns for item in (every if column.field.name == "*" else [column])]
 
 
 def _needed(root: Node) -> Iterable[str]:
