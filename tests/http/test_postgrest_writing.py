@@ -563,6 +563,14 @@ CASES += [
         json=[{"id": 3, "c": "ab ", "place": {"x": 1, "y": "z"}, "tags": ["a", "b,c"]}],
     ),
     Case("POST /exact", 400, error("22001"), body='{"id":3,"c":"abcd"}'),
+    *(
+        Case("POST /toll?select=price", 201, headers=ROWS, body=body, text=f'[{{"price":1{"0" * 400}}}]')
+        for body in ('{"code":"L","price":1e400}', '[{"code":"L","price":1' + "0" * 400 + "}]")
+    ),
+    *(
+        Case("POST /toll", 400, error("PGRST102", "Empty or invalid json"), body=body)
+        for body in ('{"price":NaN}', '{"price":1e400', '{"code":"\\ud800"}', '\ufeff{"price":1e400}')
+    ),
     Case("POST /exact", 400, error("23514"), body='{"id":-1}'),
     Case(
         "POST /typed?select=doc", 201, headers=DEFAULT, body='{"id":1,"doc":{"x":1,"x":2}}', text='[{"doc":{"x": 2}}]'

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl
 import orjson
 
 from rowcall.core.postgrest import errors
+from rowcall.core.text import exact_json
 
 JSON = "application/json"
 CSV = "text/csv"
@@ -91,16 +93,23 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
     if columns is not None:
         text = _text(body)
         return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip(" \t\r\n")[:1] != "{")
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise errors.invalid_body("Empty or invalid json") from None
+    value = _parsed(body)
     text = body.decode()
     if isinstance(value, dict):
         return Payload(PayloadKind.JSON, text, tuple(value), texts=_texts(text, value.values()) if function else None)
     if not isinstance(value, list):
         return Payload(PayloadKind.JSON, "[]", is_array=True, rows=0)
     return Payload(PayloadKind.JSON, text, _common_keys(value), is_array=True, rows=len(value))
+
+
+def _parsed(body: bytes) -> object:
+    """Return the value of a JSON text. Raises `ApiError` if it is invalid."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        with suppress(ValueError):
+            return exact_json.parse(body, written=False)  # orjson refuses numbers that are no double, such as 1e400
+        raise errors.invalid_body("Empty or invalid json") from None
 
 
 def _texts(text: str, values: Iterable[object]) -> tuple[str | None, ...] | None:
