@@ -5,8 +5,6 @@ Source: PostgREST's documentation, Tables and Views; Functions as RPC.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -16,6 +14,7 @@ from urllib.parse import parse_qsl
 import orjson
 
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.request.csv_table import parse_csv
 from rowcall.core.text import exact_json
 
 JSON = "application/json"
@@ -155,17 +154,11 @@ def _text(body: bytes) -> str:
 
 def _csv(text: str) -> Payload:
     """Return the payload of CSV with a header row, whose names are not used without other rows. `NULL` is null, and
-    values behind the last name are ignored. Raises `ApiError` for an empty text, and for a row with too few values."""
-    if not text:
-        raise errors.invalid_body('parse error (not enough input) at ""')
-    # The limit of the module is that of the process; a body has a limit of its own.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-    if not rows:
-        return Payload(PayloadKind.CSV, "[]", is_array=True, rows=0)
-    names = rows[0]
+    values behind the last name are ignored. Raises `ApiError` for an invalid text, and for a row with too few
+    values."""
+    names, rows = parse_csv(text)
     objects: list[dict[str, str | None]] = []
-    for row in rows[1:]:
+    for row in rows:
         if len(row) < len(names):
             raise errors.invalid_body("All lines must have same number of fields")
         objects.append({name: None if value == "NULL" else value for name, value in zip(names, row, strict=False)})
