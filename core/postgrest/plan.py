@@ -27,6 +27,8 @@ from rowcall.core.postgrest.schema import Cardinality, Relation, Relationship, S
 
 SIMILAR = 0.75
 """Lowest similarity, from 0 to 1, of a name that is proposed in place of an unknown one."""
+LONGEST_BASE = 44
+"""Number of bytes of the name of a relation that are part of its alias. PostgreSQL cuts identifiers to 63 bytes."""
 MANY_RELATIONS = 500
 """Number of relations from which a schema gets no proposals, as each request with an unknown name would compare them
 all."""
@@ -118,7 +120,7 @@ def read_plan(
     """
     numbers = iter(range(1, 1_000_000))
     root = Node(relation, _columns(query.select), name or relation[1], name or relation[1], 0)
-    _embed(schema, root, query.select, numbers)
+    _embed(schema, root.alias, root, query.select, numbers)
     _check_aggregates(root, aggregates)
     renamed: list[str] = []
     for path, condition in query.filters:
@@ -152,9 +154,9 @@ def _columns(items: Iterable[SelectItem]) -> list[SelectColumn]:
     return [item for item in items if isinstance(item, SelectColumn)]
 
 
-def _embed(schema: Schema, parent: Node, items: Iterable[SelectItem], numbers: Iterator[int]) -> None:
-    """Add the embeds among the items to a level, with all levels below. numbers: for the aliases of levels. Raises
-    `ApiError`."""
+def _embed(schema: Schema, root: str, parent: Node, items: Iterable[SelectItem], numbers: Iterator[int]) -> None:
+    """Add the embeds among the items to a level, with all levels below. root: name of the top level in SQL. numbers:
+    for the aliases of levels. Raises `ApiError`."""
     for item in items:
         if not isinstance(item, SelectEmbed):
             continue
@@ -165,13 +167,20 @@ def _embed(schema: Schema, parent: Node, items: Iterable[SelectItem], numbers: I
             target,
             _columns(item.items),
             name,
-            f"{target[1]}_{next(numbers)}",
+            _alias(target[1], root, numbers),
             parent.depth + 1,
             item,
             relationship,
         )
         parent.children.append(child)
-        _embed(schema, child, item.items, numbers)
+        _embed(schema, root, child, item.items, numbers)
+
+
+def _alias(name: str, root: str, numbers: Iterator[int]) -> str:
+    """Return the alias of a level in SQL, which no other level has: the name of its relation, shortened so that
+    PostgreSQL does not cut the alias, and a number. root: name of the top level in SQL."""
+    base = name.encode()[:LONGEST_BASE].decode(errors="ignore")
+    return next(alias for number in numbers if (alias := f"{base}_{number}") != root)
 
 
 def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:

@@ -71,6 +71,16 @@ create function api.crates(api.vessel) returns setof depot.crate stable language
   'select * from depot.crate where vessel_id = $1.id';
 create function extra.elsewhere(api.vessel) returns setof api.tag stable language sql as 'select * from api.tag';
 create function api.all_vessels() returns setof api.vessel stable language sql as 'select * from api.vessel order by id';
+create table api.buyer (id int primary key, place_1 text);
+create table api.place (id int primary key, buyer_id int references api.buyer, place_1 text, place_2 text, buyer_1 text);
+create table api.place_1 (id int primary key, place_id int references api.place);
+create function api.first_place(api.buyer) returns api.place stable language sql as
+  'select * from api.place where buyer_id = $1.id limit 1';
+insert into api.buyer values (1, 'x'), (2, 'y'); insert into api.place values (1, 1, 'a', 'b', null);
+insert into api.place_1 values (1, 1);
+create table api.a_name_of_as_many_bytes_as_postgresql_lets_a_name_of_a_table_ha (id int primary key,
+  up int references api.a_name_of_as_many_bytes_as_postgresql_lets_a_name_of_a_table_ha);
+insert into api.a_name_of_as_many_bytes_as_postgresql_lets_a_name_of_a_table_ha values (1, null), (2, 1), (3, 2);
 insert into api.harbour values (1, 'Oslo'), (2, 'Riga'), (3, 'Kiel');
 insert into api.person values (1, 'ann', null), (2, 'bob', 1), (3, 'cid', 1);
 insert into api.vessel values (1, 'Skua', 1, 2, null), (2, 'Tern', 2, 1, 'old'), (3, 'Gull', null, null, null), (4, 'Auk', 1, 3, 'x');
@@ -82,6 +92,8 @@ insert into api.slot_use values (1, 1, 2), (2, null, 1); insert into api.slot_no
 insert into api.log values (1, '2020-05-05', 1); insert into depot.crate values (1, 1); insert into hidden.link values (1, 3);
 refresh materialized view api.stored;
 """  # noqa: E501 (each line is one object)
+
+LONG = "a_name_of_as_many_bytes_as_postgresql_lets_a_name_of_a_table_ha"
 
 
 @pytest.fixture(scope="module")
@@ -425,3 +437,33 @@ def test_null_filters_count_for_the_planner(service: Service, preference: str) -
 )
 def test_only_aliases_name_embeds_that_have_one(strict_service: Service, case: Case) -> None:
     case.check(strict_service.client)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "GET /buyer?select=id,place(place_1,buyer_1)&order=id",
+            json=[{"id": 1, "place": [{"place_1": "a", "buyer_1": None}]}, {"id": 2, "place": []}],
+        ),
+        Case("GET /buyer?select=id,place(id)&place=is.null", json=[{"id": 2, "place": []}]),
+        Case("GET /buyer?select=place_1,place()&place=not.is.null", json=[{"place_1": "x"}]),
+        Case(
+            "GET /buyer?select=id,first_place(place_1)&order=id",
+            json=[{"id": 1, "first_place": {"place_1": "a"}}, {"id": 2, "first_place": None}],
+        ),
+        Case(
+            "GET /place?select=place_2,buyer(place(place_1))",
+            json=[{"place_2": "b", "buyer": {"place": [{"place_1": "a"}]}}],
+        ),
+        Case("GET /place_1?select=place(place_1,place_1(id))", json=[{"place": {"place_1": [{"id": 1}]}}]),
+        Case(
+            f"GET /{LONG}?select=up(id,up(id)),x:up(id)&id=eq.3",
+            json=[{"up": {"id": 2, "up": {"id": 1}}, "x": {"id": 2}}],
+        ),
+        Case("GET /buyer?select=place(nope)", 400, error("42703", "column place_1.nope does not exist")),
+    ],
+    ids=str,
+)
+def test_relations_and_columns_may_have_the_names_of_aliases(service: Service, case: Case) -> None:
+    case.check(service.client)

@@ -48,6 +48,7 @@ create table api.always (id int generated always as identity primary key, note t
 create table api.once (id int primary key default 1, note text);
 create table api.keys (a int, b int, primary key (a, b));
 create table api.named (name text primary key default 'x');
+create table api.rowed ("row" int primary key, first int, member int, hh int);
 create table api."Mixed" ("Id" int primary key, "Some Value" text);
 create table api.parted (id int primary key, v text) partition by range (id);
 create table api.parted_1 partition of api.parted for values from (0) to (100);
@@ -647,6 +648,20 @@ CASES += [
         for columns in ("b,a", "c", "c,b", "*")
     ),
     Case("POST /toll", 201, body='{"code":"L"}', headers=ROWS, has={"location": None}),
+    Case(
+        "POST /rowed",
+        201,
+        body='{"row":5,"first":1}',
+        headers={"prefer": "return=headers-only, tx=rollback"},
+        has={"location": "/rowed?row=eq.5"},
+    ),
+    Case(
+        "POST /rowed",
+        201,
+        body='{"row":5}',
+        headers={"prefer": "return=representation, tx=rollback", "accept": "text/csv"},
+        text="row,first,member,hh\n5,,,",
+    ),
     # failures
     Case("POST /constants", 500, error("55000"), body='{"id":2}'),
     Case("POST /owned", 401, error("42501"), body='{"id":3,"owner":"you"}'),

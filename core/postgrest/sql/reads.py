@@ -3,6 +3,7 @@
 Source: PostgREST's documentation, Tables and Views; Resource Embedding.
 
 Identifiers come from the catalogue or are quoted by `quote_identifier`; values and keys of JSON paths are parameters.
+A row is `alias.*`, also as an argument: without `.*`, a column with the name of the alias would have precedence.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Renderer:
         embed = level.child(node.field.name) if level is not None and not node.field.path else None
         if embed is not None and node.operation.operator == "is" and node.operation.value == "null":
             word = "IS DISTINCT FROM" if node.operation.negated else "IS NOT DISTINCT FROM"
-            return f"{quote_identifier(embed.alias)} {word} NULL"
+            return f"{quote_identifier(embed.alias)}.* {word} NULL"
         return self._comparison(table, relation, node)
 
     def _comparison(self, table: str, relation: Relation | None, condition: Condition) -> str:
@@ -182,7 +183,7 @@ class Renderer:
             conditions.extend(self._join_conditions(node, node.relationship, table, parent))
         if node.relationship is not None and node.relationship.function is not None and node.single:
             # A function without SETOF returns a row of nulls if it finds none.
-            conditions.append(f"NOT ({table} IS NULL)")
+            conditions.append(f"NOT ({table}.* IS NULL)")
         conditions.extend(self.condition(table, relation, member, node) for member in node.filters)
         items, grouping = self._items(node, table, relation)
         return " ".join(
@@ -246,7 +247,7 @@ class Renderer:
         if child.single:
             return f"{word} JOIN LATERAL ({inside}) AS {alias} ON TRUE"
         if not child.spread:
-            array = f"SELECT json_agg({alias})::jsonb AS {alias} FROM ({inside}) AS {alias} HAVING count(*) > 0"
+            array = f"SELECT json_agg({alias}.*)::jsonb AS {alias} FROM ({inside}) AS {alias} HAVING count(*) > 0"
             return f"{word} JOIN LATERAL ({array}) AS {alias} ON TRUE"
         columns = ", ".join(
             f"json_agg({alias}.{quote_identifier(name)})::jsonb AS {quote_identifier(name)}"

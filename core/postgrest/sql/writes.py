@@ -269,7 +269,7 @@ def _keys(relation: Relation, parameters: Parameters) -> str:
     names = ", ".join(f"{parameters.add(name)}::text" for name in relation.key)
     return (
         f"CASE WHEN count({ROW}) = 1 THEN (SELECT json_agg(json_build_array(member.key, member.value)) "
-        f"FROM (SELECT row FROM {WRITTEN} row LIMIT 1) first, json_each_text(row_to_json(first.row)) member "
+        f"FROM (SELECT * FROM {WRITTEN} LIMIT 1) first, json_each_text(row_to_json(first.*)) member "
         f"WHERE member.key IN ({names})) END"
         if names
         else "NULL"
