@@ -38,6 +38,14 @@ create function api.shade_of(json) returns api.shade immutable language sql as
   $$select length($1 #>> '{}')::api.shade$$;
 create cast (json as api.shade) with function api.shade_of(json) as implicit;
 create table api.paint (id int primary key, tone api.shade);
+create domain api.hue as int;
+create function api.hue_of(json) returns api.hue immutable language sql as $$select right($1 #>> '{}', -1)::int$$;
+create function api.hue_of(text) returns api.hue immutable language sql as $$select right($1, -1)::int$$;
+create function api.hue_as(api.hue) returns json immutable language sql as $$select to_json('#' || $1::text)$$;
+create cast (json as api.hue) with function api.hue_of(json) as implicit;
+create cast (text as api.hue) with function api.hue_of(text) as implicit;
+create cast (api.hue as json) with function api.hue_as(api.hue) as implicit;
+create table api.hues (id api.hue primary key, note text); insert into api.hues values (1, 'x');
 create type api.spot as (x int, y text);
 create table api.exact (id int primary key constraint exact_positive check (id > 0), c char(3), place api.spot, tags text[]);
 create domain api.small as int default 7;
@@ -745,6 +753,17 @@ CASES += [
     Case("PUT /toll?price=eq.1", 405, error("PGRST105"), body='{"nope":1}'),
     Case("PUT /toll?price=eq.1&nope.a=eq.1", 400, error("PGRST108"), body='{"nope":1}'),
     Case("PUT /toll?price=eq.1&select=nope(a)", 400, error("PGRST200"), body='{"nope":1}'),
+    *(
+        Case(
+            f"PUT /hues?id=eq.%23{number}",
+            status,
+            body='[{"id":"#1","note":"y"},{"id":"#2","note":"y"}]',
+            headers={"prefer": "return=representation, tx=rollback"},
+            json=[{"id": f"#{number}", "note": "y"}],
+        )
+        for number, status in ((1, 200), (2, 201))
+    ),
+    Case("PUT /hues?id=eq.%232", 400, error("PGRST115"), body='{"id":"#1"}'),
     *(Case("PUT /named?name=eq.1", 400, error("42703"), body=body) for body in ("{}", "[{}]", "[]")),
     Case("PUT /toll?code=eq.S", 400, error("PGRST204"), body='{"code":"S","nope":1}'),
     Case("PUT /toll?code=eq.S", 204, body='{"code":"S"}', headers={"range": "9-0"}),

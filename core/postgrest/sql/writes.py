@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.plan import Node, Plan
 from rowcall.core.postgrest.request.payload import Payload
-from rowcall.core.postgrest.request.tree import Field, LogicNode, SelectColumn
+from rowcall.core.postgrest.request.tree import Condition, Field, LogicNode, Operation, SelectColumn
 from rowcall.core.postgrest.schema import Column, Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.postgrest.sql.reads import Renderer
@@ -65,16 +65,19 @@ def insert_statement(
     parameters = Parameters()
     columns = written_columns(relation, payload)
     merges = conflict is not None and conflict.merge and bool(columns)
-    conditions = [f"{BODY}.{quote_identifier(name)} = {parameters.add(value)}" for name, value in key]
+    rows = _rows(schema, columns, payload, parameters, defaults)
+    if key:
+        renderer = Renderer(schema, parameters)
+        conditions = (Condition(Field(name), Operation("eq", value)) for name, value in key)
+        where = " AND ".join(renderer.condition(BODY, relation, condition, None) for condition in conditions)
+        # OFFSET, so that only the rows that pass are counted, whatever the condition costs.
+        rows = f"SELECT * FROM ({rows}) {BODY} WHERE {where} OFFSET 0"
     if merges:
-        conditions.append(_ONE_MORE)
+        rows = f"SELECT * FROM ({rows}) {BODY} WHERE {_ONE_MORE}"
     names = ", ".join(quote_identifier(column.name) for column in columns)
     listed = f"({names})" if columns else ""
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    written = (
-        f"INSERT INTO {quote_qualified(relation.schema, relation.name)}{listed} "
-        f"{_rows(schema, columns, payload, parameters, defaults)}{where}{_on_conflict(conflict, columns)}"
-    )
+    table = quote_qualified(relation.schema, relation.name)
+    written = f"INSERT INTO {table}{listed} {rows}{_on_conflict(conflict, columns)}"
     inserted = "nullif(current_setting('pgrst.inserted', true), '')" if merges else "count(*)"
     return _statement(schema, relation, written, returning, parameters, inserted)
 
@@ -134,8 +137,7 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
     document = f"{parameters.add(payload.text)}::json"
     if not columns:
         count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
-        # The inner SELECT has no columns: `pgrst_body.name` would convert a number to the type `name`.
-        return f"SELECT FROM (SELECT FROM generate_series(1, {count})) {BODY}"
+        return f"SELECT FROM generate_series(1, {count}) {BODY}"
     is_array = payload.is_array
     if defaults:
         with_default = [column for column in columns if column.default is not None]
