@@ -55,8 +55,8 @@ def parse_preferences(headers: Iterable[str]) -> Preferences:
         for token in (part.strip() for part in header.split(",")):
             if not token:
                 continue
-            key, _, value = token.partition("=")
-            if (key in _CHOICES and value in _CHOICES[key]) or key in ("timezone", "max-affected"):
+            key, equals, value = token.partition("=")
+            if (key in _CHOICES and value in _CHOICES[key]) or (equals and key in ("timezone", "max-affected")):
                 values.setdefault(key, value)
             else:
                 unknown.append(token)

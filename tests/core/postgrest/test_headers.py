@@ -23,6 +23,7 @@ def test_preferences_of_several_headers_are_merged_and_the_first_counts() -> Non
     [
         ("handling=strict, count=none, foo", "Invalid preferences: count=none, foo"),
         ("handling=strict, Return=minimal", "Invalid preferences: Return=minimal"),
+        ("timezone, handling=strict, max-affected", "Invalid preferences: timezone, max-affected"),
         ("handling=strict, max-affected=abc, tx=commit, timezone=x", None),
         ("handling=lenient, foo", None),
     ],
