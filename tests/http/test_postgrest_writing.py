@@ -63,6 +63,8 @@ create table api.parted_1 partition of api.parted for values from (0) to (100);
 create table api.parent (id int primary key, name text);
 create table api.child (id int primary key references api.parent on delete cascade, note text);
 create function api.doubled(api.pier) returns int stable language sql as 'select $1.depth * 2';
+create function api.berths(api.pier) returns setof api.berth stable language sql as
+  'select * from api.berth where pier_id = $1.id';
 create function api.deeper(api.piers) returns int stable language sql as 'select $1.depth + 1';
 create table api.owned (id int primary key, owner text); alter table api.owned enable row level security;
 create policy own on api.owned using (owner = 'me') with check (owner = 'me');
@@ -730,6 +732,16 @@ CASES += [
         text='[{"id":1,"label":"A","depth":5,"deeper":6}]',
     ),
     Case("DELETE /piers?id=eq.2&order=deeper", 200, headers=ROWS, text='[{"id":2,"label":"B","depth":6}]'),
+    *(
+        Case(
+            f"PATCH /pier?id=eq.1&select={columns},berths(no)&berths.order=no&order=doubled",
+            200,
+            body='{"depth":5}',
+            headers=ROWS,
+            json=[{**members, "berths": [{"no": 1}, {"no": 2}]}],
+        )
+        for columns, members in (("doubled", {"doubled": 10}), ("id", {"id": 1}))
+    ),
     Case("PATCH /typed?docb->>a=eq.1", 204, body='{"mood":"x"}'),
     Case(
         "PATCH /pier?id=in.(1,2)&not.or=(depth.eq.4,label.is.null)&select=id",

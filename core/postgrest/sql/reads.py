@@ -66,6 +66,8 @@ class Renderer:
     def __init__(self, schema: Schema, parameters: Parameters) -> None:
         self._schema = schema
         self._parameters = parameters
+        self._rows: dict[str, str] = {}
+        """Rows of levels that a CTE replaces, by quoted name: the CTE of a write has computed fields as well."""
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -171,9 +173,13 @@ class Renderer:
         table = quote_identifier(node.alias)
         if source is not None:
             origin = f"{quote_identifier(source)} AS {table}"
+            if relation is not None:
+                columns = ", ".join(f"{table}.{quote_identifier(column.name)}" for column in relation.columns)
+                self._rows[table] = f"ROW({columns})"
         elif node.relationship is not None and node.relationship.function is not None:
             function = quote_qualified(*node.relationship.function)
-            origin = f"{function}(({parent}.*)::{quote_qualified(*node.relationship.origin)}) AS {table}"
+            row = self._rows.get(parent or "", f"{parent}.*")
+            origin = f"{function}(({row})::{quote_qualified(*node.relationship.origin)}) AS {table}"
         elif node.depth == 0:
             origin = quote_qualified(*node.relation)
             table = origin
