@@ -14,6 +14,8 @@ from tests.harness.postgrest import PLAIN, Case, create_roles, error
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
+LONG = "a" * 62
+"""A name to which no longer suffix can be added: PostgreSQL's identifiers have at most 63 bytes."""
 SQL = """
 create schema api; create schema depot; create schema hidden; create schema extra;
 create table api.harbour (id int primary key, title text);
@@ -71,6 +73,9 @@ create function api.crates(api.vessel) returns setof depot.crate stable language
   'select * from depot.crate where vessel_id = $1.id';
 create function extra.elsewhere(api.vessel) returns setof api.tag stable language sql as 'select * from api.tag';
 create function api.all_vessels() returns setof api.vessel stable language sql as 'select * from api.vessel order by id';
+create table api.{LONG} (id int primary key, above_id int references api.{LONG});
+create table api.{LONG}_ (long_id int references api.{LONG}, harbour_id int references api.harbour,
+                          primary key (long_id, harbour_id));
 insert into api.harbour values (1, 'Oslo'), (2, 'Riga'), (3, 'Kiel');
 insert into api.person values (1, 'ann', null), (2, 'bob', 1), (3, 'cid', 1);
 insert into api.vessel values (1, 'Skua', 1, 2, null), (2, 'Tern', 2, 1, 'old'), (3, 'Gull', null, null, null), (4, 'Auk', 1, 3, 'x');
@@ -80,8 +85,9 @@ insert into api.tag values (1, 'fast'), (2, 'old'); insert into api.vessel_tag v
 insert into api.friend values (1, 2), (1, 3); insert into api.slot values (1, 2, 'p'), (2, 1, 'q');
 insert into api.slot_use values (1, 1, 2), (2, null, 1); insert into api.slot_note values (2, 1, 'n');
 insert into api.log values (1, '2020-05-05', 1); insert into depot.crate values (1, 1); insert into hidden.link values (1, 3);
+insert into api.{LONG} values (1, null), (2, 1), (3, 2); insert into api.{LONG}_ values (3, 1);
 refresh materialized view api.stored;
-"""  # noqa: E501 (each line is one object)
+""".replace("{LONG}", LONG)  # noqa: E501 (each line is one object)
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +280,16 @@ DEPOT = {"accept-profile": "depot"}
             headers={"prefer": "count=exact"},
             has={"content-range": "0-0/3"},
         ),
+        # long names
+        Case(
+            f"GET /{LONG}?select=id,above_id(id,above_id(id))&id=eq.3",
+            json=[{"id": 3, "above_id": {"id": 2, "above_id": {"id": 1}}}],
+        ),
+        Case(
+            f"GET /{LONG}?select={LONG}(id,{LONG}(id,harbour(id)))&id=eq.1",
+            json=[{LONG: [{"id": 2, LONG: [{"id": 3, "harbour": [{"id": 1}]}]}]}],
+        ),
+        Case(f"GET /harbour?select={LONG}(id)&id=eq.1", json=[{LONG: [{"id": 3}]}]),
         Case("GET /rpc/all_vessels?select=owner(name),harbour(title)&limit=1", json=[{"owner": {"name": "bob"}, "harbour": OSLO}]),  # noqa: E501
     ],
     ids=str,
@@ -425,3 +441,45 @@ def test_null_filters_count_for_the_planner(service: Service, preference: str) -
 )
 def test_only_aliases_name_embeds_that_have_one(strict_service: Service, case: Case) -> None:
     case.check(strict_service.client)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        # of the levels: relation and depth; many-to-many ones have the name of the relation
+        Case("GET /harbour?select=vessel(route(nope))", 400, error("42703", "column route_2.nope does not exist")),
+        Case("GET /vessel?select=permit(id),route(nope)", 400, error("42703", "column route_1.nope does not exist")),
+        Case("GET /vessel?select=tag!vessel_tag(nope)", 400, error("42703", "column tag.nope does not exist")),
+        Case("GET /vessel?select=owner(nope)", 400, error("42703", "column person_1.nope does not exist")),
+        Case("GET /rpc/all_vessels?select=nope", 400, error("42703", "column vessel.nope does not exist")),
+        # of the joins: level above, key and depth
+        Case(
+            "GET /vessel?select=port:harbour(id)&order=port(title)",
+            400,
+            error("42703", "column vessel_port_1.title does not exist"),
+        ),
+    ],
+    ids=str,
+)
+def test_messages_of_the_database_name_levels_as_postgrest_does(service: Service, case: Case) -> None:
+    case.check(service.client)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "name"),
+    [
+        # paths that name no embed: filters, orders, ranges, logic trees; the last one of several
+        ("vessel?select=id&a.id=eq.1&b.id=eq.1&c.order=id", "PGRST108", "b"),
+        ("vessel?select=id&a.or=(id.eq.1)&b.limit=1&c.order=id&d.order=id", "PGRST108", "d"),
+        ("vessel?select=id&a.or=(id.eq.1)&b.limit=1", "PGRST108", "b"),
+        ("vessel?select=id&a.or=(id.eq.1)&b.or=(id.eq.1)", "PGRST108", "b"),
+        # then relationships, orders by embeds, and aggregates
+        ("vessel?select=nope(id)&a.id=eq.1", "PGRST108", "a"),
+        ("vessel?select=nope(id)&order=a(id)", "PGRST200", "nope"),
+        ("vessel?select=...route(id.sum())&order=a(id)", "PGRST108", "a"),
+    ],
+)
+def test_of_several_errors_the_same_one_as_by_postgrest(service: Service, request_: str, code: str, name: str) -> None:
+    body = service.get(f"/{request_}").json()
+    assert body["code"] == code
+    assert f"'{name}'" in body["message"]

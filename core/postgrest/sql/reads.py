@@ -19,6 +19,7 @@ from rowcall.core.postgrest.request.tree import (
     LogicNode,
     Operation,
     OrderTerm,
+    Range,
     SelectColumn,
 )
 from rowcall.core.postgrest.schema import Column, Relation, Relationship, Schema
@@ -105,7 +106,7 @@ class Renderer:
         embed = level.child(node.field.name) if level is not None and not node.field.path else None
         if embed is not None and node.operation.operator == "is" and node.operation.value == "null":
             word = "IS DISTINCT FROM" if node.operation.negated else "IS NOT DISTINCT FROM"
-            return f"{quote_identifier(embed.alias)} {word} NULL"
+            return f"{quote_identifier(embed.join_alias)} {word} NULL"
         return self._comparison(table, relation, node)
 
     def _comparison(self, table: str, relation: Relation | None, condition: Condition) -> str:
@@ -216,14 +217,14 @@ class Renderer:
         """Return a term of ORDER BY, for a column of the level or of an embed. table: quoted name of the level."""
         if term.relation is not None and (child := node.child(term.relation)) is not None:
             below = self._schema.relations.get(child.relation)
-            text = self.field(quote_identifier(child.alias), term.field, below)
+            text = self.field(quote_identifier(child.join_alias), term.field, below)
         else:
             text = self.field(table, term.field, relation)
         return " ".join(part for part in (text, term.direction, term.nulls) if part)
 
     def _junction(self, node: Node) -> str:
         """Return the quoted alias of the junction table between a level and the level above. node: the lower level."""
-        return quote_identifier(f"{node.alias}_junction")
+        return quote_identifier(node.junction_alias)
 
     def _join_conditions(self, node: Node, relationship: Relationship, table: str, parent: str) -> Iterator[str]:
         """Yield the conditions that join a level with the level above. table, parent: their quoted names."""
@@ -240,7 +241,7 @@ class Renderer:
 
     def _join(self, child: Node, parent: str) -> str:
         """Return the lateral join of an embed. parent: quoted name of the level above."""
-        alias = quote_identifier(child.alias)
+        alias = quote_identifier(child.join_alias)
         word = "INNER" if child.inner else "LEFT"
         inside = self.level(child, parent)
         if child.single:
@@ -369,7 +370,7 @@ class Renderer:
 
         raw: arguments of aggregates instead of the aggregates, because a level further above computes them.
         """
-        alias = quote_identifier(child.alias)
+        alias = quote_identifier(child.join_alias)
         if not child.spread:
             if child.empty:
                 return
@@ -447,7 +448,7 @@ def count_query(renderer: Renderer, root: Node, limit: int | None, source: str |
 
     limit: the query has at most one row more; None: all rows. source: a CTE that replaces the relation.
     """
-    bare = Node(root.relation, [], root.name, root.alias, 0, children=_bare(root.children), filters=root.filters)
+    bare = replace(root, columns=[], order=(), range=Range(), children=_bare(root.children))
     text = renderer.level(bare, source=source)
     return text if limit is None else f"{text} LIMIT {limit + 1}"
 

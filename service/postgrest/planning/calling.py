@@ -179,7 +179,6 @@ def _plan(schema: Schema, options: PostgRestOptions, function: Function, query: 
         aggregates=options.aggregates,
         legacy_names=options.legacy_target_names,
         max_rows=options.max_rows,
-        name=function.name,
     )
 
 
