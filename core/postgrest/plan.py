@@ -208,15 +208,7 @@ def _identifier(stem: str, end: str, taken: Container[str]) -> str:
 def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:
     """Return the one relationship that a target and a hint name. origin: schema and name of a relation. hint: None: the
     request has none. Raises `ApiError` (`PGRST200`: none, `PGRST201`: several)."""
-    candidates = [
-        item
-        for item in schema.relationships.get(origin, ())
-        if item.target[0] == origin[0] and _matches(item, target, hint)
-    ] + [
-        item
-        for item in schema.relationships.get(origin, ())
-        if item.function is not None and item.target[0] != origin[0] and item.function[1] == target
-    ]
+    candidates = [item for item in _within_schema(schema, origin) if _matches(item, target, hint)]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
@@ -227,6 +219,11 @@ def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint
         [_described(item) for item in candidates],
         [f"{item.target[1]}!{_hint_of(item)}" for item in candidates],
     )
+
+
+def _within_schema(schema: Schema, origin: tuple[str, str]) -> list[Relationship]:
+    """Return the relationships of a relation to relations of its own schema, and those of functions of this schema."""
+    return [item for item in schema.relationships.get(origin, ()) if (item.function or item.target)[0] == origin[0]]
 
 
 def _matches(item: Relationship, target: str, hint: str | None) -> bool:
@@ -324,13 +321,14 @@ def _proposal(schema: Schema, origin: tuple[str, str], target: str) -> tuple[str
     """Return a similar name and the name that it should replace: the target's, or the origin's if that has no
     relationship at all. None: no name is similar, the target is related already, or the schema has `MANY_RELATIONS`
     relations or more."""
-    present = schema.relationships.get(origin)
+    present = _within_schema(schema, origin)
     if present:
         names = [item.target[1] for item in present]
         known = target.lower() in map(str.lower, names)
         name = None if known else similar(target, names)
         return None if name is None else (name, target)
-    origins = [*islice((other for namespace, other in schema.relationships if namespace == origin[0]), MANY_RELATIONS)]
+    others = (other for other in schema.relationships if other[0] == origin[0] and _within_schema(schema, other))
+    origins = [name for _, name in islice(others, MANY_RELATIONS)]
     name = similar(origin[1], origins) if len(origins) < MANY_RELATIONS else None
     return None if name is None else (name, origin[1])
 

@@ -71,6 +71,8 @@ create function api.permit(api.vessel) returns setof api.permit stable language 
   'select * from api.permit where vessel_id <> $1.id';
 create function api.crates(api.vessel) returns setof depot.crate stable language sql as
   'select * from depot.crate where vessel_id = $1.id';
+create function depot.nearby(api.vessel) returns setof depot.crate stable language sql as 'select * from depot.crate';
+create function api.bases(api.vessel) returns setof extra.base stable language sql as 'select * from extra.base';
 create function extra.elsewhere(api.vessel) returns setof api.tag stable language sql as 'select * from api.tag';
 create function api.all_vessels() returns setof api.vessel stable language sql as 'select * from api.vessel order by id';
 create table api.{LONG} (id int primary key, above_id int references api.{LONG});
@@ -173,6 +175,7 @@ DEPOT = {"accept-profile": "depot"}
         # another schema
         Case("GET /vessel?select=crate(id)&id=eq.1", 400, none("vessel", "crate")),
         Case("GET /crate?select=vessel(id)", 400, none("crate", "vessel", schema="depot"), headers=DEPOT),
+        Case("GET /crate?select=vesse(id)", 400, none("crate", "vesse", schema="depot", hint=None), headers=DEPOT),
         # privileges are those of the execution
         Case("GET /vessel?select=secret(id)", 401, error("42501"), has={"www-authenticate": "Bearer"}),
         # views
@@ -269,6 +272,8 @@ DEPOT = {"accept-profile": "depot"}
         Case("GET /permit?select=vessel(id)&id=eq.1", json=[{"vessel": {"id": 1}}]),
         Case("GET /vessel?select=crates(id)&id=eq.1", json=[{"crates": [{"id": 1}]}]),
         Case("GET /vessel?select=elsewhere(id)", 400, none("vessel", "elsewhere")),
+        Case("GET /vessel?select=nearby(id)", 400, none("vessel", "nearby")),
+        Case("GET /vessel?select=bases(id)", 400, none("vessel", "bases")),
         Case("GET /vessel?select=id,owner!inner(name)&owner.name=eq.cid", json=[{"id": 4, "owner": {"name": "cid"}}]),
         Case("GET /vessel?select=...owner(name)&id=eq.1", json=[{"name": "bob"}]),
         Case("GET /vessel?select=owner!x(name)&id=eq.1", json=[{"owner": {"name": "bob"}}]),
