@@ -7,7 +7,7 @@ Identifiers come from the catalogue or are quoted by `quote_identifier`; values 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rowcall.core.postgrest.plan import Node, Plan
@@ -103,8 +103,8 @@ class Renderer:
                 self.condition(table, relation, member, level) for member in node.members
             )
             return f"NOT ({joined})" if node.negated else f"({joined})"
-        embed = level.child(node.field.name) if level is not None and not node.field.path else None
-        if embed is not None and node.operation.operator == "is" and node.operation.value == "null":
+        embed = level.child(node.field.name) if level is not None and _tests_for_null(node) else None
+        if embed is not None:
             word = "IS DISTINCT FROM" if node.operation.negated else "IS NOT DISTINCT FROM"
             return f"{quote_identifier(embed.join_alias)} {word} NULL"
         return self._comparison(table, relation, node)
@@ -448,11 +448,30 @@ def count_query(renderer: Renderer, root: Node, limit: int | None, source: str |
 
     limit: the query has at most one row more; None: all rows. source: a CTE that replaces the relation.
     """
-    bare = replace(root, columns=[], order=(), range=Range(), children=_bare(root.children))
+    bare = replace(_counted(root), range=Range())
     text = renderer.level(bare, source=source)
     return text if limit is None else f"{text} LIMIT {limit + 1}"
 
 
-def _bare(nodes: Sequence[Node]) -> list[Node]:
-    """Return the levels without columns and order: rows are counted before aggregates group them."""
-    return [replace(node, columns=[], order=(), children=_bare(node.children)) for node in nodes]
+def _counted(node: Node) -> Node:
+    """Return a level without columns, as rows are counted before aggregates group them, without order, and without the
+    embeds that drop no rows of it."""
+    named = {*_null_tests(node.filters)}
+    children = [_counted(child) for child in node.children if child.inner or child.name in named]
+    return replace(node, columns=[], order=(), children=children)
+
+
+def _null_tests(filters: Iterable[LogicNode]) -> Iterator[str]:
+    """Yield the names of columns and embeds that filters compare with NULL."""
+    for node in filters:
+        if isinstance(node, Group):
+            yield from _null_tests(node.members)
+        elif _tests_for_null(node):
+            yield node.field.name
+
+
+def _tests_for_null(condition: Condition) -> bool:
+    """Return whether a condition is `is.null` or `not.is.null`, without a JSON path: if its field is the name of an
+    embed, it applies to that."""
+    operation = condition.operation
+    return operation.operator == "is" and operation.value == "null" and not condition.field.path
