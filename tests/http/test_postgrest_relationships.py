@@ -74,6 +74,14 @@ create function api.crates(api.vessel) returns setof depot.crate stable language
 create function depot.nearby(api.vessel) returns setof depot.crate stable language sql as 'select * from depot.crate';
 create function api.bases(api.vessel) returns setof extra.base stable language sql as 'select * from extra.base';
 create function extra.elsewhere(api.vessel) returns setof api.tag stable language sql as 'select * from api.tag';
+create table hidden.vessel (id int primary key, home_id int); insert into hidden.vessel values (7, 2);
+create type api.pair as (a int, b int); create type hidden.vessels as (number int, port int);
+create function api.hidden_vessels() returns setof hidden.vessel stable language sql as 'select * from hidden.vessel';
+create function api.by_view() returns setof hidden.vessels stable language sql as 'select 7, 2';
+create function api.pairs() returns setof api.pair stable language sql as 'select 1, 2';
+create function api.columns() returns table (id int, home_id int) stable language sql as 'select 1, 2';
+create function api.number() returns int stable language sql as 'select 1';
+create function api.crates() returns setof depot.crate stable language sql as 'select * from depot.crate';
 create function api.all_vessels() returns setof api.vessel stable language sql as 'select * from api.vessel order by id';
 create table api.{LONG} (id int primary key, above_id int references api.{LONG});
 create table api.{LONG}_ (long_id int references api.{LONG}, harbour_id int references api.harbour,
@@ -97,8 +105,8 @@ def settings(database: Database) -> dict[str, str]:
     database.execute(SQL)
     (anonymous,) = create_roles(database, "anon")
     database.execute(
-        f"grant usage on schema api, depot to {anonymous};"
-        f"grant select on all tables in schema api, depot to {anonymous};"
+        f"grant usage on schema api, depot, hidden to {anonymous};"
+        f"grant select on all tables in schema api, depot, hidden to {anonymous};"
         f"revoke all on api.secret from {anonymous}"
     )
     return {
@@ -285,6 +293,13 @@ DEPOT = {"accept-profile": "depot"}
             headers={"prefer": "count=exact"},
             has={"content-range": "0-0/3"},
         ),
+        # results of functions: relationships of the relation with the name of their type in the schema of the function
+        Case("GET /rpc/hidden_vessels?select=id,harbour(title)", json=[{"id": 7, "harbour": {"title": "Riga"}}]),
+        Case("GET /rpc/by_view?select=number,port(title)", json=[{"number": 7, "port": {"title": "Riga"}}]),
+        Case("GET /rpc/pairs?select=harbour(title)", 400, none("pair", "harbour")),
+        Case("GET /rpc/columns?select=harbour(title)", 400, none("record", "harbour")),
+        Case("GET /rpc/number?select=harbour(title)", 400, none("number", "harbour")),
+        Case("GET /rpc/crates?select=vessel(id)", 400, none("crate", "vessel")),
         # long names
         Case(
             f"GET /{LONG}?select=id,above_id(id,above_id(id))&id=eq.3",
@@ -457,6 +472,8 @@ def test_only_aliases_name_embeds_that_have_one(strict_service: Service, case: C
         Case("GET /vessel?select=tag!vessel_tag(nope)", 400, error("42703", "column tag.nope does not exist")),
         Case("GET /vessel?select=owner(nope)", 400, error("42703", "column person_1.nope does not exist")),
         Case("GET /rpc/all_vessels?select=nope", 400, error("42703", "column vessel.nope does not exist")),
+        Case("GET /rpc/columns?select=nope", 400, error("42703", "column record.nope does not exist")),
+        Case("GET /rpc/number?select=nope", 400, error("42703", "column number.nope does not exist")),
         # of the joins: level above, key and depth
         Case(
             "GET /vessel?select=port:harbour(id)&order=port(title)",
