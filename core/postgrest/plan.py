@@ -167,7 +167,8 @@ def _embed(parent: Node, items: Iterable[SelectItem]) -> None:
     """Add the embeds among the items to a level, with all levels below."""
     for item in items:
         if isinstance(item, SelectEmbed):
-            child = Node(("", ""), _columns(item.items), item.alias or item.target, parent.depth + 1, item)
+            name = item.target if item.alias is None else item.alias
+            child = Node(("", ""), _columns(item.items), name, parent.depth + 1, item)
             parent.children.append(child)
             _embed(child, item.items)
 

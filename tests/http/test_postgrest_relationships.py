@@ -331,6 +331,9 @@ def test_relationships(service: Service, case: Case) -> None:
             "GET /vessel?select=harbour(title,id,t:title,id)&id=eq.1",
             text='[{"harbour":{"t": "Oslo", "id": 1, "title": "Oslo"}}]',
         ),
+        # the alias is the key, also if PostgreSQL refuses it
+        Case('GET /vessel?select="a \\"b\\"":harbour(title)&"a \\"b\\"".title=eq.Oslo&id=eq.1', json=[{'a "b"': OSLO}]),
+        Case('GET /vessel?select="":harbour(title)', 400, error("42601")),
         # inner joins: of the direct parent only
         Case(
             "GET /harbour?select=id,vessel!inner(id,route(id))&vessel.route.id=eq.3&order=id",
