@@ -17,7 +17,7 @@ import lmdb
 
 from rowcall.core.outgoing.address import Origin
 from rowcall.service.http_client.errors import OutboundError
-from rowcall.service.shared_state.environment import Environment, Transaction, between, used
+from rowcall.service.shared_state.environment import Environment, Transaction, bytes_in_use, items_between
 
 FAILING = frozenset({502, 503, 504})
 """Statuses which mean that the server does not answer."""
@@ -51,33 +51,33 @@ class CircuitBreakers:
 
     def check(self, origin: Origin) -> None:
         """Raise `CircuitOpenError` if the circuit of the server is open."""
-        remaining = self._left(origin)
+        remaining = self._seconds_until_closed(origin)
         if remaining > 0:
             raise CircuitOpenError(origin.authority, math.ceil(remaining))
 
     def is_open(self, origin: Origin) -> bool:
-        return self._left(origin) > 0
+        return self._seconds_until_closed(origin) > 0
 
-    def _left(self, origin: Origin) -> float:
+    def _seconds_until_closed(self, origin: Origin) -> float:
         """Return the seconds until the circuit closes; 0 or less if it is closed."""
         data = self._environment.get(_key(origin))
         return 0.0 if data is None else float(_RECORD.unpack(data)[1]) - time.monotonic()
 
-    def succeeded(self, origin: Origin) -> None:
+    def record_success(self, origin: Origin) -> None:
         """Delete the record of failures, if there is one."""
         key = _key(origin)
         if self._environment.get(key) is not None:
             with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
                 transaction.delete(key)
 
-    def failed(self, origin: Origin) -> None:
+    def record_failure(self, origin: Origin) -> None:
         """Count a failure; enough consecutive ones open the circuit of the server. Hosts may come from values of
         requests: if there are more than the environment has room for, some are not counted.
         """
         key = _key(origin)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             data = transaction.get(key)
-            if data is None and used(transaction) > self._environment.size * FULL:
+            if data is None and bytes_in_use(transaction) > self._environment.size * FULL:
                 self._give_up_some(transaction)
             count = 1 + (0 if data is None else _RECORD.unpack(data)[0])
             until = time.monotonic() + self._seconds if count >= self._failures else 0.0
@@ -86,7 +86,7 @@ class CircuitBreakers:
     def _give_up_some(self, transaction: Transaction) -> None:
         """Delete the records of servers whose circuit is closed, among the next `LOOKED_AT` ones."""
         now = time.monotonic()
-        records = list(itertools.islice(between(transaction, self._last_examined, _END), LOOKED_AT))
+        records = list(itertools.islice(items_between(transaction, self._last_examined, _END), LOOKED_AT))
         self._last_examined = records[-1][0] if len(records) == LOOKED_AT else _FIRST
         for key, data in records:
             if _RECORD.unpack(data)[1] <= now:

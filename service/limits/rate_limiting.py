@@ -88,7 +88,7 @@ def _permits(services: Services) -> HostPermits:
     """Return the permits of this worker, which all schema snapshots share."""
     host = services.host
     options = services.options.limits
-    return host.once(
+    return host.get_or_create(
         "permits", lambda: HostPermits(host.environment("permits", SIZE), host.message_bus, options.policies)
     )
 
@@ -98,7 +98,7 @@ def _redis_permits(services: Services, permits: HostPermits) -> RedisPermits:
     from rowcall.service.limits.redis_permits import RedisPermits
 
     address = services.options.limits.redis or ""
-    return services.host.once("redis permits", lambda: RedisPermits(address, permits))
+    return services.host.get_or_create("redis permits", lambda: RedisPermits(address, permits))
 
 
 # --- who is counted ------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
             if not connected and decision.turn is not None:
                 permits.give_back(policy, name, decision.turn)
         if not connected:
-            raise _disconnected()
+            raise _disconnect_error()
 
     return limit_rate
 
@@ -181,7 +181,7 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
             if not connected and decision.turn is not None:
                 await asyncio.shield(permits.give_back(policy, name, decision.turn))
         if not connected:
-            raise _disconnected()
+            raise _disconnect_error()
 
     return limit_rate_of_all
 
@@ -196,7 +196,7 @@ async def _stays(seconds: float, context: RequestContext) -> bool:
     return not done
 
 
-def _disconnected() -> ClientDisconnectedError:
+def _disconnect_error() -> ClientDisconnectedError:
     return ClientDisconnectedError("the client has left while it waited for its turn")
 
 
@@ -225,7 +225,7 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
             gone.cancel()
         if not turn.done():
             end_waiting(name, number, turn)
-            raise _disconnected()
+            raise _disconnect_error()
         if not turn.result():
             raise refusal(policy, 1.0)
         context.at_end(lambda _context, _error: permits.leave(policy, name))

@@ -59,7 +59,7 @@ def service_routes(
         yield _route(fixed), (*note_signing(services, fixed.method, fixed.path), *fixed.steps)
 
 
-def compiled(routes: FixedRoutes) -> Iterator[CompiledRoute]:
+def compile_routes(routes: FixedRoutes) -> Iterator[CompiledRoute]:
     """Iterate over routes with their steps, in the form of the route table."""
     return ((_route(fixed), fixed.steps) for fixed in routes)
 
@@ -90,7 +90,9 @@ def _passkeys(services: Services, databases: Databases) -> FixedRoutes:
     from rowcall.service.auth.passkeys.routes import passkey_routes
 
     main = options.connection is None
-    return passkey_routes(options, services, databases.main if main else databases.named(options.connection or ""))
+    return passkey_routes(
+        options, services, databases.main if main else databases.get_or_open(options.connection or "")
+    )
 
 
 def _reference(services: Services) -> FixedRoutes:

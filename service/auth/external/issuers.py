@@ -16,7 +16,7 @@ from rowcall.core.auth.external.provider_tokens import fault_of
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
 from rowcall.service.identity.key_set import KeySet
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 
 FRESH = 3600.0
 """Seconds after which the discovery document is read again."""
@@ -91,13 +91,13 @@ class Issuers:
         previous addresses and record the error. issuer: its URL. Raises `Problem` 503 if too many requests to providers
         are in progress."""
         try:
-            self._known = await self._published(issuer)
+            self._known = await self._discover_addresses(issuer)
             self._read_at = time.monotonic()
             self._failure = None
         except ProviderError as error:
             self._failure = time.monotonic(), error
 
-    async def _published(self, issuer: str) -> Addresses:
+    async def _discover_addresses(self, issuer: str) -> Addresses:
         """Request and check the discovery document, and return the addresses in it; configured ones take precedence.
         issuer: its URL. Raises `ProviderError`, or `Problem` 503 if too many requests to providers are in progress."""
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -163,7 +163,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-async def verified(
+async def verify_id_token(
     provider: Provider, keys: KeySet, token: object, nonce: str | None, access_token: str | None
 ) -> dict[str, Any]:
     """Verify an ID token and return its claims.
@@ -213,7 +213,7 @@ async def signed_claims(
         except jwt.InvalidSignatureError:
             continue
         except (jwt.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
-            fault = one_line(str(error)[:200]) or type(error).__name__
+            fault = escape_unprintable(str(error)[:200]) or type(error).__name__
             continue
         claims_fault = fault_in(claims, algorithms[0])
         if claims_fault is None:

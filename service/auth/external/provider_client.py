@@ -18,7 +18,7 @@ from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.http_client.client import Client
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, OutgoingRequest
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 
 WITHIN = 10.0
 """Timeout of one request in seconds."""
@@ -83,7 +83,7 @@ class ProviderClient:
         success = 200 <= status < 300
         if success and not error_code:
             return content
-        message = f"{url} answered {status}{_shown(error_code)}"
+        message = f"{url} answered {status}{_format_error_code(error_code)}"
         raise RefusedByProviderError(message) if _is_refusal(status, error_code) else ProviderError(message)
 
     async def get(self, url: str, token: str | None = None) -> bytes:
@@ -145,10 +145,10 @@ def _is_refusal(status: int, word: object) -> bool:
     return (status == 400 or 200 <= status < 300) and not about_the_client
 
 
-def _shown(word: object) -> str:
+def _format_error_code(word: object) -> str:
     """Return `: ` with the error code of RFC 6749, 5.2 for the log, or an empty text if there is none. word: member
     `error` of the response.
 
     Other members of the response may contain anything and are not logged.
     """
-    return f": {one_line(word[:100])}" if isinstance(word, str) else ""
+    return f": {escape_unprintable(word[:100])}" if isinstance(word, str) else ""

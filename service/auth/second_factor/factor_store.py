@@ -23,8 +23,8 @@ from rowcall.core.text.array_literal import literal
 from rowcall.service.database.call import Call
 from rowcall.service.database.preamble import Values
 from rowcall.service.database.transactions.transaction import Transaction
-from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Protector
 from rowcall.service.request_context.request_context import RequestContext
@@ -66,7 +66,7 @@ class FactorStore:
         self._database = services.main_database
         self._keys = services.auth.keys
         self._protector = Protector(services.auth.keys, "second factor")
-        own = partial(own_call, "Auth:SecondFactor", services=services, sensitive=True)
+        own = partial(sql_call, "Auth:SecondFactor", services=services, sensitive=True)
         self._state = own(_STATE, 2)
         self._begin = own(_BEGIN, 2)
         self._try = own(_TRY, 2)
@@ -180,7 +180,7 @@ class FactorStore:
             seconds = int(float(wait)) + 1
             detail = f"too many wrong codes; try again in {seconds} s, or use a recovery code"
             raise Problem(429, detail, headers=(("retry-after", str(seconds)),))
-        step = matching_step(await self._opened(sealed, subject), code, time.time(), self._options.drift)
+        step = matching_step(await self._decrypt_secret(sealed, subject), code, time.time(), self._options.drift)
         passed = (
             step is not None
             and (await transaction.run(self._pass, [subject.encode(), str(step).encode()])).body == b"t"
@@ -189,7 +189,7 @@ class FactorStore:
             await transaction.commit()
             raise wrong_code()
 
-    async def _opened(self, sealed: bytes, subject: str) -> bytes:
+    async def _decrypt_secret(self, sealed: bytes, subject: str) -> bytes:
         """Return the decrypted secret of an authenticator app. Raises `Problem` 500 if its key is lost."""
         text = sealed.decode()
         try:

@@ -21,11 +21,11 @@ from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.access import impersonation_refusal, sign_in_again, signed_in_at
 from rowcall.service.auth.credential_issuer import NOT_STORED, CredentialIssuer
-from rowcall.service.auth.cross_site import ahead_of_sign_in
+from rowcall.service.auth.cross_site import steps_before_sign_in
 from rowcall.service.auth.second_factor.device_cookie import DeviceCookie
 from rowcall.service.auth.second_factor.factor_store import FactorStore
 from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn, PendingSignIns
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
@@ -42,7 +42,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def second_factor_routes(options: SecondFactorOptions, services: Services) -> Iterator[FixedRoute]:
     """Yield the route of each endpoint."""
     endpoints = _Endpoints(options, services)
-    ahead = ahead_of_sign_in(services, options.rate_limiter)
+    ahead = steps_before_sign_in(services, options.rate_limiter)
     path = options.path
     for method, end, access, step in (
         ("GET", "", _USERS, endpoints.show),
@@ -101,8 +101,8 @@ class _Endpoints:
         """Confirm the authenticator app by a first code, and respond with the recovery codes."""
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
-        codes = await self._counted(subject, lambda: self._store.new_codes(context, subject, code, confirmed=False))
-        log.info("Auth:SecondFactor: user id %s has set up an authenticator app", one_line(subject))
+        codes = await self._verify_code(subject, lambda: self._store.new_codes(context, subject, code, confirmed=False))
+        log.info("Auth:SecondFactor: user id %s has set up an authenticator app", escape_unprintable(subject))
         _respond(context, {"recoveryCodes": codes})
 
     async def replace_codes(self, context: RequestContext) -> None:
@@ -111,7 +111,7 @@ class _Endpoints:
         """
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
-        codes = await self._counted(subject, lambda: self._store.new_codes(context, subject, code, confirmed=True))
+        codes = await self._verify_code(subject, lambda: self._store.new_codes(context, subject, code, confirmed=True))
         _respond(context, {"recoveryCodes": codes})
 
     async def remove(self, context: RequestContext) -> None:
@@ -119,7 +119,7 @@ class _Endpoints:
         subject = self._subject(context, changes=True)
         await self._prove(context, subject, _proof(await self._content(context)))
         await self._store.remove(context, subject)
-        log.info("Auth:SecondFactor: user id %s has removed the second factor", one_line(subject))
+        log.info("Auth:SecondFactor: user id %s has removed the second factor", escape_unprintable(subject))
         context.protocol.response_empty(204, NOT_STORED)
         context.answered = True
 
@@ -207,13 +207,13 @@ class _Endpoints:
         """
         code, recovery_code = proof
         if recovery_code is None:
-            await self._counted(subject, lambda: self._store.prove(context, subject, code))
+            await self._verify_code(subject, lambda: self._store.prove(context, subject, code))
             return
-        await self._counted(subject, lambda: self._store.use_recovery_code(context, subject, recovery_code))
-        log.warning("Auth:SecondFactor: user id %s has used a recovery code", one_line(subject))
+        await self._verify_code(subject, lambda: self._store.use_recovery_code(context, subject, recovery_code))
+        log.warning("Auth:SecondFactor: user id %s has used a recovery code", escape_unprintable(subject))
 
     @staticmethod
-    async def _counted(subject: str, verify: Any) -> Any:
+    async def _verify_code(subject: str, verify: Any) -> Any:
         """Run `verify` and return its result. If it raises `Problem` 401 or 429, log a wrong code of this subject, and
         raise it.
         """
@@ -221,7 +221,9 @@ class _Endpoints:
             return await verify()
         except Problem as problem:
             if problem.status in (401, 429):
-                log.warning("Auth:SecondFactor: wrong code, user id %s, status %d", one_line(subject), problem.status)
+                log.warning(
+                    "Auth:SecondFactor: wrong code, user id %s, status %d", escape_unprintable(subject), problem.status
+                )
             raise
 
 

@@ -48,7 +48,7 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.file_runner import RunContext
-from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, selected
+from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, select_files
 from rowcall.service.testing.preparation import Preparation, PreparationError, said
 from rowcall.service.testing.responses import DebugTable
 from rowcall.service.testing.runner import Progress, Runner
@@ -236,7 +236,7 @@ class Run:
         """
         print(head(len(files)), flush=True)
         began = time.monotonic()
-        async with templates.prepared(self._copied(files)):
+        async with templates.prepare_copies(self._connections_to_copy(files)):
             results = await runner.run(files, Progress([file.path for file in files], self._style))
         if behind is not None:
             await behind()
@@ -307,9 +307,9 @@ class Run:
 
     def _files(self) -> list[TestFile]:
         """Return the test files that the options select."""
-        return selected((read_test(path) for path in find_tests(self._options)), self._options)
+        return select_files((read_test(path) for path in find_tests(self._options)), self._options)
 
-    def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
+    def _connections_to_copy(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
         """Return key (`connection_key`) and connector of each connection whose database has to be copied: those of
         files isolated by `template`. Raises StartupError.
 
@@ -333,7 +333,7 @@ class Run:
         """Return `count` applications that serve the snapshot, with one key ring for all. options: from `for_tests`."""
         opening = OpeningRetries(self._settings)
         applications = [
-            TestApplication(replace(options, store=_own_store(options.store, number)), self._calls, opening)
+            TestApplication(replace(options, store=_create_state_folder(options.store, number)), self._calls, opening)
             for number in range(count)
         ]
         # A key ring in memory, so that the run does not change that of the service.
@@ -385,7 +385,7 @@ class Run:
         )
 
 
-def _own_store(store: str, number: int) -> str:
+def _create_state_folder(store: str, number: int) -> str:
     """Create the shared state folder of the application with this number in the folder `store`, and return its path: a
     process may open an LMDB environment only once.
     """
