@@ -209,7 +209,8 @@ def _statement(
     if returning.representation:
         root = replace(returning.plan.root, columns=_selected(relation, returning.plan.root))
         root.filters, root.range = [], type(root.range)()
-        ctes += f", {SOURCE} AS ({Renderer(schema, parameters).level(root, source=WRITTEN)})"
+        renderer = Renderer(schema, parameters, _whole_row(relation, root))
+        ctes += f", {SOURCE} AS ({renderer.level(root, source=WRITTEN)})"
     else:
         ctes += f", {SOURCE} AS (SELECT * FROM {WRITTEN})"
     keys = _keys(relation, parameters) if returning.keys else "NULL"
@@ -243,6 +244,13 @@ def _selected(relation: Relation, root: Node) -> list[SelectColumn]:
         return root.columns
     every = [SelectColumn(Field(name)) for name in names]
     return [item for column in root.columns for item in (every if column.field.name == "*" else [column])]
+
+
+def _whole_row(relation: Relation, root: Node) -> tuple[str, str]:
+    """Return the quoted name of the top level, and the SQL of a written row as a row of the relation: without the
+    computed fields that RETURNING has beside the columns."""
+    table = quote_identifier(root.alias)
+    return table, f"ROW({', '.join(f'{table}.{quote_identifier(column.name)}' for column in relation.columns)})"
 
 
 def _needed(root: Node) -> Iterable[str]:
