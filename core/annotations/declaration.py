@@ -259,7 +259,7 @@ class Annotation:
         return self.assign is not None or self.assign_word is not None
 
 
-def _joined(line: Line) -> str:
+def _arguments_text(line: Line) -> str:
     return line.joined
 
 
@@ -280,7 +280,7 @@ def first_word(line: Line) -> str:
     return line.arguments[0]
 
 
-def keyword_form(assign: Assign, value: Callable[[Line], str] = _joined) -> Apply:
+def keyword_form(assign: Assign, value: Callable[[Line], str] = _arguments_text) -> Apply:
     """Return a function that applies `timeout 5s` as `timeout = 5s`. value: function that takes the value out of a
     line."""
     return lambda draft, line: assign(draft, value(line))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, shown, type_word
+from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, quote_value, type_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class InvalidValue:
         """Return the fault for a parameter. path: place of the whole value."""
         place = f"{path}{self.place}"
         if self.type_text is None:
-            return Fault(parameter, place, f"unknown parameter {shown(place)}", invalid_value=False)
+            return Fault(parameter, place, f"unknown parameter {quote_value(place)}", invalid_value=False)
         return Fault(parameter, place, f"parameter '{place}' ({type_word(self.type_text)}): {self.reason}")
 
 

@@ -13,7 +13,7 @@ from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, NOUNS, Converter,
 from rowcall.core.binding.invalid_values import InvalidValue, InvalidValueError, invalid_value
 from rowcall.core.binding.strict_types import StrictTypes, integral
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
-from rowcall.core.errors.binding_error import MOST_FAULTS, shown
+from rowcall.core.errors.binding_error import MOST_FAULTS, quote_value
 from rowcall.core.text import json_text, record_literal
 from rowcall.core.text.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
 
@@ -94,7 +94,7 @@ class Reader:
         if raw[:1] == b'"' and not self.strict:
             return self._literal(self._string(raw))
         if raw[:1] != b"[":
-            raise invalid_value(f"{shown(raw)} is not an array", self.type_text)
+            raise invalid_value(f"{quote_value(raw)} is not an array", self.type_text)
         return self.joined(self._items(raw, 1))
 
     def convert_text(self, text: str) -> str:
@@ -102,7 +102,7 @@ class Reader:
         try:
             return self.convert(text)
         except NotConvertible as error:
-            raise invalid_value(f"{shown(text)} {error}", self.element_text) from None
+            raise invalid_value(f"{quote_value(text)} {error}", self.element_text) from None
 
     def joined(self, elements: list[Nested]) -> str:
         """Return the array literal of converted elements: texts, None for NULL, and lists for further dimensions."""
@@ -142,7 +142,7 @@ class Reader:
         if raw == b"null":
             return None
         if self.starts is not None and raw[:1] not in self.starts:
-            raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
+            raise invalid_value(f"{quote_value(raw)} is not {NOUNS[kind]}", self.element_text)
         if raw[:1] == b'"':
             return self.convert_text(self._string(raw))
         if kind is ValueKind.COMPOSITE and raw[:1] == b"{":
@@ -154,14 +154,14 @@ class Reader:
         if kind in _NUMBERS and raw[:1] in _NUMBER_START:
             text = raw.decode()
             return self.convert_text(integral(kind, text) if self.strict else text)
-        raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
+        raise invalid_value(f"{quote_value(raw)} is not {NOUNS[kind]}", self.element_text)
 
     def _literal(self, text: str) -> str:
         """Return the text if it is an array literal of PostgreSQL such as `{1,2}`, which is accepted in place of a JSON
         array."""
         if text[:1] == "{" and text[-1:] == "}":
             return text
-        raise invalid_value(f"{shown(text)} is not an array", self.type_text)
+        raise invalid_value(f"{quote_value(text)} is not an array", self.type_text)
 
     def _record(self, raw: bytes) -> str:
         """Return the record literal of a JSON object. Missing attributes are NULL, as for a composite parameter;

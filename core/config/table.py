@@ -170,7 +170,7 @@ class KeyNode:
     @property
     def is_wild(self) -> bool:
         """Whether the node is `<name>` or `[]`, which matches any name."""
-        return _folded(self.name) == _WILD
+        return _lookup_name(self.name) == _WILD
 
     @property
     def open(self) -> bool:
@@ -178,7 +178,7 @@ class KeyNode:
         return self.key is not None and (self.key.open or self.key.type in _OPEN)
 
 
-def _folded(name: str) -> str:
+def _lookup_name(name: str) -> str:
     return _WILD if name == "[]" or name.startswith("<") else name.casefold()
 
 
@@ -188,7 +188,7 @@ def build_key_tree(keys: Iterable[Key]) -> KeyNode:
     for key in keys:
         node_of_key = root
         for name in key.path.split(":"):
-            node_of_key = node_of_key.key_nodes.setdefault(_folded(name), KeyNode(name))
+            node_of_key = node_of_key.key_nodes.setdefault(_lookup_name(name), KeyNode(name))
         node_of_key.key = key
     return root
 

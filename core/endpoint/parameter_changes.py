@@ -56,7 +56,7 @@ def change_parameters(
     return tuple(changing.parameters), changing.diagnostics
 
 
-def untyped(
+def check_pseudo_types(
     parameters: tuple[EndpointParameter, ...], routine: Routine, types: Mapping[int, TypeInfo]
 ) -> Iterator[Diagnostic]:
     """Report parameters of pseudo-types without a declared type, for which no value of a request can be sent.

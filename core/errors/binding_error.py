@@ -77,7 +77,7 @@ def type_word(cast: str) -> str:
     return re.sub(r'"([a-z_][a-z0-9_]*)"', r"\1", cast).removeprefix("public.")
 
 
-def shown(value: str | bytes) -> str:
+def quote_value(value: str | bytes) -> str:
     """Return a value for a message: in single quotes, cut to 60 characters, and with U+FFFD for each unprintable
     character and for bytes that are not UTF-8."""
     text = value[: 4 * _SHOWN].decode(errors="replace") if isinstance(value, bytes) else value

@@ -197,15 +197,15 @@ def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
     expected. lines: behind the headers of the request. Raises BlockError for an invalid header of the response."""
     for number, line in enumerate(lines):
         if match := _STATUS.fullmatch(line.strip()):
-            return _joined(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])
-    return _joined(lines), None
+            return _join_lines(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])
+    return _join_lines(lines), None
 
 
 def _answer(status: int, lines: list[str]) -> Answer:
     headers: list[tuple[str, str]] = []
     for number, line in enumerate(lines):
         if not line.strip():
-            return Answer(status, tuple(headers), _joined(lines[number + 1 :]) or None)
+            return Answer(status, tuple(headers), _join_lines(lines[number + 1 :]) or None)
         header = _HEADER.fullmatch(line.strip())
         if header is None:
             raise BlockError(f"{line.strip()!r} is not a header; an empty line has to precede a body")
@@ -213,7 +213,7 @@ def _answer(status: int, lines: list[str]) -> Answer:
     return Answer(status, tuple(headers))
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "\n".join(lines).strip()
 
 

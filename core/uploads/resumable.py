@@ -144,7 +144,7 @@ class About(Record):
         return size if self.settled is None else min(size, self.settled)
 
 
-def loaded(text: bytes) -> About:
+def parse_about(text: bytes) -> About:
     """Return a state from the JSON of `About.dumped`. Raises `ValueError` if it is not JSON, and `TypeError` if its
     members are others."""
     members: Any = orjson.loads(text)

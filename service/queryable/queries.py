@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
-from rowcall.core.errors.binding_error import BindingError, shown
+from rowcall.core.errors.binding_error import BindingError, quote_value
 from rowcall.core.queryable.language import AFTER, BEFORE, LIMIT, OFFSET, ORDER, SELECT, Language
 from rowcall.core.queryable.request import ResultRequest, read_request
 from rowcall.core.queryable.statement import Query
@@ -144,7 +144,9 @@ def _pairs(language: Language, query_string: str) -> Sequence[tuple[str, str]]:
     try:
         return query_text.pairs(query_string)
     except query_text.QueryTextError as error:
-        raise BindingError(400, f"parameter {shown(error.key)}: the value {error.reason}", error.key[:100]) from None
+        raise BindingError(
+            400, f"parameter {quote_value(error.key)}: the value {error.reason}", error.key[:100]
+        ) from None
 
 
 def _filled(parameter: str | None, values: list[str]) -> bytes | None:

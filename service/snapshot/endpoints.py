@@ -22,9 +22,9 @@ from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.catalogue.installation import NOT_INSTALLED
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.diagnostics import Diagnostic, gathered
+from rowcall.core.errors.diagnostics import Diagnostic, merge_diagnostics
 from rowcall.core.http.routing import Clashes
-from rowcall.core.outgoing.address import shown_url
+from rowcall.core.outgoing.address import url_for_logs
 from rowcall.core.outgoing.options import TypeOptions
 from rowcall.core.outgoing.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
@@ -203,7 +203,7 @@ class EndpointBuilder:
         """
         unique = dict.fromkeys(diagnostics)
         new = [diagnostic for diagnostic in unique if diagnostic not in self._reported]
-        grouped = list(gathered(new))
+        grouped = list(merge_diagnostics(new))
         for diagnostic in grouped:
             log.log(logging.INFO if diagnostic.informational else logging.WARNING, "%s", diagnostic)
         for diagnostic in new:
@@ -229,7 +229,7 @@ def _log_forwarding(endpoint: Endpoint) -> None:
     """Log method and host to which the annotations `proxy` and `proxy_out` of an endpoint forward requests."""
     for word, forwarding in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
         if forwarding is not None:
-            host = "Service:ProxyOptions:Host" if forwarding.url is None else shown_url(forwarding.url)
+            host = "Service:ProxyOptions:Host" if forwarding.url is None else url_for_logs(forwarding.url)
             log.info("%s: %s, method %s, host %s", endpoint.name, word, forwarding.method or "of the request", host)
 
 

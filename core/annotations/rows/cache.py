@@ -10,7 +10,7 @@ from rowcall.core.text.cache_control import directives, unknown_directive
 from rowcall.core.text.interval import parse_interval
 
 
-def _cached(draft: Draft, line: Line) -> None:
+def _enable_caching(draft: Draft, line: Line) -> None:
     """Turn caching on, and set the parameters that are part of the cache key (caching-4).
 
     Unknown names give a warning and are dropped. If no name remains, the line counts as `cached` without a list.
@@ -112,7 +112,7 @@ ANNOTATIONS = (
         syntax="cached [<parameter>, ...]",
         description="Caches the result and answers equal requests from the cache. With names, only these parameters "
         "(by their database names) distinguish requests; otherwise all do.",
-        apply=_cached,
+        apply=_enable_caching,
     ),
     Annotation(
         name="cache_expires",

@@ -14,7 +14,9 @@ def _encrypt(draft: Draft, line: Line) -> None:
     earlier = draft.get("encryption", Encryption()).parameter_bindings
     names, bindings = _names_and_bindings(line.arguments)
     if not names:
-        draft.within("encryption", Encryption(), all_parameters=True, parameter_bindings=_merged(earlier, bindings))
+        draft.within(
+            "encryption", Encryption(), all_parameters=True, parameter_bindings=_merge_bindings(earlier, bindings)
+        )
         return
     parameters = [draft.parameter_named(name) for name in names]
     bindings_by_parameter = {
@@ -24,7 +26,7 @@ def _encrypt(draft: Draft, line: Line) -> None:
         "encryption",
         Encryption(),
         parameters=tuple(bindings_by_parameter),
-        parameter_bindings=_merged(earlier, bindings_by_parameter),
+        parameter_bindings=_merge_bindings(earlier, bindings_by_parameter),
     )
     draft.named.append(NamedLine("encrypt", line, names, tuple(name for name in names if draft.parameter_named(name))))
 
@@ -34,7 +36,7 @@ def _decrypt(draft: Draft, line: Line) -> None:
     (`core.building.protective_lines`)."""
     names, bindings = _names_and_bindings(line.arguments)
     folded = {name.casefold(): binding for name, binding in bindings.items()}
-    merged = _merged(draft.get("encryption", Encryption()).column_bindings, folded)
+    merged = _merge_bindings(draft.get("encryption", Encryption()).column_bindings, folded)
     if names:
         draft.named.append(NamedLine("decrypt", line, names))
         draft.within("encryption", Encryption(), columns=names, column_bindings=merged)
@@ -63,7 +65,7 @@ def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[s
     return tuple(bindings), bindings or {"": ""}
 
 
-def _merged(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _merge_bindings(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the bindings with those of a later line, which take precedence. A binding "" removes the earlier one of
     its name."""
     return tuple((name, binding) for name, binding in {**dict(earlier), **bindings}.items() if binding)

@@ -253,7 +253,7 @@ SETTINGS = (
 )
 
 
-def _turned_on(option: str) -> Apply:
+def _turn_on(option: str) -> Apply:
     """Return a function that applies an annotation without arguments: it turns on a field of `Upload`, which implies
     `upload`. For a line with arguments, it raises `BadValueError`. option: the field."""
 
@@ -265,7 +265,7 @@ def _turned_on(option: str) -> Apply:
     return apply
 
 
-def _switched(option: str) -> Assign:
+def _assign_switch(option: str) -> Assign:
     """Return a function that applies `word = true|false`, in the words of `switch`, to a field of `Upload`. If it is
     on, this implies `upload`. For another word, it raises `BadValueError`. option: the field."""
 
@@ -282,8 +282,8 @@ RESUMABLE = Annotation(
     syntax="resumable",
     description="Uploads: a file may also be uploaded in chunks, over several requests, by the protocol tus 1.0: "
     "bytes that arrived before a connection broke need not be sent again. Implies `upload`.",
-    apply=_turned_on("resumable"),
-    assign=_switched("resumable"),
+    apply=_turn_on("resumable"),
+    assign=_assign_switch("resumable"),
 )
 
 
@@ -293,8 +293,8 @@ PROGRESS = Annotation(
     syntax="upload_progress",
     description="Uploads: reports to subscribers of the endpoint's events how many bytes have arrived, as JSON: "
     '`{"received":65536,"of":1048576}`. Needs `sse`, and implies `upload`.',
-    apply=_turned_on("progress"),
-    assign=_switched("progress"),
+    apply=_turn_on("progress"),
+    assign=_assign_switch("progress"),
 )
 
 ANNOTATIONS = (UPLOAD, RESUMABLE, PROGRESS, *SETTINGS)

@@ -39,10 +39,10 @@ class DartNames(Names):
 
 
 def literal(text: str) -> str:
-    return f"'{escaped(text)}'"
+    return f"'{escape_literal(text)}'"
 
 
-def escaped(text: str) -> str:
+def escape_literal(text: str) -> str:
     """Escape a text for a Dart literal in single quotes."""
     return text.translate(_SIGNS)
 

@@ -66,7 +66,7 @@ def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[st
 
 def _entry(node_of_key: KeyNode, node: Node | None, variables: Mapping[str, str]) -> Entry:
     key = node_of_key.key
-    comment = "" if key is None else explained(key)
+    comment = "" if key is None else meaning_of(key)
     if key is None or key.type is KeyType.SECTION:
         section = node if isinstance(node, Section) else Section()
         return Entry(node_of_key.name, comment, entries=_entries(node_of_key, section, variables))
@@ -87,7 +87,7 @@ def _map_entries(node_of_key: KeyNode, key: Key, node: Node | None, variables: M
         yield Entry(name, "", defaults[name])
 
 
-def explained(key: Key) -> str:
+def meaning_of(key: Key) -> str:
     """Return the meaning of a key with its allowed values."""
     words = f" One of: {', '.join(key.choices)}." if key.choices else ""
     return key.meaning + words
@@ -98,7 +98,7 @@ def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> 
     canonical spelling. node_of_key: the nearest key tree node that declares it."""
     node = child.node
     if isinstance(node, Scalar):
-        return _shown(child.name, node.text, node_of_key.key, variables)
+        return _masked_value(child.name, node.text, node_of_key.key, variables)
     below = [
         (
             inner_node.name if inner_node is not None and not inner_node.is_wild else inner.name,
@@ -117,7 +117,7 @@ def _in_documented_order(section: Section, node_of_key: KeyNode) -> list[Child]:
     return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
 
 
-def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str, str]) -> JsonValue:
+def _masked_value(name: str, text: str | None, key: Key | None, variables: Mapping[str, str]) -> JsonValue:
     if text is None:
         return None
     if key is not None and key.secret:
@@ -128,7 +128,7 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
         return masked_in_text(text, variables)
     resolved = masked_in_addresses(text, variables)
     is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
-    return typed(resolved, None if is_guessed else key)
+    return parse_value(resolved, None if is_guessed else key)
 
 
 def _is_named_freely(key: Key | None) -> bool:
@@ -158,16 +158,16 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,39})(?:\.\d+)?", re.ASCII)
 _LITERALS = {"true": True, "false": False}
 
 
-def typed(text: str, key: Key | None) -> JsonValue:
+def parse_value(text: str, key: Key | None) -> JsonValue:
     """Convert a text to the JSON value as which it is read. key: None: guess the type from the text."""
     if key is None or key.type in (KeyType.ANY, *_MAPS):
-        return _guessed(text) if key is None or key.type is not KeyType.TEXT_MAP else text
+        return _guess_value(text) if key is None or key.type is not KeyType.TEXT_MAP else text
     if key.type is KeyType.BOOL:
         return BOOLEANS.get(text.strip().casefold(), text)
     return _number(text) if key.type in (KeyType.INT, KeyType.NUMBERS) else text
 
 
-def _guessed(text: str) -> JsonValue:
+def _guess_value(text: str) -> JsonValue:
     return _LITERALS.get(text, _number(text))
 
 

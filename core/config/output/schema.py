@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.core.config.output.effective import explained
+from rowcall.core.config.output.effective import meaning_of
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.sections.keys import Key, KeyType
 
@@ -34,7 +34,7 @@ def _of(node_of_key: KeyNode) -> dict[str, Any]:
     key = node_of_key.key
     if key is None:
         return _section(node_of_key)
-    described = {**_kind(node_of_key, key), "description": explained(key)}
+    described = {**_kind(node_of_key, key), "description": meaning_of(key)}
     return described if key.type is KeyType.SECTION else {**described, "default": key.default}
 
 

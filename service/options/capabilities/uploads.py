@@ -23,7 +23,7 @@ from rowcall.core.uploads.options import (
     StoreCredentials,
     UploadOptions,
 )
-from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.core.uploads.protected_folders import ProtectedFolders
 from rowcall.service.options.server.protected_folders import protected_folders
 from rowcall.service.startup_error import StartupError
 

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.options import Resumable
-from rowcall.core.uploads.resumable import About, is_id, loaded
+from rowcall.core.uploads.resumable import About, is_id, parse_about
 from rowcall.service.background import Background
 from rowcall.service.shared_state.message_bus import MessageBus
 from rowcall.service.uploads.resumable.unfinished import UnfinishedUploads
@@ -374,7 +374,7 @@ def _read_about(folder: Path, id: str) -> About | None:
     if not is_id(id):
         return None
     try:
-        return loaded((folder / f"{id}{_ABOUT}").read_bytes())
+        return parse_about((folder / f"{id}{_ABOUT}").read_bytes())
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
