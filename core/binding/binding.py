@@ -374,13 +374,13 @@ class Binder:
             try:
                 elements.append(self._from_text(slot, text))
             except InvalidValueError as error:
-                spots += error.below(f"[{index}]" if len(texts) > 1 else "")
+                spots += error.with_outer_step(f"[{index}]" if len(texts) > 1 else "")
                 if len(spots) >= MOST_FAULTS:
                     break
         if spots:
             whole = len(texts) == 1 and any(sign in texts[0] for sign in "{[,")
-            raise InvalidValueError(spot.explained(_REPEAT) if whole else spot for spot in spots)
-        return slot.reader.joined(elements)
+            raise InvalidValueError(spot.with_remedy(_REPEAT) if whole else spot for spot in spots)
+        return slot.reader.array_literal(elements)
 
     def _from_text(self, slot: _Slot, text: str) -> str | None:
         """Return the text for PostgreSQL of one value, or of one element of an array; None: NULL. Raises

@@ -18,12 +18,12 @@ class InvalidValue:
     type_text: str | None = None
     """The expected type. None: the place is not an attribute of the type."""
 
-    def below(self, step: str) -> InvalidValue:
+    def with_outer_step(self, step: str) -> InvalidValue:
         """Return the same fault as seen from an outer value. step: path from the outer value to this one, such as
         `[2]`."""
         return replace(self, place=f"{step}{self.place}")
 
-    def explained(self, remedy: str) -> InvalidValue:
+    def with_remedy(self, remedy: str) -> InvalidValue:
         """Return the same fault with a remedy in its reason."""
         return replace(self, reason=f"{self.reason}; {remedy}")
 
@@ -45,9 +45,9 @@ class InvalidValueError(ValueError):
         self.spots = tuple(spots)[:MOST_FAULTS]
         super().__init__("; ".join(f"{spot.place} {spot.reason}".strip() for spot in self.spots))
 
-    def below(self, step: str) -> list[InvalidValue]:
+    def with_outer_step(self, step: str) -> list[InvalidValue]:
         """Return the invalid places as seen from an outer value. step: path from the outer value to this one."""
-        return [spot.below(step) for spot in self.spots]
+        return [spot.with_outer_step(step) for spot in self.spots]
 
 
 def invalid_value(reason: str, type_text: str) -> InvalidValueError:

@@ -95,7 +95,7 @@ class Reader:
             return self._literal(self._string(raw))
         if raw[:1] != b"[":
             raise invalid_value(f"{quote_value(raw)} is not an array", self.type_text)
-        return self.joined(self._items(raw, 1))
+        return self.array_literal(self._items(raw, 1))
 
     def convert_text(self, text: str) -> str:
         """Return the text that PostgreSQL reads for the text of one element."""
@@ -104,7 +104,7 @@ class Reader:
         except NotConvertible as error:
             raise invalid_value(f"{quote_value(text)} {error}", self.element_text) from None
 
-    def joined(self, elements: list[Nested]) -> str:
+    def array_literal(self, elements: list[Nested]) -> str:
         """Return the array literal of converted elements: texts, None for NULL, and lists for further dimensions."""
         try:
             return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
@@ -119,7 +119,7 @@ class Reader:
             try:
                 items.append(self._item(element, depth))
             except InvalidValueError as error:
-                spots += error.below(f"[{index}]")
+                spots += error.with_outer_step(f"[{index}]")
                 if len(spots) >= MOST_FAULTS:
                     break
         if spots:
@@ -183,7 +183,7 @@ class Reader:
             try:
                 values[index] = self.attributes[index].read(value)
             except InvalidValueError as error:
-                spots += error.below(f".{key}")
+                spots += error.with_outer_step(f".{key}")
         if spots:
             raise InvalidValueError(spots)
         return record_literal.literal(values)

@@ -371,7 +371,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
     upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
-    draft.diagnostics += upload.noticed(draft.name, draft.used)
+    draft.diagnostics += upload.diagnostics_of(draft.name, draft.used)
     options = upload.options
     # Raw text has no notation for nested values (rendering-38).
     nested = options.nested and not options.raw

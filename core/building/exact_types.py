@@ -138,13 +138,13 @@ class _ConstraintReader:
 
     def _of_row(self, oid: int, column: ResultColumn) -> ValueConstraints:
         """Return the constraints of a column of a row type, or of the type below its domain. oid: of the row type."""
-        for type_oid in self._below(oid):
+        for type_oid in self._type_and_bases(oid):
             constraints = self.constraints.attributes.get((type_oid, column.column.name))
             if constraints is not None:
                 return constraints
         return NO_CONSTRAINTS
 
-    def _below(self, oid: int) -> Iterator[int]:
+    def _type_and_bases(self, oid: int) -> Iterator[int]:
         """Yield the oid of the type and, if it is a domain, those of its base types."""
         info = self.types.get(oid)
         while info is not None:

@@ -75,7 +75,7 @@ class UploadEndpoint:
             ),
         )
 
-    def noticed(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    def diagnostics_of(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each message in `diagnostics` and `refusals`, with the line of the annotation
         `upload`. Those of `refusals` report that the endpoint is left out. identity: of the object. used: annotation →
         its line."""

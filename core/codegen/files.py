@@ -95,13 +95,13 @@ class _Module:
             self.functions.append(client_function(endpoint, name, types_of(endpoint), self._interfaces, options))
         for item in self.functions:
             if item.export_url:
-                item.url_name = names.beside(f"{item.name}Url")
+                item.url_name = names.assign(f"{item.name}Url")
             if has_pages(item):
-                item.pages_name = names.beside(f"{item.name}Pages")
+                item.pages_name = names.assign(f"{item.name}Pages")
             if item.events is not None:
-                item.source_name = names.beside(f"create{as_name_part(item.name)}EventSource")
+                item.source_name = names.assign(f"create{as_name_part(item.name)}EventSource")
 
-        self._where = names.beside(WHERE) if filters(self.functions) else ""
+        self._where = names.assign(WHERE) if filters(self.functions) else ""
         """Name of the object whose functions write filters; empty: no function takes filters."""
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:

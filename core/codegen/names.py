@@ -37,12 +37,12 @@ class Names:
         raw = distinct_names(endpoints, self._options)
         # `distinct_names` returns unique names; numbers are needed only if sanitising makes two of them equal.
         result = {
-            index: self.beside(camel(raw[index]))
+            index: self.assign(camel(raw[index]))
             for index in sorted(range(len(raw)), key=lambda index: (raw[index], *_stable(endpoints[index])))
         }
         return [result[index] for index in range(len(raw))]
 
-    def beside(self, name: str) -> str:
+    def assign(self, name: str) -> str:
         """Assign a name to a further object of the file and return it: `name`, or a variant if functions cannot have
         this name or it is assigned. The names of all functions must have been assigned before."""
         return free(f"{name}_" if name in self._taken or not name else name, self._assigned)

@@ -127,7 +127,7 @@ def _walk(
 ) -> Iterator[DeclaredSetting]:
     in_use = in_use and _is_enabled(section, node_of_key, variables)
     for child in section:
-        known_node = node_of_key.below(child.name)
+        known_node = node_of_key.child(child.name)
         if known_node is None:
             continue
         child_path = f"{path}:{child.name}" if path else child.name
@@ -240,7 +240,7 @@ def _former_session_keys(settings: Settings) -> Iterator[InvalidSetting]:
     if not isinstance(section, Section):
         return
     try:
-        on = any(settings.enabled(scheme) for scheme in (CookieScheme, BearerScheme, JwtScheme))
+        on = any(settings.is_enabled(scheme) for scheme in (CookieScheme, BearerScheme, JwtScheme))
     except ConfigError:
         return
     for child in section:

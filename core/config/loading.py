@@ -75,7 +75,7 @@ def with_lists(section: Section, node_of_key: KeyNode) -> Section:
     children = {
         name: replace(child, node=with_lists(child.node, below)) if isinstance(child.node, Section) and below else child
         for name, child in section.children.items()
-        for below in [node_of_key.below(child.name)]
+        for below in [node_of_key.child(child.name)]
     }
     is_list = node_of_key.key is not None and node_of_key.key.type in _LISTS and all(map(is_index, children))
     return Section(children, is_array=section.is_array or (is_list and bool(children)))

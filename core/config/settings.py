@@ -73,9 +73,9 @@ class Settings:
     def read_enabled(self, kind: type[T], *names: str, **others: Any) -> T | None:
         """Return the object of a section, or None if its switch is off; then no other value is read. Parameters are
         those of `read`."""
-        return self.read(kind, *names, **others) if self.enabled(kind, *names) else None
+        return self.read(kind, *names, **others) if self.is_enabled(kind, *names) else None
 
-    def enabled(self, kind: type[Any], *names: str) -> bool:
+    def is_enabled(self, kind: type[Any], *names: str) -> bool:
         """Return the switch of a section, which is its key `Enabled` unless it declares another one. names: for
         `<name>` and `[]` in the path of the section."""
         declared = declared_section(kind)
@@ -126,24 +126,24 @@ class Settings:
         default = _key_of_type(path, KeyType.TEXT).default
         if default is None:
             raise self._error(path, "a value is needed")
-        return self._resolved(path, Scalar(str(default), _DEFAULT)) or ""
+        return self._resolve_text(path, Scalar(str(default), _DEFAULT)) or ""
 
     def text_or_none(self, path: str) -> str | None:
         """Return a text: an explicit null is None, an absent key has its default, an empty text stays empty."""
         key = _key_of_type(path, KeyType.TEXT)
         node = find(self.root, path)
         if node is None:
-            return None if key.default is None else self._resolved(key.path, Scalar(str(key.default), _DEFAULT))
+            return None if key.default is None else self._resolve_text(key.path, Scalar(str(key.default), _DEFAULT))
         return self._scalar(path, node)
 
-    def written(self, path: str) -> str | None:
+    def lenient_text(self, path: str) -> str | None:
         """Return the text of a lenient key as it is written, or one of the key's choices in its canonical spelling.
 
         Null and blank text give the default. None: there is no default.
         """
         key = key_at(path)
         node = find(self.root, path)
-        text = (self._resolved(path, node) or "").strip() if isinstance(node, Scalar) else ""
+        text = (self._resolve_text(path, node) or "").strip() if isinstance(node, Scalar) else ""
         if not text:
             return None if key.default is None else str(key.default)
         return next((choice for choice in key.choices if choice.casefold() == text.casefold()), text)
@@ -307,7 +307,7 @@ class Settings:
             return None if entry is None else self._scalar(f"{path}:{name}", entry)
         defaults = key.default.items() if isinstance(key.default, Mapping) else ()
         text = next((text for default_name, text in defaults if default_name.casefold() == name.casefold()), None)
-        return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
+        return None if text is None else self._resolve_text(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
         """Return names with their default texts: those of a map, sorted, without names whose value is a section; or
@@ -332,7 +332,7 @@ class Settings:
 
     def _plain(self, path: str, node: Node) -> JsonValue:
         if isinstance(node, Scalar):
-            return self._resolved(path, node)
+            return self._resolve_text(path, node)
         plain = {child.name: self._plain(f"{path}:{child.name}", child.node) for child in node}
         return tuple(plain.values()) if node.is_array else plain
 
@@ -362,9 +362,9 @@ class Settings:
             if not node.children:
                 return None
             raise self._error(path, "a single value is needed here, not a section")
-        return self._resolved(path, node)
+        return self._resolve_text(path, node)
 
-    def _resolved(self, path: str, scalar: Scalar) -> str | None:
+    def _resolve_text(self, path: str, scalar: Scalar) -> str | None:
         if scalar.text is None:
             return None
         # Placeholders in built-in defaults (PGHOST and similar) are resolved even if substitution is switched off.

@@ -159,7 +159,7 @@ class KeyNode:
     key: Key | None = None
     key_nodes: dict[str, KeyNode] = field(default_factory=dict)
 
-    def below(self, name: str) -> KeyNode | None:
+    def child(self, name: str) -> KeyNode | None:
         """Return the node of `name` below this one, or the wildcard node, which stands for user-defined names and array
         elements.
 
@@ -203,7 +203,7 @@ def key_at(path: str) -> Key:
     """
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
-        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        node_of_key = None if node_of_key is None else node_of_key.child(name)
     if node_of_key is None or node_of_key.key is None:
         raise KeyError(path)
     return node_of_key.key
@@ -214,7 +214,7 @@ def is_named_by_user(path: str) -> bool:
     `Auth:External:RedirectUrl`. An undeclared path is not."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
-        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        node_of_key = None if node_of_key is None else node_of_key.child(name)
     return node_of_key is not None and node_of_key.is_wild
 
 
@@ -228,7 +228,7 @@ def is_secret(path: str) -> bool:
     """Return whether a value at `path` must not be shown, because its key or one above it is secret."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in canonical(path).split(":"):
-        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        node_of_key = None if node_of_key is None else node_of_key.child(name)
         if node_of_key is not None and node_of_key.key is not None and node_of_key.key.secret:
             return True
     return False
@@ -243,7 +243,7 @@ def knows(path: str) -> bool:
     for name in path.split(":"):
         if node_of_key.open:
             return True
-        below = node_of_key.below(name)
+        below = node_of_key.child(name)
         if below is None:
             return False
         node_of_key = below

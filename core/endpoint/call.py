@@ -57,7 +57,7 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     if endpoint.query is not None:
         inner: Endpoint = endpoint.query.inner
         own = present & all_present(inner)
-        return endpoint.query.around(call_sql(inner, own), own.bit_count())
+        return endpoint.query.wrap_statement(call_sql(inner, own), own.bit_count())
     routine = endpoint.routine
     if routine.source is not None:
         return routine.source.sql(endpoint, present)

@@ -91,11 +91,11 @@ class Rule(Record):
             case RuleType.MAX_LENGTH:
                 return len(text or "") <= self.length
             case RuleType.MIN | RuleType.MAX | RuleType.RANGE:
-                return text is None or self._within(text)
+                return text is None or self._is_within_bounds(text)
             case RuleType.MIN_ITEMS | RuleType.MAX_ITEMS:
                 return True
 
-    def _within(self, text: str) -> bool:
+    def _is_within_bounds(self, text: str) -> bool:
         """Return whether a text is a number within the bounds."""
         try:
             number = Decimal(text)

@@ -64,7 +64,7 @@ class BindingError(Exception):
         listed = sorted(faults, key=lambda fault: fault is not first)[:MOST_FAULTS]
         return cls(status, f"{first.message}{more}", faults=listed)
 
-    def redacted(self) -> BindingError:
+    def without_values(self) -> BindingError:
         """Return a new error of the same faults whose messages do not contain values of the request. The detail of an
         error without faults is unchanged."""
         faults = [fault.redacted for fault in self.faults]

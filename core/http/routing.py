@@ -44,7 +44,7 @@ MOST_CHANGES = 8
 
 
 class Routing:
-    """The routes of a schema snapshot; `changed` derives those of the next one."""
+    """The routes of a schema snapshot; `with_changes` derives those of the next one."""
 
     def __init__(self, endpoints: Iterable[Endpoint], *, internal: bool = False) -> None:
         """Build the routes. Endpoints that `build_router` leaves out have none. internal: with internal endpoints.
@@ -57,7 +57,7 @@ class Routing:
         self.router = Router(_find_routes(places)[0])
         self._routes = {id(route.primary): route for route in self.router.routes} if self._plain else {}
 
-    def changed(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
+    def with_changes(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
         """Return the routes without the endpoints `gone` and with the endpoints `come`; None: the routes have to be
         built anew. Raises `RouteError` as `build_router` does."""
         less, more = _places(gone, internal=self._internal), _places(come, internal=self._internal)
@@ -76,7 +76,7 @@ class Routing:
         new = copy.copy(self)
         new._by_key = by_key
         new._routes = self._routes.copy()
-        new.router = self.router.changed([new._routes.pop(id(item.endpoint)) for item in less], added)
+        new.router = self.router.with_changes([new._routes.pop(id(item.endpoint)) for item in less], added)
         new._routes.update((id(route.primary), route) for route in added)
         return new
 

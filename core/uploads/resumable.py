@@ -132,7 +132,7 @@ class About(Record):
         """Whether the upload is a part of another one."""
         return self.concat == "partial"
 
-    def dumped(self) -> bytes:
+    def format_json(self) -> bytes:
         """Return the state as JSON."""
         return orjson.dumps({name: getattr(self, name) for name in self.__match_args__})
 
@@ -145,7 +145,7 @@ class About(Record):
 
 
 def parse_about(text: bytes) -> About:
-    """Return a state from the JSON of `About.dumped`. Raises `ValueError` if it is not JSON, and `TypeError` if its
-    members are others."""
+    """Return a state from the JSON of `About.format_json`. Raises `ValueError` if it is not JSON, and `TypeError` if
+    its members are others."""
     members: Any = orjson.loads(text)
     return About(**members)

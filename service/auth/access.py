@@ -138,7 +138,7 @@ def recently(
     """
     seconds = endpoint.access.freshness or 0.0
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
-    always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
+    always_fresh = BASIC if services.options.auth.schemes.find(BASIC) is None else None
 
     def require_recent_sign_in(context: RequestContext) -> None:
         step(context)

@@ -321,7 +321,7 @@ def _refused_value(call: Call, context: RequestContext, execution: Execution, me
     refused = call.refusals.error(context.mask, place, reason)
     if refused is None:
         return None
-    return binding_problem(refused.redacted() if call.sensitive else refused)
+    return binding_problem(refused.without_values() if call.sensitive else refused)
 
 
 def _refused_column(
@@ -335,7 +335,9 @@ def _refused_column(
         return _answer(call, execution, message, tries)
     if error.sqlstate == COMPUTED:
         named = _QUOTED.search(error.message)
-        return binding_problem((named and refusals.computed(context.mask, named[1])) or BindingError(400, message))
+        return binding_problem(
+            (named and refusals.generated_column_error(context.mask, named[1])) or BindingError(400, message)
+        )
     problem = _answer(call, execution, message, tries)
     if error.sqlstate == NOT_NULL and error.column:
         fault = refusals.without_value(context.mask, context.arguments, error.column)
@@ -415,7 +417,7 @@ def _answer(call: Call, execution: Execution, message: str, tries: AttemptState)
         return Problem(500, detail)
     if execution.failed_ahead:
         # Policies map errors of the routine (errors-10), and the routine has not begun.
-        return call.policy.unmapped(_reported(call, error, message))
+        return call.policy.unmapped_problem(_reported(call, error, message))
     return call.policy.problem(_reported(call, error, message, sensitive=call.sensitive))
 
 

@@ -44,7 +44,7 @@ def validation_rules(settings: Settings) -> Mapping[str, Rule]:
 def disabled_rules(settings: Settings) -> frozenset[str]:
     """Return the names of configured rules that `ValidationOptions:Enabled` switches off, without those of built-in
     rules, which apply then."""
-    if settings.enabled(ValidationOptions):
+    if settings.is_enabled(ValidationOptions):
         return frozenset()
     return frozenset(settings.names_of(ValidationRule)) - frozenset(BUILT_IN)
 

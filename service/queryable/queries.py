@@ -117,7 +117,7 @@ class Queries:
     def _compiled(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
         """Return the compiled query and its values. It is compiled if its SQL, columns, order or position are new."""
         query = Query(self._language, request, self._positioned)
-        rendered = query.rendered()
+        rendered = query.render()
         columns = query.shape.columns
         # Cursors contain the order, whose SQL has neither the keys of JSON paths nor what PostgreSQL assumes anyway.
         key = rendered.sql, tuple(column.key for column in columns), request.order, request.position is None

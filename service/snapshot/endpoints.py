@@ -137,8 +137,8 @@ class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.read(ServiceOptions).log_endpoints
         self._logs_annotations = settings.read(ServiceOptions).log_annotations
-        self._caches = settings.enabled(CacheOptions)
-        self._sends = settings.enabled(TypeOptions)
+        self._caches = settings.is_enabled(CacheOptions)
+        self._sends = settings.is_enabled(TypeOptions)
         self._reserved_paths = ReservedPaths(settings)
         self._unresolved = UnresolvedReferences(settings)
         self._basic = BasicUsers(settings)

@@ -73,7 +73,7 @@ def _queried(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
     values = tuple(index for index, parameter in enumerate(endpoint.parameters) if parameter.of_query)
     return replace(
         statement,
-        text=endpoint.query.around(statement.text, len(statement.numbers)),
+        text=endpoint.query.wrap_statement(statement.text, len(statement.numbers)),
         numbers=(*statement.numbers, *values),
         types=(*statement.types, *(0 for _ in values)),
     )

@@ -14,7 +14,7 @@ def _encrypt(draft: Draft, line: Line) -> None:
     earlier = draft.get("encryption", Encryption()).parameter_bindings
     names, bindings = _names_and_bindings(line.arguments)
     if not names:
-        draft.within(
+        draft.change_fields(
             "encryption", Encryption(), all_parameters=True, parameter_bindings=_merge_bindings(earlier, bindings)
         )
         return
@@ -22,7 +22,7 @@ def _encrypt(draft: Draft, line: Line) -> None:
     bindings_by_parameter = {
         match: bindings[name] for name, match in zip(names, parameters, strict=True) if match is not None
     }
-    draft.within(
+    draft.change_fields(
         "encryption",
         Encryption(),
         parameters=tuple(bindings_by_parameter),
@@ -39,9 +39,9 @@ def _decrypt(draft: Draft, line: Line) -> None:
     merged = _merge_bindings(draft.get("encryption", Encryption()).column_bindings, folded)
     if names:
         draft.named.append(NamedLine("decrypt", line, names))
-        draft.within("encryption", Encryption(), columns=names, column_bindings=merged)
+        draft.change_fields("encryption", Encryption(), columns=names, column_bindings=merged)
     else:
-        draft.within("encryption", Encryption(), all_columns=True, column_bindings=merged)
+        draft.change_fields("encryption", Encryption(), all_columns=True, column_bindings=merged)
 
 
 def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -72,11 +72,11 @@ def _merge_bindings(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str,
 
 
 def _assign_encrypt(draft: Draft, value: str) -> None:
-    draft.within("encryption", Encryption(), all_parameters=true_or_false(value))
+    draft.change_fields("encryption", Encryption(), all_parameters=true_or_false(value))
 
 
 def _assign_decrypt(draft: Draft, value: str) -> None:
-    draft.within("encryption", Encryption(), all_columns=true_or_false(value))
+    draft.change_fields("encryption", Encryption(), all_columns=true_or_false(value))
 
 
 ANNOTATIONS = (

@@ -86,7 +86,7 @@ def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
     name = draft.parameter_named(parameter)
     if name is None:
         raise BadValueError(f"the routine has no parameter {parameter}")
-    draft.within("upload", Upload(), enabled=True, metadata=name)
+    draft.change_fields("upload", Upload(), enabled=True, metadata=name)
     draft.used.setdefault("upload", line.shown)
 
 

@@ -29,11 +29,11 @@ def _upload(draft: Draft, line: Line) -> None:
     another form, and if the words behind `for` read as a sentence."""
     words = line.arguments
     if not words:
-        draft.within("upload", Upload(), enabled=True)
+        draft.change_fields("upload", Upload(), enabled=True)
     elif words[0].lower() == "for" and len(words) > 1:
         if reads_as_sentence(line, words[1:], HANDLERS):
             raise BadValueError("this is taken for prose; expected: upload for <handler>, ...")
-        draft.within("upload", Upload(), enabled=True, handlers=words[1:])
+        draft.change_fields("upload", Upload(), enabled=True, handlers=words[1:])
     elif len(words) == 3 and [word.lower() for word in words[1:]] == ["as", "metadata"]:
         _metadata(draft, line, words[0])
     else:
@@ -44,7 +44,7 @@ def _metadata(draft: Draft, line: Line, word: str) -> None:
     """Accept uploads, and let the parameter that `word` names receive their metadata. If it does not exist, warn;
     uploads are accepted all the same."""
     name = draft.parameter_named(word)
-    draft.within("upload", Upload(), enabled=True, metadata=name)
+    draft.change_fields("upload", Upload(), enabled=True, metadata=name)
     if name is None:
         draft.warn(line, f"the routine has no parameter {word}, so it does not get the metadata of uploads")
 
@@ -120,7 +120,7 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
         if wrong is not None:
             raise BadValueError(f"'{value}' is {wrong}")
         others = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
-        draft.within("upload", Upload(), settings=(*others, (word, value)))
+        draft.change_fields("upload", Upload(), settings=(*others, (word, value)))
         if check is _image_check_fault:
             _report_unknown_images(draft, word, value)
 
@@ -260,7 +260,7 @@ def _turn_on(option: str) -> Apply:
     def apply(draft: Draft, line: Line) -> None:
         if line.arguments:
             raise BadValueError("no argument is expected")
-        draft.within("upload", Upload(), enabled=True, **{option: True})
+        draft.change_fields("upload", Upload(), enabled=True, **{option: True})
 
     return apply
 
@@ -271,7 +271,7 @@ def _assign_switch(option: str) -> Assign:
 
     def assign(draft: Draft, value: str) -> None:
         on = switch(value)
-        draft.within("upload", Upload(), enabled=on or draft.get("upload", Upload()).enabled, **{option: on})
+        draft.change_fields("upload", Upload(), enabled=on or draft.get("upload", Upload()).enabled, **{option: on})
 
     return assign
 

@@ -54,12 +54,12 @@ class DartFunction:
         answer = call.answer
         value = {Reading.NOTHING: "void", Reading.RESPONSE: "http.Response"}.get(answer.reading, "")
         if answer.reading is Reading.FILES:
-            value = f"List<{models.uploaded(f'{name}Response')}>"
-        url = names.beside(f"{call.name}Url") if call.export_url else ""
-        source = names.beside(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
+            value = f"List<{models.upload_metadata(f'{name}Response')}>"
+        url = names.assign(f"{call.name}Url") if call.export_url else ""
+        source = names.assign(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
         return cls(call, request, value or _value_type(call, models), url, source)
 
-    def returned(self, options: DartOptions) -> str:
+    def result_type(self, options: DartOptions) -> str:
         """Return the type of the result, with the status if the function returns it."""
         return f"{options.result_name}<{self.value}>" if self.call.has_status else self.value
 
@@ -113,7 +113,7 @@ def function_text(function: DartFunction, models: Models, definitions: Definitio
     names = [text.rpartition(" ")[2] for text in positional]
     names += [text.partition(" = ")[0].rpartition(" ")[2] for text in named]
     lines = [*_comment(function, names, definitions, options)]
-    start = f"Future<{function.returned(options)}> {function.call.name}("
+    start = f"Future<{function.result_type(options)}> {function.call.name}("
     if named:
         # Each positional parameter has a line of its own, the last one with the opening brace.
         listed = [f"  {item}," for item in positional]
@@ -156,7 +156,7 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
     if options.comment != "None" and options.comments:
         blocks.append([*endpoint.prose])
     blocks.append([f"[{name}] - {_NOTES[name]}" for name in names if name in _NOTES])
-    blocks.append([f"Returns `{function.returned(options)}`."])
+    blocks.append([f"Returns `{function.result_type(options)}`."])
     if routine.kind is not RoutineKind.FILE:
         blocks.append([f"See {routine.kind.value.upper()} {routine.schema}.{routine.name}"])
     shown = [block for block in blocks if block]
@@ -275,7 +275,7 @@ def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
 
 
 def _with_status(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
-    yield f"return {function.returned(options)}("
+    yield f"return {function.result_type(options)}("
     yield "  status: response.statusCode,"
     if function.call.answer.reading is not Reading.NOTHING:
         yield f"  response: _isOk(response) ? {_read(function, models)} : null,"

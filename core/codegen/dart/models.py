@@ -81,7 +81,7 @@ class Models:
             known = self._names[id(row)] = self._add(row)
         return known
 
-    def uploaded(self, name: str) -> str:
+    def upload_metadata(self, name: str) -> str:
         """Add a class for the metadata of an uploaded file and return its name. name: preferred one, without the
         configured prefix and suffix."""
         result = self._free(name)

@@ -166,8 +166,8 @@ class _Writer:
         read += [f"{key(item.name[1])}: {self._type(item.return_type)} | null" for item in computed]
         members = [_member("Row", _object(read))]
         if relation.insertable or relation.updatable:
-            inserted = [self._inserted(column) for column in columns] if relation.insertable else []
-            updated = [self._updated(column) for column in columns] if relation.updatable else []
+            inserted = [self._insert_member(column) for column in columns] if relation.insertable else []
+            updated = [self._update_member(column) for column in columns] if relation.updatable else []
             members += (_member("Insert", _object(inserted)), _member("Update", _object(updated)))
         members.append(_member("Relationships", self._relationships(relation)))
         if computed:
@@ -178,13 +178,13 @@ class _Writer:
         result = self._type(_type_name(column))
         return f"{result} | null" if column.nullable and result != "unknown" else result
 
-    def _inserted(self, column: Column) -> str:
+    def _insert_member(self, column: Column) -> str:
         if column.generated:
             return f"{key(column.name)}?: never"
         optional = "?" if column.nullable or column.default is not None else ""
         return f"{key(column.name)}{optional}: {self._value(column)}"
 
-    def _updated(self, column: Column) -> str:
+    def _update_member(self, column: Column) -> str:
         return f"{key(column.name)}?: {'never' if column.generated else self._value(column)}"
 
     def _relationships(self, relation: Relation) -> str:
@@ -220,7 +220,10 @@ class _Writer:
             yield _member(key(name), "\n| ".join(variants[name]))
 
     def _function(self, function: Function) -> str:
-        members = [_member("Args", self._arguments(function.arguments)), _member("Returns", self._returned(function))]
+        members = [
+            _member("Args", self._arguments(function.arguments)),
+            _member("Returns", self._return_type(function)),
+        ]
         if function.relation is not None and function.relation in self._schema.relations:
             members.append(
                 _setof("*", function.relation[1], single=not function.returns_set, returns_set=function.returns_set)
@@ -235,7 +238,7 @@ class _Writer:
             for item in sorted(arguments, key=lambda item: item.name)
         )
 
-    def _returned(self, function: Function) -> str:
+    def _return_type(self, function: Function) -> str:
         if function.outputs:
             outputs = sorted(function.outputs, key=lambda item: item.name)
             result = _object(f"{key(item.name)}: {self._type(item.type)}" for item in outputs)

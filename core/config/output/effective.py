@@ -60,7 +60,7 @@ def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[st
     node_of_key: declares the section. variables: for placeholders."""
     wild = next((below for below in node_of_key.key_nodes.values() if below.is_wild), None)
     for child in section:
-        if wild is not None and wild is node_of_key.below(child.name) and isinstance(child.node, Section):
+        if wild is not None and wild is node_of_key.child(child.name) and isinstance(child.node, Section):
             yield Entry(child.name, "", _plain(child, wild, variables))
 
 
@@ -80,7 +80,7 @@ def _entry(node_of_key: KeyNode, node: Node | None, variables: Mapping[str, str]
 def _map_entries(node_of_key: KeyNode, key: Key, node: Node | None, variables: Mapping[str, str]) -> Iterator[Entry]:
     if isinstance(node, Section) and node.children:
         for child in node:
-            yield Entry(child.name, "", _plain(child, node_of_key.below(child.name) or node_of_key, variables))
+            yield Entry(child.name, "", _plain(child, node_of_key.child(child.name) or node_of_key, variables))
         return
     defaults = key.default if isinstance(key.default, Mapping) else {}
     for name in sorted(defaults, key=str.casefold):
@@ -105,7 +105,7 @@ def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> 
             _plain(inner, inner_node or node_of_key, variables),
         )
         for inner in _in_documented_order(node, node_of_key)
-        for inner_node in [node_of_key.below(inner.name)]
+        for inner_node in [node_of_key.child(inner.name)]
     ]
     return tuple(value for _, value in below) if node.is_array else dict(below)
 

@@ -80,13 +80,13 @@ class _Marks:
         """Return whether the text is a mark."""
         return text in self._parts
 
-    def put_aside(self, part: str) -> str:
+    def mark_part(self, part: str) -> str:
         """Return a new mark for a part."""
         mark = f"\x00{token_hex(16)}\x00"
         self._parts[mark] = part
         return mark
 
-    def restored(self, text: str) -> str:
+    def restore_parts(self, text: str) -> str:
         """Return the text with the parts in place of their marks."""
         return _MARK.sub(lambda match: self._parts.get(match[0], match[0]), text)
 
@@ -102,16 +102,16 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
     """
     marks = _Marks()
 
-    def put_aside(match: re.Match[str]) -> str:
+    def mask_value(match: re.Match[str]) -> str:
         if match["value"] in marks:
             return match[0]
-        return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
+        return f"{match['name']}{match['equals']}{marks.mark_part(masked_whole(match['value']))}"
 
-    def marked(text: str) -> str:
-        return _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text)))
+    def mask_values(text: str) -> str:
+        return _SWITCHES.sub(mask_value, _IN_ADDRESS.sub(mask_value, _ASSIGNED.sub(mask_value, text)))
 
     # Before resolution, so that placeholders of secrets stay; and after it, for secrets within other variables.
-    return marks.restored(marked(resolve_what_is_set(marked(text), variables)))
+    return marks.restore_parts(mask_values(resolve_what_is_set(mask_values(text), variables)))
 
 
 def masked_in_addresses(text: str, variables: Mapping[str, str]) -> str:
@@ -129,19 +129,19 @@ def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
     """
     marks = _Marks()
 
-    def put_aside(match: re.Match[str]) -> str:
+    def mask_value(match: re.Match[str]) -> str:
         if not _PLACEHOLDER.fullmatch(match["value"].strip()):
             return match[0]
-        return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
+        return f"{match['name']}{match['equals']}{marks.mark_part(masked_whole(match['value']))}"
 
     def hide(match: re.Match[str]) -> str:
         value = match["value"] if match["value"].strip() in marks or not match["value"] else MASK
         return f"{match['name']}{match['equals']}{value}"
 
     # The form is detected after resolution, since the whole string may come from one variable.
-    resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables)
+    resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(mask_value, text), variables)
     masked = _IN_URI.sub(hide, _pairs(resolved).sub(hide, resolved))
-    return marks.restored(masked)
+    return marks.restore_parts(masked)
 
 
 _PAIR_OF_PLACEHOLDER = re.compile(

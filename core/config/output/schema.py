@@ -67,9 +67,9 @@ def _item(node_of_key: KeyNode, key: Key) -> dict[str, Any]:
         case KeyType.NUMBERS:
             return {"type": "number"}
         case KeyType.STEPS:
-            return {"anyOf": [{"type": "string"}, _section(node_of_key.below("0") or node_of_key)]}
+            return {"anyOf": [{"type": "string"}, _section(node_of_key.child("0") or node_of_key)]}
         case _:
-            return _section(node_of_key.below("0") or node_of_key)
+            return _section(node_of_key.child("0") or node_of_key)
 
 
 def _section(node_of_key: KeyNode) -> dict[str, Any]:

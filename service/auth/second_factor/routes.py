@@ -163,7 +163,7 @@ class _Endpoints:
         """Return the sign-in with which the session of the request can be issued again, with its claims and scheme.
         Raises `Problem` 400 for callers without a session."""
         user: User = context.user
-        if self._schemes.named(user.scheme) is None:
+        if self._schemes.find(user.scheme) is None:
             raise Problem(400, "the caller has no session: API keys and HTTP Basic have no second factor")
         return PendingSignIn(subject, user.claims, user.scheme, None)
 

@@ -39,7 +39,7 @@ def upload_options(settings: Settings) -> UploadOptions:
     Raises `StartupError` for a folder into which uploads must not be written, and for an S3 handler without
     credentials.
     """
-    handlers = _handlers(settings) if settings.enabled(UploadOptions) else {}
+    handlers = _handlers(settings) if settings.is_enabled(UploadOptions) else {}
     protected = protected_folders(settings)
     options = settings.read(UploadOptions, common=settings.read(Common), handlers=handlers, protected=protected)
     if handlers and options.default_handler not in handlers:
@@ -98,7 +98,7 @@ def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
     """Return the enabled handlers by name; empty if only those for workbooks and JSON lines are enabled (uploads-1).
     Raises `StartupError` for an S3 handler without credentials."""
     plain = _enabled(settings, LargeObjects, Folder, Csv)
-    if settings.enabled(ObjectStore):
+    if settings.is_enabled(ObjectStore):
         plain.append(_object_store(settings))
     other = _enabled(settings, Excel, JsonLines) if plain else []
     return {handler.key: handler for handler in (*plain, *other)}

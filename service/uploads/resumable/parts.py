@@ -385,5 +385,5 @@ def _write_about(folder: Path, id: str, about: About) -> None:
     new = path.with_suffix(".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(about.dumped())
+        file.write(about.format_json())
     os.replace(new, path)
