@@ -141,7 +141,7 @@ def _default(key: Key, reader: str) -> Any:
     """Return the default of a key as the method `reader` of `Settings` returns it."""
     if reader.endswith("_if_set"):
         return None
-    if reader == "written":
+    if reader == "lenient_text":
         return None if key.default is None else str(key.default)
     # The ignored types are those of other kinds of keys.
     match key.type:
@@ -209,7 +209,7 @@ def lenient(declaration: Any, convert: Convert | None = None) -> Any:
     convert: replaces the conversion of the declaration; None: the text is not converted, also not to a member of an
     enum.
     """
-    return replace(declaration, key=replace(declaration.key, lenient=True), reader="written", convert=convert)
+    return replace(declaration, key=replace(declaration.key, lenient=True), reader="lenient_text", convert=convert)
 
 
 def if_set(declaration: Any) -> Any:
