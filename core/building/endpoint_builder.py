@@ -131,7 +131,7 @@ class EndpointDefaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuildResult:
     """The result of building an endpoint from a routine.
 
     endpoint: None: the object is not exposed, its comment disables it, or it is left out for the reason in
@@ -144,15 +144,15 @@ class Built:
     """The comment has exposed the object and disabled it."""
 
 
-def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
+def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> BuildResult:
     """Build the endpoint of a routine. Mistakes in its comment become diagnostics; no error is raised for them."""
     if defaults.service.comments_mode is CommentsMode.ONLY_ANNOTATED and not routine.comment:
-        return Built(None)
+        return BuildResult(None)
     draft = _draft(routine, defaults)
     if defaults.service.comments_mode is not CommentsMode.IGNORE:
         read_comment(routine.comment or "", draft)
     if draft.misses_method:
-        return Built(None, tuple(draft.diagnostics))
+        return BuildResult(None, tuple(draft.diagnostics))
     if defaults.tools and not draft.exposed and defaults.service.comments_mode is CommentsMode.ONLY_ANNOTATED:
         draft.exposed = draft.get("tool", _NO_TOOL).enabled
         if draft.exposed:
@@ -163,14 +163,14 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         draft.set(internal=True)
     if not (draft.exposed or defaults.service.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         if routine.of_extension:
-            return Built(None)
+            return BuildResult(None)
         noticed = tuple(map(_with_schedule_consequence, draft.diagnostics))
-        return Built(None, (*noticed, *_only_a_tool(draft, defaults), *_misspelt(draft)))
+        return BuildResult(None, (*noticed, *_only_a_tool(draft, defaults), *_misspelt(draft)))
     if not draft.enabled:
-        return Built(None, tuple(draft.diagnostics), disabled=True)
+        return BuildResult(None, tuple(draft.diagnostics), disabled=True)
     if draft.refused:
         message = "it is not exposed, because a line of its comment should protect it and does not"
-        return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message, left_out=1)))
+        return BuildResult(None, (*draft.diagnostics, Diagnostic(draft.name, None, message, left_out=1)))
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (
         *draft.diagnostics,
@@ -194,7 +194,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, draft.name, draft.used)),
     )
-    return Built(None if any(diagnostic.left_out for diagnostic in noticed) else endpoint, noticed)
+    return BuildResult(None if any(diagnostic.left_out for diagnostic in noticed) else endpoint, noticed)
 
 
 def _with_schedule_consequence(diagnostic: Diagnostic) -> Diagnostic:

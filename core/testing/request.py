@@ -94,7 +94,7 @@ class Stub:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expectation:
     """`EXPECT ROWS`, `EXPECT NOTICE text` or `EXPECT ERROR code text`."""
 
     kind: str
@@ -172,7 +172,7 @@ def read_stub(inner: str) -> Stub:
     raise BlockError("the stub has no address")
 
 
-def read_expected(inner: str) -> Expected:
+def read_expected(inner: str) -> Expectation:
     """Return the expectation of a block. inner: text of the comment. Raises BlockError if its line `EXPECT` is
     invalid."""
     lines = [line.strip() for line in lines_of(inner)]
@@ -182,13 +182,13 @@ def read_expected(inner: str) -> Expected:
             continue
         kind, rest = match["kind"].upper(), (match["rest"] or "").strip()
         if kind == "ROWS":
-            return Expected(kind, rows=tuple(row for row in lines[number + 1 :] if row))
+            return Expectation(kind, rows=tuple(row for row in lines[number + 1 :] if row))
         if kind == "NOTICE":
-            return Expected(kind, rest)
+            return Expectation(kind, rest)
         code, _, text = rest.partition(" ")
         if not re.fullmatch(r"[0-9A-Z]{5}", code):
             raise BlockError("EXPECT ERROR needs the SQLSTATE, such as EXPECT ERROR 23505")
-        return Expected(kind, text.strip(), code)
+        return Expectation(kind, text.strip(), code)
     raise BlockError("EXPECT is followed by ROWS, NOTICE or ERROR")
 
 

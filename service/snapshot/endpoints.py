@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
+from rowcall.core.building.endpoint_builder import BuildResult, EndpointDefaults, build_endpoint
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.cache.options import CacheOptions
 from rowcall.core.cache.plan import invalidations
@@ -56,7 +56,7 @@ class _RoutineBuild:
 
     routine: Routine
     defaults: EndpointDefaults
-    built: Built
+    built: BuildResult
     endpoints: tuple[Endpoint, ...]
 
 
@@ -307,14 +307,14 @@ def _reached(
     return reachable, diagnostics
 
 
-def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
+def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> BuildResult:
     """Build the endpoint of a routine. An unexpected error is logged, and leaves the routine out with a diagnostic."""
     try:
         built = build_endpoint(routine, catalog, defaults)
     except Exception as error:
         log.exception("%s is left out: its endpoint cannot be built", routine.identity)
         message = f"its endpoint cannot be built ({type(error).__name__}: {error})"
-        return Built(None, (Diagnostic(routine.identity, None, message, left_out=1),))
+        return BuildResult(None, (Diagnostic(routine.identity, None, message, left_out=1),))
     if built.disabled:
         log.log(VERBOSE, "%s is disabled by its comment", routine.identity)
     return built
