@@ -24,7 +24,7 @@ class OwnCredentials(Record):
     schemes: frozenset[str] = frozenset()
     cookies: tuple[str, ...] = ()
 
-    def removed_from(self, headers: Headers) -> Headers:
+    def remove_from(self, headers: Headers) -> Headers:
         """Return the headers in their order without these credentials and without the cookies of sign-in with external
         providers (`rowcall.…`). Other cookies and other schemes of Authorization stay; a header Cookie without other
         cookies is left out."""

@@ -81,10 +81,10 @@ class SettingTemplates:
 
 
 def _text(word: str, template: Template, value_of: ValueOf) -> str:
-    return template.fill(value_of, _staying_below if word == "path" else str)
+    return template.fill(value_of, _refuse_climbing if word == "path" else str)
 
 
-def _staying_below(value: str) -> str:
+def _refuse_climbing(value: str) -> str:
     """Return the value unchanged. Raises `ClimbingPathError` if it may lead out of the folder, as `climbs` says."""
     if climbs(value):
         raise ClimbingPathError(value)

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rowcall.core.config.output.masking import (
-    masked_in_addresses,
-    masked_in_parts,
-    masked_in_text,
-    masked_whole,
+    mask_in_addresses,
+    mask_in_parts,
+    mask_in_text,
+    mask_whole,
     names_a_secret,
 )
 from rowcall.core.config.settings import BOOLEANS, Settings
@@ -52,10 +52,10 @@ def _entries(node_of_key: KeyNode, section: Section, variables: Mapping[str, str
         for below in node_of_key.key_nodes.values()
         if not below.is_wild
     ]
-    return (*declared, *_named_by_user(node_of_key, section, variables))
+    return (*declared, *_entries_of_users(node_of_key, section, variables))
 
 
-def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
+def _entries_of_users(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
     """Yield entries of user-defined names in a section with fixed keys, such as a provider of `Auth:External`.
     node_of_key: declares the section. variables: for placeholders."""
     wild = next((below for below in node_of_key.key_nodes.values() if below.is_wild), None)
@@ -123,10 +123,10 @@ def _masked_value(name: str, text: str | None, key: Key | None, variables: Mappi
     if key is not None and key.secret:
         return _secret(name, text, key, variables)
     if _is_named_freely(key) and names_a_secret(name):
-        return masked_whole(text)
+        return mask_whole(text)
     if key is not None and key.path.startswith("TestRunner:") and name.casefold() in _FREE_TEXTS:
-        return masked_in_text(text, variables)
-    resolved = masked_in_addresses(text, variables)
+        return mask_in_text(text, variables)
+    resolved = mask_in_addresses(text, variables)
     is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
     return parse_value(resolved, None if is_guessed else key)
 
@@ -143,10 +143,10 @@ def _is_named_freely(key: Key | None) -> bool:
 
 def _secret(name: str, text: str, key: Key, variables: Mapping[str, str]) -> JsonValue:
     if key.path in _SECRET_IN_PARTS:
-        return text if _is_default(name, text, key) else masked_in_parts(text, variables)
+        return text if _is_default(name, text, key) else mask_in_parts(text, variables)
     if key.type is KeyType.OBJECT_MAP and not names_a_secret(name):
-        return masked_in_addresses(text, variables)
-    return masked_whole(text)
+        return mask_in_addresses(text, variables)
+    return mask_whole(text)
 
 
 def _is_default(name: str, text: str, key: Key) -> bool:
