@@ -183,7 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = _SECONDS
-    # Head and body leave in one segment. A body in a segment of its own waits 40 ms for the acknowledgement of the head.
+    # Head and body leave in one segment: in its own, a body waits 40 ms for the acknowledgement of the head.
     wbufsize = -1
 
     def version_string(self) -> str:
