@@ -130,7 +130,7 @@ def _body(method: Method, wait: str) -> Iterator[str]:
     if call.answer.reading is Reading.RESPONSE:
         yield f"return {wait}self.{send}({', '.join(_request_arguments(method))})"
         return
-    sent = f"_checked({wait}self.{send}({', '.join(_request_arguments(method))}))"
+    sent = f"_require_success({wait}self.{send}({', '.join(_request_arguments(method))}))"
     if call.answer.reading is Reading.NOTHING:
         yield sent
         return
