@@ -8,7 +8,7 @@ ones (42703).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
@@ -53,6 +53,10 @@ class Node:
     junction_alias: str = ""
     join_alias: str = ""
     children: list[Node] = field(default_factory=list)
+    by_name: dict[str, Node] = field(default_factory=dict, repr=False, compare=False)
+    """First embed with each key in the result."""
+    by_reference: dict[str, Node] = field(default_factory=dict, repr=False, compare=False)
+    """First embed with each key in the result or target."""
     filters: list[LogicNode] = field(default_factory=list)
     order: tuple[OrderTerm, ...] = ()
     range: Range = field(default_factory=Range)
@@ -89,7 +93,14 @@ class Node:
 
     def child(self, name: str) -> Node | None:
         """Return the embed with this key in the result; None: there is none."""
-        return next((child for child in self.children if child.name == name), None)
+        return self.by_name.get(name)
+
+    def embed(self, child: Node, target: str) -> None:
+        """Add an embed. target: its name in the query."""
+        self.children.append(child)
+        self.by_name.setdefault(child.name, child)
+        for name in (child.name, target):
+            self.by_reference.setdefault(name, child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +180,7 @@ def _embed(parent: Node, items: Iterable[SelectItem]) -> None:
         if isinstance(item, SelectEmbed):
             name = item.target if item.alias is None else item.alias
             child = Node(("", ""), _columns(item.items), name, parent.depth + 1, item)
-            parent.children.append(child)
+            parent.embed(child, item.target)
             _embed(child, item.items)
 
 
@@ -179,31 +190,55 @@ def _relate(schema: Schema, parent: Node, above: str = "") -> None:
 
     The SELECT of a level also refers to the level above, whose alias must not be hidden by another one.
     """
-    taken = {above, parent.alias, parent.junction_alias}
+    join_aliases = _Identifiers((above, parent.alias, parent.junction_alias))
     for child in parent.children:
         if child.item is None:
             continue
         relationship = find_relationship(schema, parent.relation, child.item.target, child.item.hint)
         child.relation, child.relationship = relationship.target, relationship
         many_to_many = relationship.junction is not None
-        child.alias = _identifier(child.relation[1], "" if many_to_many else f"_{child.depth}", (parent.alias,))
+        aliases = _Identifiers((parent.alias,))
+        child.alias = aliases.add(child.relation[1], "" if many_to_many else f"_{child.depth}")
         if many_to_many:
-            child.junction_alias = _identifier(child.alias, "_junction", (parent.alias, child.alias))
-        stem = f"{parent.relation[1]}_{child.name}"
-        child.join_alias = _identifier(stem, f"_{child.depth}", taken)
-        taken.add(child.join_alias)
+            child.junction_alias = aliases.add(child.alias, "_junction")
+        child.join_alias = join_aliases.add(f"{parent.relation[1]}_{child.name}", f"_{child.depth}")
         _relate(schema, child, parent.alias)
 
 
-def _identifier(stem: str, end: str, taken: Container[str]) -> str:
-    """Return the stem and the end as an identifier that is not taken. A stem that is too long is shortened, and a
-    number is added to an identifier that is taken."""
-    for number in count(1):
-        suffix = end if number == 1 else f"{end}_{number}"
-        name = stem.encode()[: LONGEST_IDENTIFIER - len(suffix)].decode(errors="ignore") + suffix
-        if name not in taken:
+class _Identifiers:
+    """Different identifiers. A stem that is too long is shortened, and the lowest free number from 2 on is added to an
+    identifier that is taken."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
+        self._numbers: dict[tuple[str, int], int] = {}
+        """Next number of an identifier, by the identifier without number and the digits of the number."""
+
+    def add(self, stem: str, end: str) -> str:
+        """Take and return an identifier of a stem and an end.
+
+        A query may have thousands of embeds with the same stem: a number that was taken is not tried again.
+        """
+        name = _shortened(stem, end)
+        if name not in self._taken:
+            self._taken.add(name)
             return name
-    raise AssertionError
+        for digits in count(1):
+            base = _shortened(stem, end, digits + 1)
+            start = self._numbers.get((base, digits), max(2, 10 ** (digits - 1)))
+            for number in range(start, 10**digits):
+                name = f"{base}_{number}"
+                if name not in self._taken:
+                    self._taken.add(name)
+                    self._numbers[base, digits] = number + 1
+                    return name
+            self._numbers[base, digits] = 10**digits
+        raise AssertionError
+
+
+def _shortened(stem: str, end: str, reserved: int = 0) -> str:
+    """Return the stem and the end, with so much of the stem that `reserved` further bytes fit an identifier."""
+    return stem.encode()[: LONGEST_IDENTIFIER - len(end) - reserved].decode(errors="ignore") + end
 
 
 def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:
@@ -364,7 +399,7 @@ def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
     child = None if legacy_names else node.child(name)
     if child is not None:
         return child
-    child = next((item for item in node.children if item.item and name in (item.name, item.item.target)), None)
+    child = node.by_reference.get(name)
     if child is None:
         raise errors.not_embedded(name)
     if not legacy_names:
