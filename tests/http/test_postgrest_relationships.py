@@ -438,6 +438,22 @@ def test_null_filters_count_for_the_planner(service: Service, preference: str) -
     assert response.headers["content-range"].partition("/")[2].isdigit()
 
 
+@pytest.mark.parametrize("preference", ["exact", "planned", "estimated"])
+@pytest.mark.parametrize("depth", [2, 8, 20])
+def test_deep_inner_embeds_with_null_filters_are_counted(service: Service, depth: int, preference: str) -> None:
+    names = ["licence", "vessel"] * (depth // 2)
+    select, filters = "id", []
+    for level in reversed(range(depth)):
+        select = f"id,{names[level]}!inner({select})"
+        filters.append(f"{'.'.join(names[: level + 1])}=not.is.null")
+    response = service.get(
+        f"/vessel?select={select}&{'&'.join(filters)}&id=eq.2", headers={"prefer": f"count={preference}"}
+    )
+    assert response.status_code in (200, 206), response.text
+    assert [row["id"] for row in response.json()] == [2]
+    assert preference == "planned" or response.headers["content-range"] == "0-0/1"
+
+
 @pytest.mark.parametrize(
     "case",
     [

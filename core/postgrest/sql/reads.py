@@ -8,8 +8,9 @@ A row is `alias.*`, also as an argument: without `.*`, a column with the name of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rowcall.core.postgrest.plan import Node, Plan
 from rowcall.core.postgrest.request.tree import (
@@ -55,6 +56,8 @@ _FULL_TEXT = {
 }
 MOST_OF_A_PAGE = 1000
 """Largest limit that is written into the text of a statement; larger ones are parameters."""
+MANY_TESTS = 8
+"""Number of tests of embeds in a count from which they are planned one by one instead of as joins."""
 _IS = {"null": "NULL", "not_null": "NOT NULL", "true": "TRUE", "false": "FALSE", "unknown": "UNKNOWN"}
 _AGGREGATES = {"sum": "sum", "avg": "avg", "count": "count", "min": "min", "max": "max"}
 _JSON_TYPES = frozenset(("json", "jsonb"))
@@ -121,7 +124,7 @@ class Renderer:
                 self.condition(table, relation, member, level, present) for member in node.members
             )
             return f"NOT ({joined})" if node.negated else f"({joined})"
-        embed = level.child(node.field.name) if level is not None and _tests_for_null(node) else None
+        embed = None if level is None else _tested_embed(level, node)
         if embed is not None:
             text = (present or _is_joined)(embed)
             return text if node.operation.negated else f"NOT {text}"
@@ -196,31 +199,60 @@ class Renderer:
             )
         )
 
-    def counted(self, node: Node, parent: str | None = None, source: str | None = None) -> str:
-        """Return a SELECT with as many rows as that of a level without its range and aggregates. Arguments as in
+    def counted(self, root: Node, source: str | None = None) -> str:
+        """Return a SELECT with as many rows as that of the top level without its range and aggregates. source: as in
         `level`.
 
         Embeds are conditions: PostgreSQL joins them for all rows at once, while it would read a lateral join of a level
         for each row.
         """
+        return self._counted(root, source=source, many=_number_of_tests(root) >= MANY_TESTS)
+
+    def _counted(self, node: Node, parent: str | None = None, source: str | None = None, *, many: bool) -> str:
+        """Return the SELECT of a level and of the embeds that drop rows. many: the statement has `MANY_TESTS` or more.
+
+        Each test of an embed is part of the text once, as its repetitions on each level would multiply, unless the
+        statement has few tests. Arguments as in `level`.
+        """
         relation = self._schema.relations.get(node.relation)
         table, origin = self._origin(node, parent, source)
+        tests = _embed_tests(node)
+        shared = [child for child in node.children if many and tests.named[child.join_alias] > 1]
+        names = {child.join_alias for child in shared}
 
         def present(child: Node) -> str:
-            return self._exists(child, table)
+            known = tests.required.get(child.join_alias)
+            if known is not None:
+                return "TRUE" if known else "FALSE"
+            if child.join_alias in names:
+                return f"{quote_identifier(child.join_alias)}.pgrst_exists"
+            return self._exists(child, table, many=many)
 
         conditions = [*self._join_conditions(node, table, parent)]
-        conditions.extend(self.condition(table, relation, member, node, present) for member in node.filters)
-        conditions.extend(present(child) for child in node.children if child.inner)
-        return " ".join((f"SELECT 1 FROM {origin}", *_where(conditions)))
+        conditions.extend(self.condition(table, relation, member, node, present) for member in tests.filters)
+        for child in node.children:
+            known = tests.required.get(child.join_alias)
+            if known is not None:
+                conditions.append(f"{'' if known else 'NOT '}{self._exists(child, table, many=many)}")
+        joins = (
+            f"CROSS JOIN LATERAL (SELECT {self._exists(child, table, many=many)} AS pgrst_exists OFFSET 0) "
+            f"AS {quote_identifier(child.join_alias)}"
+            for child in shared
+        )
+        return " ".join((f"SELECT 1 FROM {origin}", *joins, *_where(conditions)))
 
-    def _exists(self, child: Node, parent: str) -> str:
-        """Return the condition that an embed has rows within its range. parent: quoted name of the level above."""
+    def _exists(self, child: Node, parent: str, *, many: bool) -> str:
+        """Return the condition that an embed has rows within its range. parent: quoted name of the level above. many:
+        as in `_counted`.
+
+        PostgreSQL plans an EXISTS as a join, or twice (hashed and not). The time of the former grows exponentially with
+        their number, that of the latter with their depth. `OFFSET 0` prevents both.
+        """
         rows = child.range
         cuts = rows.limit == 0 or rows.offset > 0
         bare = replace(child, order=())
-        tail = self.tail(bare, "", None) if cuts else ()
-        return f"EXISTS ({' '.join((self.counted(child, parent), *tail))})"
+        tail = self.tail(bare, "", None) if cuts else ("OFFSET 0",) if many else ()
+        return f"EXISTS ({' '.join((self._counted(child, parent, many=many), *tail))})"
 
     def _origin(self, node: Node, parent: str | None, source: str | None) -> tuple[str, str]:
         """Return the quoted name of a level in its SELECT, and what is behind FROM, without joins. Arguments as in
@@ -516,8 +548,62 @@ def _where(conditions: Sequence[str]) -> Iterator[str]:
         yield f"WHERE {' AND '.join(conditions)}"
 
 
-def _tests_for_null(condition: Condition) -> bool:
-    """Return whether a condition is `is.null` or `not.is.null`, without a JSON path: if its field is the name of an
-    embed, it applies to that."""
-    operation = condition.operation
-    return operation.operator == "is" and operation.value == "null" and not condition.field.path
+def _tested_embed(level: Node, node: LogicNode) -> Node | None:
+    """Return the embed of a level that a condition `is.null` or `not.is.null` without a JSON path names; None: it is
+    another condition, or a logic tree."""
+    if isinstance(node, Group) or node.field.path:
+        return None
+    operation = node.operation
+    return level.child(node.field.name) if operation.operator == "is" and operation.value == "null" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _EmbedTests:
+    """Conditions of a level that its embeds have rows. Embeds are named by their `join_alias`.
+
+    required: whether an embed has to have rows, or no rows. filters: of the level, without those that `required`
+    expresses. named: how often the filters name each further embed.
+    """
+
+    required: dict[str, bool]
+    filters: list[LogicNode]
+    named: Counter[str]
+
+
+def _embed_tests(level: Node) -> _EmbedTests:
+    """Return the tests of the embeds of a level."""
+    required = {child.join_alias: True for child in level.children if child.inner}
+    filters: list[LogicNode] = []
+    for member in level.filters:
+        embed = _tested_embed(level, member)
+        known = embed is not None and required.setdefault(embed.join_alias, _is_negated(member)) == _is_negated(member)
+        if not known:
+            filters.append(member)
+    named = Counter(embed.join_alias for member in filters for embed in _embeds_in(level, member))
+    for name in required:
+        del named[name]
+    return _EmbedTests(required, filters, named)
+
+
+def _is_negated(node: LogicNode) -> bool:
+    """Return whether a condition or a logic tree is negated."""
+    return node.negated if isinstance(node, Group) else node.operation.negated
+
+
+def _embeds_in(level: Node, node: LogicNode) -> Iterator[Node]:
+    """Yield the embeds that a condition or a logic tree names, each as often as it does."""
+    if isinstance(node, Group):
+        for member in node.members:
+            yield from _embeds_in(level, member)
+    elif (embed := _tested_embed(level, node)) is not None:
+        yield embed
+
+
+def _number_of_tests(level: Node) -> int:
+    """Return the number of tests of embeds that a count has if each one is repeated wherever it is named."""
+    tests = _embed_tests(level)
+    number = 0
+    for child in level.children:
+        times = 1 if child.join_alias in tests.required else tests.named[child.join_alias]
+        number += times * (1 + _number_of_tests(child)) if times else 0
+    return number

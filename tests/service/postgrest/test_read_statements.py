@@ -6,6 +6,7 @@ Source: PostgREST's documentation, Tables and Views; Resource Embedding; Aggrega
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -193,6 +194,84 @@ def test_rows_are_counted_with_the_embeds_that_drop_some(query: str, embeds: int
     plan = read_plan(SCHEMA, ("api", "vessel"), parse_query(query), max_rows=1000)
     counted = read_statement(SCHEMA, plan, count=True).sql.partition("pgrst_count AS (")[2]
     assert (counted.count(" JOIN "), counted.count("EXISTS")) == (0, embeds)
+
+
+def nested(depth: int, embed: str, *conditions: str) -> str:
+    """Return a query of embeds within embeds. conditions: of each level, with its embed as `{0}`."""
+    names = ["voyage", "vessel"] * depth
+    select = "id"
+    for name in reversed(names[:depth]):
+        select = f"id,{embed.format(name)}({select})"
+    paths = [".".join(names[:level]) for level in range(depth)]
+    filters = (
+        f"&{path}{'.' if path else ''}{condition.format(name)}"
+        for path, name in zip(paths, names, strict=False)
+        for condition in conditions
+    )
+    return f"select={select}{''.join(filters)}"
+
+
+@pytest.mark.parametrize(
+    ("embed", "conditions"),
+    [
+        ("{}!inner", ()),
+        ("{}!inner", ("{}=not.is.null",)),
+        ("{}!inner", ("id=gt.0", "{}=not.is.null", "{}=not.is.null", "or=({}.not.is.null,id.eq.1)")),
+        ("{}!inner", ("{}=is.null", "{}=is.null")),
+        ("{}", ("or=({}.is.null,id.eq.1)",)),
+        ("{}", ("or=({0}.is.null,{0}.not.is.null,and({0}.is.null,id.eq.1))", "not.or=({}.is.null)")),
+    ],
+)
+def test_the_text_of_a_count_grows_linearly_with_the_depth(embed: str, conditions: tuple[str, ...]) -> None:
+    def size(depth: int) -> tuple[int, int]:
+        plan = read_plan(SCHEMA, ("api", "vessel"), parse_query(nested(depth, embed, *conditions)))
+        counted = read_statement(SCHEMA, plan, count=True).sql.partition("pgrst_count AS (")[2]
+        return len(counted), counted.count("EXISTS")
+
+    sizes = [size(depth) for depth in range(1, 13)]
+    assert [tests for _, tests in sizes[7:]] == [8, 9, 10, 11, 12]
+    growth = [longer[0] - shorter[0] for shorter, longer in pairwise(sizes[7:])]
+    assert max(growth) - min(growth) < 60  # the names of the two relations and digits of placeholders
+    assert all(length < 1000 * depth and tests < 8 for depth, (length, tests) in enumerate(sizes[:7], 1))
+
+
+@pytest.mark.parametrize("repeated", [0, 6], ids=["few tests", "many tests"])
+@pytest.mark.parametrize(
+    ("query", "total"),
+    [
+        ("select=id,voyage()&or=(voyage.is.null,id.eq.2)", 2),
+        ("select=id,voyage()&or=(and(voyage.is.null,id.eq.3),and(voyage.not.is.null,id.eq.1))", 2),
+        ("select=id,voyage!inner()&or=(voyage.is.null,id.eq.2)", 1),
+        ("select=id,voyage!inner()&voyage=not.is.null&voyage=not.is.null", 2),
+        ("select=id,voyage!inner()&voyage=is.null", 0),
+        ("select=id,voyage()&voyage=is.null&not.and=(voyage.is.null,id.eq.3)", 0),
+        ("select=id,voyage(crew())&voyage.crew=is.null&not.and=(voyage.is.null,voyage.is.null,id.eq.3)", 2),
+        ("select=id,voyage()&voyage.offset=2&or=(voyage.not.is.null,and(voyage.is.null,id.eq.3))", 2),
+        ("select=id,a:voyage!inner(vessel!inner()),b:voyage(id)&b.fare=gt.300&b=not.is.null", 1),
+    ],
+)
+def test_totals_are_those_of_the_rows(connection: psycopg.Connection, query: str, total: int, repeated: int) -> None:
+    select, *filters = query.split("&")
+    for number in range(repeated):
+        select += f",r{number}:voyage()"
+        filters.append(f"or=(r{number}.is.null,r{number}.not.is.null)")
+    assert read(connection, "vessel", "&".join((select, *filters)), count=True)[:2] == (str(total), str(total))
+
+
+@pytest.mark.parametrize("depth", [1, 4, 7, 8, 12])
+def test_totals_of_nested_embeds(connection: psycopg.Connection, depth: int) -> None:
+    connection.execute("set statement_timeout = '20s'")
+    for embed, conditions, total in (
+        ("{}!inner", ("{}=not.is.null",), "2"),
+        ("{}", ("or=({0}.is.null,{0}.not.is.null,and({0}.is.null,id.eq.1))",), "3"),
+    ):
+        assert read(connection, "vessel", nested(depth, embed, *conditions), count=True)[0] == total
+
+
+def test_many_inner_embeds_are_counted(connection: psycopg.Connection) -> None:
+    connection.execute("set statement_timeout = '20s'")
+    names = ",".join(f"a{number}:voyage!inner(crew!inner())" for number in range(30))
+    assert read(connection, "vessel", f"select={names}", count=True)[0] == "2"
 
 
 def test_csv(connection: psycopg.Connection) -> None:
