@@ -72,6 +72,7 @@ class Renderer:
         self._schema = schema
         self._parameters = parameters
         self._rows = {} if whole_row is None else dict([whole_row])
+        self._output_names: dict[int, list[str]] = {}
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -339,19 +340,25 @@ class Renderer:
 
     def output_names(self, node: Node) -> list[str]:
         """Return the keys that a level adds to the level above if it is a spread."""
+        names = self._output_names.get(id(node))
+        if names is None:
+            # Each of the spreads above has the names too.
+            names = self._output_names[id(node)] = list(dict.fromkeys(self._all_output_names(node)))
+        return names
+
+    def _all_output_names(self, node: Node) -> Iterator[str]:
+        """Yield the keys of `output_names`, repeated ones too."""
         relation = self._schema.relations.get(node.relation)
-        names: list[str] = []
         for column in node.columns:
             if column.field.name == "*" and not column.field.path and relation is not None:
-                names.extend(item.name for item in relation.columns)
+                yield from (item.name for item in relation.columns)
             else:
-                names.append(column.output_name)
+                yield column.output_name
         for child in node.children:
             if child.spread:
-                names.extend(self.output_names(child))
+                yield from self.output_names(child)
             elif not child.empty:
-                names.append(child.name)
-        return list(dict.fromkeys(names))
+                yield child.name
 
     def _items(self, node: Node, table: str, relation: Relation | None) -> tuple[list[str], list[str]]:
         """Return the output columns of a level, and the terms of GROUP BY; the latter are empty without an aggregate.
