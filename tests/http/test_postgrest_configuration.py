@@ -147,7 +147,7 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
         server-trace-header = "X-Trace"
         db-tx-end = "rollback"
         server-unix-socket = "socket"
-        server-unix-socket-mode = "600"
+        server-unix-socket-mode = "0600"
         admin-server-unix-socket = "admin"
         """
     addresses: tuple[dict[str, Any], ...] = (
