@@ -158,6 +158,13 @@ class Function:
     comment: str | None = None
     binary: bool = False
     outputs: tuple[Argument, ...] = ()
+    row_type: str = ""
+
+    @property
+    def result(self) -> tuple[str, str]:
+        """The relation (schema, name) as which the result is read; it need not exist. As in PostgREST, it is found by
+        the name of the row type in the schema of the function, where a view can stand for a table of another schema."""
+        return self.schema, self.row_type or self.name
 
 
 @dataclass(frozen=True, slots=True)

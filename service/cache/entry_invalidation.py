@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Sequence
 from rowcall.core.auth.parameter_injection import (
     hashed_parameters,
     injected_parameters,
-    sent_parameters,
+    overload_parameters,
     with_injected,
 )
 from rowcall.core.binding.binding import Binder
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.endpoint.resolved_parameters import binding_parameters
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
@@ -37,11 +37,11 @@ async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, serv
     """
     if not endpoints:
         raise Problem(400, "the endpoint does not exist (any more)")
-    endpoint = _selected(endpoints[::-1], arguments, services)
+    endpoint = _select_overload(endpoints[::-1], arguments, services)
     plan = plan_of(endpoint, services)
     if plan is None:
         raise Problem(400, "its responses are not cached")
-    refused = _refused(endpoint, plan)
+    refused = _refusal_reason(endpoint, plan)
     context = RequestContext(
         SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
     )
@@ -58,7 +58,7 @@ async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, serv
     return int(await existed if isinstance(existed, Awaitable) else existed)
 
 
-def _selected(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> Endpoint:
+def _select_overload(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> Endpoint:
     """Return the overload that a request with the arguments calls. endpoints: the one discovered last first. Raises
     `Problem` 400 if the arguments are no JSON object.
     """
@@ -68,11 +68,11 @@ def _selected(endpoints: Sequence[Endpoint], arguments: bytes, services: Service
     in_path = {item.api_name for item in endpoints[0].parameters if item.path}
     keys = [name for name, _ in members_of(arguments) if name not in in_path]
     login = services.options.auth.login
-    candidates = [Candidate.of(sent_parameters(endpoint, login)) for endpoint in endpoints]
+    candidates = [Candidate.of(overload_parameters(endpoint, login)) for endpoint in endpoints]
     return endpoints[choose(candidates, keys, len(segments))]
 
 
-def _refused(endpoint: Endpoint, plan: CachePlan) -> str | None:
+def _refusal_reason(endpoint: Endpoint, plan: CachePlan) -> str | None:
     """Return why arguments do not determine the key of a response, as the end of a sentence; None: they do."""
     if endpoint.options.proxy is not None or plan.per_user or plan.surroundings or plan.before or plan.everything:
         return "depends on the caller or on the whole request"
@@ -87,7 +87,7 @@ def _binder(endpoint: Endpoint, services: Services, *, filled: bool) -> Binder:
     login = services.options.auth.login
     injected = {item.index for item in injected_parameters(endpoint, login)} if filled else set()
     return Binder(
-        bound_parameters(with_injected(endpoint, hashes | injected)),
+        binding_parameters(with_injected(endpoint, hashes | injected)),
         Transport.BODY,
         endpoint.options.query_null,
         services.options.timestamps_utc,

@@ -24,7 +24,13 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.response.headers import argument_text
 from rowcall.service.shared_state.memory_cache import MemoryCache
-from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, CacheLease, LookupResult, ending
+from rowcall.service.shared_state.single_flight import (
+    NOT_SHARED,
+    CacheBackend,
+    CacheLease,
+    LookupResult,
+    release_unused_lease,
+)
 
 log = logging.getLogger("rowcall.cache")
 
@@ -39,7 +45,7 @@ def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
     )
 
 
-def around(
+def with_response_cache(
     endpoint: Endpoint,
     services: Services,
     plan: CachePlan,
@@ -77,7 +83,7 @@ def around(
     stale = None
     if plan.stale is not None:
         stale = StaleResponses(store, plan.stale, Refresher(endpoint.name, compute, services.database), give)
-        compute = (*stale.guarded(run), keep)
+        compute = (*stale.with_fallback(run), keep)
 
     def take(context: RequestContext, cached: LookupResult) -> None:
         if type(cached) is Entry:
@@ -87,7 +93,7 @@ def around(
             report(context, "bypass" if cached is NOT_SHARED else "miss")
         if cached is not NOT_SHARED:
             context.lease = cached
-            context.at_end(ending)
+            context.at_end(release_unused_lease)
         context.enter(compute)
 
     if stale is not None:
@@ -144,14 +150,14 @@ def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
     seconds_of = lifetime_of(plan)
     stale = 0.0 if plan.stale is None else plan.stale.longest
 
-    def announced(context: RequestContext) -> Awaitable[None] | None:
+    def announce_tags(context: RequestContext) -> Awaitable[None] | None:
         lease: CacheLease | None = context.lease
         if lease is None:
             return None
         seconds = seconds_of(context)
         return lease.announce(tags_for(context), None if seconds is None else seconds + stale)
 
-    return announced
+    return announce_tags
 
 
 def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
@@ -274,7 +280,7 @@ def _needs_row(endpoint: Endpoint) -> bool:
     return endpoint.shape.path is ResultPath.ROWS and endpoint.options.single
 
 
-def invalidating(
+def invalidation_step(
     endpoint: Endpoint,
     services: Services,
     plan: CachePlan | None,

@@ -114,7 +114,7 @@ class KeyRotation:
             text = str(error).strip() or type(error).__name__
             log.error("the key ring cannot be read, the known keys stay in use: %s", text)
             # Requests that wait for this reading must not wait any longer.
-            self._set(self.ring.joined((), start))
+            self._set(self.ring.with_keys((), start))
             return False
         return True
 
@@ -125,9 +125,9 @@ class KeyRotation:
     async def _read(self) -> None:
         """Read the ring from the storage and publish it."""
         start = time.monotonic() if self._storage.shared else math.inf
-        keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
+        keys = [key for text in await self._storage.elements() if (key := self._decrypt_key(text)) is not None]
         self._report_lost({key.id for key in keys})
-        self._set(self.ring.joined(keys, start))
+        self._set(self.ring.with_keys(keys, start))
 
     def _report_lost(self, stored_ids: set[bytes]) -> None:
         """Log keys of the ring that the storage no longer has. Otherwise, this would be noticed only at the next start,
@@ -138,11 +138,11 @@ class KeyRotation:
                 self._reported.add(text)
                 log.error("%s: values that it protects cannot be opened after a restart, nor by other hosts", text)
 
-    def _opened(self, text: str) -> Key | None:
+    def _decrypt_key(self, text: str) -> Key | None:
         """Return the key of a stored text; None if it cannot be used, which is logged once."""
         try:
             stored = read_element(text)
-            return stored.opened(self._encryption.unwrap(stored.secret))
+            return stored.with_secret(self._encryption.unwrap(stored.secret))
         except Exception as error:  # one invalid key must not affect the others
             if str(error) not in self._reported:
                 self._reported.add(str(error))
@@ -153,7 +153,7 @@ class KeyRotation:
         """Create the next key if it is due, under the lock of the storage."""
         if self.ring.successor_start(time.time()) is None:
             return
-        async with self._storage.alone():
+        async with self._storage.hold_lock():
             # Another host may have created the key while this one waited for the lock.
             await self._read()
             now = time.time()
@@ -178,7 +178,7 @@ class KeyRotation:
         )
         await self._storage.store(key.name, element_text(key, self._encryption.wrap(key.secret)))
         log.info("%s was added to the key ring and protects from %s", key.name, _moment(start))
-        self._set(self.ring.joined([key]))
+        self._set(self.ring.with_keys([key]))
 
     def _set(self, ring: KeyRing) -> None:
         """Set the ring of this process and publish it to the workers."""

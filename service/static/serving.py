@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rowcall.core.endpoint.access import Access
-from rowcall.core.errors.problems import unauthorized
+from rowcall.core.errors.problems import unauthorized_problem
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, UnsatisfiableError, accepts, byte_range, is_unchanged
 from rowcall.core.operations.static_files import StaticFileOptions
 from rowcall.service.identity.identity import Identity
@@ -16,7 +16,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.static.folder import Folder, StaticFile, uncompressed
+from rowcall.service.static.folder import Folder, StaticFile, without_compression_suffix
 from rowcall.service.static.pages import Pages
 
 
@@ -67,7 +67,9 @@ class StaticFiles:
             context.protocol.response_empty(301, [("location", location), ("content-length", "0")])
             return None
         page = self._pages is not None and self._pages.fills(match.url)
-        closed = not all(self._access(path).anonymous for path in (scope.path, match.url, uncompressed(match.url)))
+        closed = not all(
+            self._access(path).anonymous for path in (scope.path, match.url, without_compression_suffix(match.url))
+        )
         if (page or closed) and self._worker.auth.schemes:
             waiting = self._identity.sessions.authenticate(context)
             if waiting is not None:
@@ -107,7 +109,9 @@ class StaticFiles:
         protocol = context.protocol
         target = self._options.redirect
         if target is None:
-            raise unauthorized(self._worker.auth.schemes.challenge, f"{context.scope.path} is for signed-in users")
+            raise unauthorized_problem(
+                self._worker.auth.schemes.challenge, f"{context.scope.path} is for signed-in users"
+            )
         if self._options.return_to is not None:
             target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_return_path(context.scope)}"
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])

@@ -18,7 +18,7 @@ from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.step_order import compile_job
 from rowcall.service.handler.streams import EventStreamRoute
 from rowcall.service.handler.upload_chunks import piece_routes
-from rowcall.service.log.request_log import logged
+from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -95,7 +95,7 @@ class RouteTable:
         # The routes whose response to OPTIONS differs from the default one.
         advertised = routes if has_headers else ()
         pieces = dict(piece_routes(advertised, services))
-        self.router = routing.router.changed((), (*pieces, *fixed))
+        self.router = routing.router.with_changes((), (*pieces, *fixed))
         self.closed = frozenset(id(route) for route in (*advertised, *pieces) if not route.primary.options.cors)
         """Routes that send no CORS headers to pages of other origins."""
         self.steps: dict[int, tuple[Step, ...]] = CompiledRoutes(routes, services)
@@ -144,8 +144,8 @@ class RouteTable:
         allowed = _every_method(router) if everything else allowed_methods(router, path)
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
-        if (result := logged(context.protocol)) is not None:
-            result.path = self.shown_path(scope)
+        if (result := logging_protocol_of(context.protocol)) is not None:
+            result.path = self.path_for_log(scope)
         if scope.method == "OPTIONS":
             context.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._options_headers_of(path)])
             return None
@@ -155,12 +155,12 @@ class RouteTable:
         context.protocol = HeadProtocol(context.protocol)
         return match
 
-    def shown_path(self, scope: Any) -> str:
+    def path_for_log(self, scope: Any) -> str:
         """Return the path of a request for the log: without the values that redacted endpoints have in it."""
         path: str = scope.path
         # Text that is not valid leads to no route, and the rest of it is not shown either.
         readable = path.replace(REPLACED, "_").replace("\0", "_")
-        for method in (scope.method, *self.router.allowed(readable)):
+        for method in (scope.method, *self.router.allowed_methods(readable)):
             match = self.router.find(method, readable)
             if match is not None and any(item.redacted for item in match.route.candidates):
                 return match.route.path
@@ -182,7 +182,7 @@ class RouteTable:
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
     """Return the methods for `Allow`, sorted: those of the routes at the path, HEAD if there is GET, and OPTIONS; empty
     if the path has no route."""
-    methods = set(router.allowed(path))
+    methods = set(router.allowed_methods(path))
     return _with_implied(methods) if methods else ()
 
 

@@ -698,6 +698,8 @@ CASES += [
     Case("PUT /toll?price=eq.1", 400, error("PGRST102"), body="{"),
     Case("PUT /nope?price=eq.1", 404, error("PGRST205"), body="{}"),
     Case("PUT /toll?price=eq.1", 405, error("PGRST105"), body='{"nope":1}'),
+    Case("PUT /toll?price=eq.1&x.code=eq.S", 400, error("PGRST108"), body='{"code":"S"}'),
+    Case("PUT /toll?price=eq.1&select=nope(code)", 400, error("PGRST200"), body='{"code":"S"}'),
     Case("PUT /toll?code=eq.S", 400, error("PGRST204"), body='{"code":"S","nope":1}'),
     Case("PUT /toll?code=eq.S", 204, body='{"code":"S"}', headers={"range": "9-0"}),
     Case(

@@ -49,9 +49,8 @@ def call_statement(
 ) -> Statement:
     """Return the statement of a call.
 
-    plan: of the result; its top level has the name of the function. arguments: names and texts of a GET, in their
-    order. payload: of a POST, else None. output: how the rows become the body. count: also count all rows, regardless
-    of the range.
+    plan: of the result. arguments: names and texts of a GET, in their order. payload: of a POST, else None. output: how
+    the rows become the body. count: also count all rows, regardless of the range.
     """
     parameters = Parameters()
     called = _call(function, arguments, payload, parameters)

@@ -10,7 +10,7 @@ from rowcall.core.auth.cookies import end_session
 from rowcall.core.auth.external.authorization import with_query
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.schemes import CookieScheme
-from rowcall.core.errors.problems import UnavailableError, unauthorized
+from rowcall.core.errors.problems import UnavailableError, unauthorized_problem
 from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.login_state import digest_of
 from rowcall.service.auth.external.profiles import Profile, Profiles
@@ -20,7 +20,7 @@ from rowcall.service.auth.external.sign_in_result import SignInResult
 from rowcall.service.auth.external.stored_tokens import StoredToken, StoredTokens
 from rowcall.service.identity.session_cookies import cookie_headers
 from rowcall.service.identity.sessions import cookie_header
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.request_context import RequestContext
@@ -65,7 +65,7 @@ class RefreshAndLogout:
         user = await caller(context, self._identity)
         stored = await self._stored_tokens.read(scope)
         if user is None or stored is None or stored.refresh is None or stored.user != digest_of(user):
-            raise unauthorized(self._challenge, "no token of the provider belongs to this session")
+            raise unauthorized_problem(self._challenge, "no token of the provider belongs to this session")
         token, identity, subject = stored.refresh, stored.identity, stored.subject
 
         async def refresh_profile() -> Profile:
@@ -75,8 +75,8 @@ class RefreshAndLogout:
             profile = await self._shared.refresh_once(token, refresh_profile)
             await self._outcome.reach(context, profile, user, None, [])
         except RefusedByProviderError as error:
-            log.warning("%s does not renew a sign-in: %s", self._provider.key, one_line(str(error)))
-            problem = unauthorized(self._challenge, "the provider does not renew this sign-in")
+            log.warning("%s does not renew a sign-in: %s", self._provider.key, escape_unprintable(str(error)))
+            problem = unauthorized_problem(self._challenge, "the provider does not renew this sign-in")
             problem.headers = (
                 *problem.headers,
                 *(("set-cookie", cookie) for cookie in self._stored_tokens.forget(scope)),
@@ -120,7 +120,7 @@ class RefreshAndLogout:
                 await self._profiles.revoke(stored.refresh)
         except (ProviderError, UnavailableError) as error:
             reason = str(error.detail if isinstance(error, UnavailableError) else error)
-            log.warning("%s could not be informed of a sign-out: %s", self._provider.key, one_line(reason))
+            log.warning("%s could not be informed of a sign-out: %s", self._provider.key, escape_unprintable(reason))
             return home
         if addresses.logout is None:
             return home

@@ -18,14 +18,14 @@ from rowcall.core.auth.claims import ONE_TIME_CODE, User, with_second_factor
 from rowcall.core.auth.options import SecondFactorOptions
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Impersonation
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.access import impersonation_refusal, sign_in_again, signed_in_at
 from rowcall.service.auth.credential_issuer import NOT_STORED, CredentialIssuer
 from rowcall.service.auth.cross_site import steps_before_sign_in
 from rowcall.service.auth.second_factor.device_cookie import DeviceCookie
 from rowcall.service.auth.second_factor.factor_store import FactorStore
 from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn, PendingSignIns
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
@@ -102,7 +102,7 @@ class _Endpoints:
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
         codes = await self._verify_code(subject, lambda: self._store.new_codes(context, subject, code, confirmed=False))
-        log.info("Auth:SecondFactor: user id %s has set up an authenticator app", one_line(subject))
+        log.info("Auth:SecondFactor: user id %s has set up an authenticator app", escape_unprintable(subject))
         _respond(context, {"recoveryCodes": codes})
 
     async def replace_codes(self, context: RequestContext) -> None:
@@ -119,7 +119,7 @@ class _Endpoints:
         subject = self._subject(context, changes=True)
         await self._prove(context, subject, _proof(await self._content(context)))
         await self._store.remove(context, subject)
-        log.info("Auth:SecondFactor: user id %s has removed the second factor", one_line(subject))
+        log.info("Auth:SecondFactor: user id %s has removed the second factor", escape_unprintable(subject))
         context.protocol.response_empty(204, NOT_STORED)
         context.answered = True
 
@@ -163,7 +163,7 @@ class _Endpoints:
         """Return the sign-in with which the session of the request can be issued again, with its claims and scheme.
         Raises `Problem` 400 for callers without a session."""
         user: User = context.user
-        if self._schemes.named(user.scheme) is None:
+        if self._schemes.find(user.scheme) is None:
             raise Problem(400, "the caller has no session: API keys and HTTP Basic have no second factor")
         return PendingSignIn(subject, user.claims, user.scheme, None)
 
@@ -177,7 +177,7 @@ class _Endpoints:
         """
         user: User | None = context.user
         if user is None:
-            raise unauthorized(self._challenge, "the second factor is for signed-in users")
+            raise unauthorized_problem(self._challenge, "the second factor is for signed-in users")
         if user.impersonates:
             raise impersonation_refusal()
         within = self._options.enrol_within
@@ -210,7 +210,7 @@ class _Endpoints:
             await self._verify_code(subject, lambda: self._store.prove(context, subject, code))
             return
         await self._verify_code(subject, lambda: self._store.use_recovery_code(context, subject, recovery_code))
-        log.warning("Auth:SecondFactor: user id %s has used a recovery code", one_line(subject))
+        log.warning("Auth:SecondFactor: user id %s has used a recovery code", escape_unprintable(subject))
 
     @staticmethod
     async def _verify_code(subject: str, verify: Any) -> Any:
@@ -221,7 +221,9 @@ class _Endpoints:
             return await verify()
         except Problem as problem:
             if problem.status in (401, 429):
-                log.warning("Auth:SecondFactor: wrong code, user id %s, status %d", one_line(subject), problem.status)
+                log.warning(
+                    "Auth:SecondFactor: wrong code, user id %s, status %d", escape_unprintable(subject), problem.status
+                )
             raise
 
 

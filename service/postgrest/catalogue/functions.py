@@ -77,7 +77,7 @@ async def read_functions(
             handlers += _handlers(row, types)
             continue
         relationship = _computed(row, types)
-        if relationship is not None:
+        if relationship is not None and relationship.target[0] in exposed:
             computed.append(relationship)
         function = _function(row, types)
         if function is not None:
@@ -90,7 +90,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
     `queries.FUNCTIONS`.
     """
     (_, schema, name, _, volatility, is_set, _, names, modes, count, defaults, variadic, type_names, _) = row[:14]
-    oid, kind, _, result_name, settings, comment, base_kind, _ = row[14:]
+    oid, kind, _, result_name, settings, comment, base_kind, _, base_name = row[14:]
     modes = modes or ["i"] * count
     names = list(names or [])
     names += [""] * (len(modes) - len(names))
@@ -102,6 +102,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         for item, mode, type_name in zip(names, modes, type_names or [], strict=True)
         if mode in "obt"
     )
+    is_composite = bool(outputs) or kind == "c" or (kind == "d" and base_kind == "c")
     relation = _relation_of(oid, types)
     media_type = types.media_type(oid)
     return Function(
@@ -110,7 +111,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         arguments,
         volatility,
         is_set,
-        bool(outputs) or kind == "c" or (kind == "d" and base_kind == "c"),
+        is_composite,
         result_name == "void",
         result_name,
         relation,
@@ -119,6 +120,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         comment,
         media_type is not None and types.base_of(oid, "")[1] == "bytea",
         outputs,
+        base_name if is_composite else "",
     )
 
 

@@ -81,7 +81,7 @@ select p.oid, n.nspname, p.proname, p.prokind::text, p.provolatile::text, p.pror
         from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality u(type, place)),
        p.proargtypes::oid[],
        t.oid, t.typtype::text, t.typrelid, format_type(t.oid, null), p.proconfig,
-       obj_description(p.oid, 'pg_proc'), b.typtype::text, b.typrelid
+       obj_description(p.oid, 'pg_proc'), b.typtype::text, b.typrelid, coalesce(b.typname, t.typname)
 from pg_proc p join pg_namespace n on n.oid = p.pronamespace and n.nspname = any(%(searched)s)
      join pg_type t on t.oid = p.prorettype
      left join pg_type b on b.oid = t.typbasetype
