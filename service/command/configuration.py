@@ -9,15 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from rowcall.core.config.output.effective import effective
-from rowcall.core.config.output.printing import matching, printed
+from rowcall.core.config.output.printing import find_entries, format_entries
 from rowcall.core.config.output.schema import schema
 from rowcall.core.config.output.secret_placeholders import SecretPlaceholders
 from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.table import is_secret
-from rowcall.core.postgrest.configuration.equivalent import equivalent
 from rowcall.core.postgrest.configuration.keys import unknown_keys
 from rowcall.service.command.about import print_json
-from rowcall.service.command.configuration_files import Configuration, load, postgrest_texts
+from rowcall.service.command.configuration_files import Configuration, equivalent_settings, load, postgrest_texts
 from rowcall.service.command.switches import Arguments
 
 _SECRETS = {"ConnectionStrings:Default": "DB_URI", "PostgRest:JwtSecret": "JWT_SECRET"}
@@ -67,16 +66,16 @@ def _report_unknown(configuration: Configuration) -> None:
 
 def _print(configuration: Configuration, word: str) -> None:
     """Print the effective configuration. Secrets are replaced by variables, which stderr lists. word: only the keys
-    that `matching` finds for it are printed; empty: all are.
+    that `find_entries` finds for it are printed; empty: all are.
     """
     entries = effective(configuration.settings)
     if word:
-        entries = matching(entries, word)
+        entries = find_entries(entries, word)
     if not entries:
         print(f'// No results for "{word}"')
         return
     secrets = SecretPlaceholders()
-    text = printed(secrets.entries(entries))
+    text = format_entries(secrets.entries(entries))
     sys.stdout.write(with_colours(text, word.rpartition(":")[2]) if sys.stdout.isatty() else text)
     if secrets.names:
         _report_secrets(configuration, secrets.names)
@@ -103,10 +102,11 @@ def show_equivalent(arguments: Arguments) -> int:
 
     Raises ConfigError.
     """
-    texts = postgrest_texts(arguments.given["--from-postgrest"][0], os.environ)
+    file = arguments.given["--from-postgrest"][0]
+    texts = postgrest_texts(file, os.environ)
     tree: dict[str, Any] = {"Config": {"ParseEnvironmentVariables": "true"}}
     taken: set[str] = set()
-    for path, text in equivalent(texts):
+    for path, text in equivalent_settings(file, texts):
         variable = _variable(path, taken)
         *sections, name = path.split(":")
         section = tree

@@ -83,10 +83,10 @@ class Keys:
         now = time.time()
         if not self._since <= now < self._until:
             self._sealing.clear()
-            self._since, self._until = self._ring.settled(now)
+            self._since, self._until = self._ring.stable_interval(now)
         entry = self._sealing.get(purpose)
         if entry is None:
-            key = self._ring.protecting(now)
+            key = self._ring.latest_active_key(now)
             head = _VERSION + (self._stand_in(now) if key is None else key).id
             entry = head, self.cipher_of(head, purpose)
             if key is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from rowcall.core.cache.options import CacheOptions
@@ -20,7 +21,7 @@ from rowcall.service.startup_error import StartupError
 
 def postgrest_options(settings: Settings) -> PostgRestOptions | None:
     """Return the options; None if the interface is not served. Raises `StartupError`."""
-    if not settings.enabled(PostgRest):
+    if not settings.is_enabled(PostgRest):
         return None
     try:
         return options_of(interface_texts(settings))
@@ -36,7 +37,7 @@ def interface_texts(settings: Settings) -> dict[str, str]:
     texts = {"path": options.path, "rate-limiter-policy": options.rate_limiter or ""}
     seconds = options.anonymous_cache
     if seconds:
-        if not settings.enabled(CacheOptions):
+        if not settings.is_enabled(CacheOptions):
             raise StartupError("PostgRest:AnonymousCache needs CacheOptions:Enabled")
         texts[ANONYMOUS_CACHE] = str(seconds)
     if options.publish_notices is not None:
@@ -64,7 +65,7 @@ def secret_of(text: str) -> str:
     if not text.startswith("@"):
         return text
     try:
-        return Path(text[1:]).read_text(encoding="utf-8").removesuffix("\n")
+        return _content(Path(text[1:])).removesuffix("\n")
     except OSError as error:
         raise InvalidOptionError(f"jwt-secret: the file {text[1:]} can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -72,3 +73,13 @@ def secret_of(text: str) -> str:
             f"jwt-secret: the file {text[1:]} is not UTF-8 (byte {error.start}); "
             "write a binary key in base64 and set jwt-secret-is-base64"
         ) from None
+
+
+def _content(path: Path) -> str:
+    """Return the present text of a file. A pipe, such as `/dev/stdin`, is read once only."""
+    return path.read_text(encoding="utf-8") if path.is_file() else _content_of_pipe(path)
+
+
+@cache
+def _content_of_pipe(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
