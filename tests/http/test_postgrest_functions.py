@@ -92,6 +92,9 @@ create domain "application/x-harbours" as text;
 create function api.h_step(text, api.harbour) returns text language sql immutable as $$ select coalesce($1, '') || $2.title || ';' $$;
 create function api.h_end(text) returns "application/x-harbours" language sql immutable as $$ select $1::"application/x-harbours" $$;
 create aggregate api.harbours(api.harbour) (sfunc = api.h_step, stype = text, finalfunc = api.h_end);
+create function api.several(a text, b int default 1) returns int immutable language sql as 'select 1';
+create function api.several(a text) returns int immutable language sql as 'select 2';
+create function api.several(a int) returns int immutable language sql as 'select 3';
 create function api.defaults(a int default 1) returns int immutable language sql as 'select a';
 create function api.odd_name("a.b" int) returns int immutable language sql as 'select "a.b"';
 create function other.hidden() returns int language sql as 'select 1';
@@ -222,6 +225,15 @@ CASES = [
             "Could not choose the best candidate function between: api.range_of(v => integer), api.range_of(v => text)",
             hint="Try renaming the parameters or the function itself in the database so function "
             "overloading can be resolved",
+        ),
+    ),
+    Case(
+        "GET /rpc/several?a=3",
+        300,
+        error(
+            "PGRST203",
+            "Could not choose the best candidate function between: api.several(a => integer), "
+            "api.several(a => text), api.several(a => text, b => integer)",
         ),
     ),
     Case("GET /rpc/over", text="0"),
