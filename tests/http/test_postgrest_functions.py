@@ -449,6 +449,14 @@ CASES += [
         body="a\n1\n",
         headers=CSV,
     ),
+    # bodies that are empty or invalid
+    Case("POST /rpc/over", 400, error("PGRST102", "Empty or invalid json"), body=" "),
+    Case("POST /rpc/over", text="0", body=" {}\n"),
+    Case("POST /rpc/text_of?columns=a", 400, error("22P02"), body=""),
+    Case("POST /rpc/over", text="2", body="a=1;b=2", headers=FORM),
+    Case("POST /rpc/over", text="1", body="&a=1&", headers=FORM),
+    Case("POST /rpc/text_of", json="", body="a", headers=FORM),
+    Case("POST /rpc/over", text="0", body="a,b\n", headers=CSV),
     # names of arguments in quotes
     Case("GET /rpc/odd_name?%22a.b%22=5", text="5"),
     Case("GET /rpc/tide?%22at_harbour%22=1", text="1.42"),
