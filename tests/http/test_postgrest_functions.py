@@ -81,6 +81,8 @@ create function api."page.html"() returns text language sql immutable as $$ sele
 create domain "text/html" as text;
 create domain api."application/x-bytes" as bytea;
 create domain "*/*" as bytea;
+create domain "Text/X-Capitals" as text; create function api.capitals() returns "Text/X-Capitals" immutable language sql as
+  $$ select 'c'::"Text/X-Capitals" $$;
 create function api.page() returns "text/html" language sql immutable as $$ select '<p>x</p>'::"text/html" $$;
 create function api.bytes() returns api."application/x-bytes" language sql immutable as $$ select '\\x00ff'::api."application/x-bytes" $$;
 create function api.any_type() returns "*/*" language sql immutable as $$ select 'any'::bytea::"*/*" $$;
@@ -370,6 +372,10 @@ CASES = [
     Case("POST /rpc/slow", 500, error("57014"), body="{}"),
     Case("POST /rpc/isolation", json="serializable", body="{}"),
     Case("GET /rpc/page", headers={"accept": "text/html"}, text="<p>x</p>", has={"content-type": "text/html"}),
+    *(
+        Case("GET /rpc/capitals", headers={"accept": name}, text="c", has={"content-type": "Text/X-Capitals"})
+        for name in ("text/x-capitals", "TEXT/X-Capitals")
+    ),
     Case("GET /rpc/page", headers={"accept": "application/json"}, json="<p>x</p>"),
     Case(
         "GET /rpc/bytes",

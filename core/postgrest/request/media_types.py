@@ -5,6 +5,7 @@ Source: PostgREST's documentation, Resource Representation; RFC 9110, 12.5.1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ PLAN = "application/vnd.pgrst.plan"
 OPENAPI = "application/openapi+json"
 ANY = "*/*"
 _CHARSET = "; charset=utf-8"
+_QUALITY = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WITH_CHARSET = frozenset((JSON, OBJECT, ARRAY, PLAN, CSV, GEO_JSON, OPENAPI, "text/plain", "text/xml"))
 
 
@@ -92,8 +94,8 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _entry(text: str) -> tuple[MediaType, float, int]:
-    """Return the media type of an entry, its quality, and how specific it is (0 for `*/*`). A quality that cannot be
-    read is 0."""
+    """Return the media type of an entry, its quality, and how specific it is (0 for `*/*`). A quality that does not
+    begin with a number, as PostgREST reads it, is 1."""
     pieces = [piece.strip() for piece in _split(text, ";")]
     name = pieces[0].lower()
     parameters: dict[str, str] = {}
@@ -102,10 +104,8 @@ def _entry(text: str) -> tuple[MediaType, float, int]:
         key, _, value = piece.partition("=")
         key, value = key.strip().lower(), value.strip().strip('"')
         if key == "q":
-            try:
-                quality = float(value)
-            except ValueError:
-                quality = 0.0
+            number = _QUALITY.match(value)
+            quality = 1.0 if number is None else float(number.group())
         elif key:
             parameters[key] = value
     specific = 0 if name == ANY else 1 if name.endswith("/*") else 2 + len(parameters)
