@@ -29,7 +29,7 @@ OCTET_STREAM = "application/octet-stream"
 class Shape:
     """What the rows of a result are.
 
-    identifier: qualified name of the relation, or of a function whose rows are no relation. scalar: rows are values
+    identifier: qualified name of the relation, or of the rows of a function. scalar: rows are values
     without a column name. single: at most one row, by its declaration. media_type: of a function that returns a domain
     which is named after a media type. binary: this domain is over bytea.
     """

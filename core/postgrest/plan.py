@@ -106,18 +106,16 @@ def read_plan(
     aggregates: bool = False,
     legacy_names: bool = True,
     max_rows: int | None = None,
-    name: str | None = None,
 ) -> Plan:
     """Return the plan of a query.
 
     relation: schema and name of the top level, which is not looked up (`find_relation`). aggregates: aggregate
-    functions are allowed. name: of the top level in SQL and errors, if it is not that of the relation. max_rows: limit
-    of each level. legacy_names: embeds with an alias may be addressed by their target. Raises `ApiError` for missing or
-    ambiguous relationships, paths that name no embed, an order by an embed of several rows, and aggregates that are not
-    allowed or not supported.
+    functions are allowed. max_rows: limit of each level. legacy_names: embeds with an alias may be addressed by their
+    target. Raises `ApiError` for missing or ambiguous relationships, paths that name no embed, an order by an embed of
+    several rows, and aggregates that are not allowed or not supported.
     """
     numbers = iter(range(1, 1_000_000))
-    root = Node(relation, _columns(query.select), name or relation[1], name or relation[1], 0)
+    root = Node(relation, _columns(query.select), relation[1], relation[1], 0)
     _embed(schema, root, query.select, numbers)
     _check_aggregates(root, aggregates)
     renamed: list[str] = []

@@ -158,6 +158,13 @@ class Function:
     comment: str | None = None
     binary: bool = False
     outputs: tuple[Argument, ...] = ()
+    row_type: str = ""
+    """Name of the type of its rows, without schema, if it is composite: `record` for several OUT parameters."""
+
+    @property
+    def row_name(self) -> tuple[str, str]:
+        """Return schema and name by which its rows are known: of its relation, row type or, if it has none, itself."""
+        return self.relation or (self.schema, self.row_type or self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,13 @@ create function api.optional(variadic parts int[] default '{}') returns int immu
 create function api.bits(b bit(3), c char(2)) returns text immutable language sql as $$ select b::text || '/' || c $$;
 create function api.length_of(voyage api.voyage) returns int immutable language sql as 'select $1.id';
 create function api.doubled(api.voyage) returns numeric immutable language sql as 'select $1.fare * 2';
+create domain api.long_trip as api.trip; create function api.long_trips() returns setof api.long_trip stable language sql as
+  'select v::api.trip::api.long_trip from api.voyage v order by id';
+create function api.pairs() returns table (voyage api.voyage, stops text[], notes json, harbours api.harbour[]) stable language sql as
+  $$ select v, array['a', 'b'], '{"k": "The cats"}'::json, array(select h from api.harbour h order by id) from api.voyage v where id = 2 $$;
+create function api.documents() returns table (body text, vector tsvector) immutable language sql as
+  $$ values ('The cats'::text, to_tsvector('english', 'The cats')) $$;
+create function api.origin(api.voyage) returns api.harbour immutable language sql as $$ select row(9, 'Bergen')::api.harbour $$;
 create function api.all_harbours() returns setof api.harbour stable language sql as 'select * from api.harbour order by id';
 create function api.pages() returns setof "text/html" immutable language sql as $$ select '<p>'::"text/html" $$;
 create function api.no_page() returns "text/html" immutable language sql as $$ select null::"text/html" where false $$;
@@ -543,6 +550,38 @@ CASES += [
         has={"content-range": "1-1/*"},
     ),
     *(Case(f"GET /rpc/tide?at_harbour=1&{query}", 400, error("42703")) for query in ("select=x", "order=x", "x=eq.1")),
+    # columns of results
+    Case("GET /rpc/long_trips?select=fare&id=eq.2", json=[{"fare": 500}]),
+    Case(
+        "GET /rpc/pairs?select=voyage->fare,first:stops->>0,notes->>k,harbours->1->title",
+        json=[{"fare": 500, "first": "a", "k": "The cats", "title": "Riga"}],
+    ),
+    Case(
+        "GET /rpc/pairs?select=stops&voyage->>id=eq.2&notes->>k=like.The*&order=voyage->fare",
+        json=[{"stops": ["a", "b"]}],
+    ),
+    Case("GET /rpc/pairs?select=stops&voyage->>id=eq.3", json=[]),
+    Case("GET /voyage?select=origin->title&origin->>id=eq.9&id=eq.1", json=[{"title": "Bergen"}]),
+    Case("GET /rpc/documents?select=body&body=fts(english).cat", json=[{"body": "The cats"}]),
+    Case("GET /rpc/documents?select=body&body=fts(simple).the", json=[{"body": "The cats"}]),
+    Case("GET /rpc/documents?select=body&body=fts(english).the", json=[]),
+    Case("GET /rpc/documents?select=body&vector=fts(english).cats", json=[{"body": "The cats"}]),
+    # names of rows in errors
+    *(
+        Case(f"GET /rpc/{call}", 400, error("42703", f"column {name}.nope does not exist"))
+        for call, name in (
+            ("all_harbours?select=nope", "harbour"),
+            ("one_voyage?id=1&nope=eq.1", "voyage"),
+            ("table_of?select=nope", "int4"),
+            ("many_outs?select=nope", "record"),
+            ("numbers?order=nope", "numbers"),
+        )
+    ),
+    Case(
+        "GET /rpc/many_outs?select=a,harbour(id)",
+        400,
+        error("PGRST200", "Could not find a relationship between 'record' and 'harbour' in the schema cache"),
+    ),
     # ranges and totals
     Case("GET /rpc/arrivals?harbour=1", headers={"prefer": "count=planned"}, has={"content-range": "0-1/*"}),
     Case(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from rowcall.core.postgrest.plan import Plan
 from rowcall.core.postgrest.request.payload import Payload, PayloadKind
-from rowcall.core.postgrest.schema import Argument, Function, Schema
+from rowcall.core.postgrest.schema import Argument, Column, Function, Relation, Schema
 from rowcall.core.postgrest.sql.output import ROW, SCALAR, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.postgrest.sql.reads import Renderer, count_query
 from rowcall.core.text.naming import quote_identifier, quote_qualified
@@ -49,13 +49,13 @@ def call_statement(
 ) -> Statement:
     """Return the statement of a call.
 
-    plan: of the result; its top level has the name of the function. arguments: names and texts of a GET, in their
+    plan: of the result; its top level has the name of its rows. arguments: names and texts of a GET, in their
     order. payload: of a POST, else None. output: how the rows become the body. count: also count all rows, regardless
     of the range.
     """
     parameters = Parameters()
     called = _call(function, arguments, payload, parameters)
-    renderer = Renderer(schema, parameters)
+    renderer = Renderer(schema, parameters, _declared_rows(function))
     level = renderer.level(plan.root, source=CALL)
     total, counted = "NULL", ""
     if count and not function.returns_set:
@@ -68,6 +68,13 @@ def call_statement(
         f"FROM (SELECT * FROM {SOURCE}) {ROW}"
     )
     return Statement(sql, tuple(parameters.values))
+
+
+def _declared_rows(function: Function) -> Relation:
+    """Return a relation with the columns that a function declares by OUT parameters or TABLE."""
+    outputs = enumerate(function.outputs, 1)
+    columns = tuple(Column(item.name or f"column{place}", item.type, item.type) for place, item in outputs)
+    return Relation(*function.row_name, columns)
 
 
 def is_scalar(function: Function) -> bool:

@@ -60,23 +60,25 @@ _JSON_TYPES = frozenset(("json", "jsonb"))
 
 
 class Renderer:
-    """Renders the levels of one plan as SQL, and adds their values to the parameters."""
+    """Renders the levels of one plan as SQL, and adds their values to the parameters. declared: columns of the top
+    level if it is no relation of the schema."""
 
-    def __init__(self, schema: Schema, parameters: Parameters) -> None:
+    def __init__(self, schema: Schema, parameters: Parameters, declared: Relation | None = None) -> None:
         self._schema = schema
         self._parameters = parameters
+        self._declared = declared
 
     # --- values -----------------------------------------------------------------------------------------------------
 
     def field(self, table: str, field: Field, relation: Relation | None) -> str:
-        """Return the SQL of a column and its JSON path. table: its quoted name. relation: has the type of the column,
-        which is converted to JSON before a path is applied unless it is JSON already; None: the column counts as JSON.
+        """Return the SQL of a column and its JSON path. table: its quoted name. relation: has the type of the column;
+        None: it is not known. Before a path is applied, the column is converted unless it is known to be JSON.
         """
         text = f"{table}.{quote_identifier(field.name)}"
         if not field.path:
             return text
         column = relation.column(field.name) if relation is not None else None
-        if column is not None and column.base_type not in _JSON_TYPES:
+        if column is None or column.base_type not in _JSON_TYPES:
             text = f"to_jsonb({text})"
         return text + "".join(map(self._step, field.path))
 
@@ -161,7 +163,7 @@ class Renderer:
 
         parent: quoted name of the level above, in the scope of the join. source: a CTE that replaces the relation.
         """
-        relation = self._schema.relations.get(node.relation)
+        relation = self._schema.relations.get(node.relation) or (self._declared if node.depth == 0 else None)
         table = quote_identifier(node.alias)
         if source is not None:
             origin = f"{quote_identifier(source)} AS {table}"

@@ -174,19 +174,18 @@ def _parsed(raw: str) -> Query:
 def _plan(schema: Schema, options: PostgRestOptions, function: Function, query: Query) -> Plan:
     return read_plan(
         schema,
-        function.relation or (function.schema, function.name),
+        function.row_name,
         query,
         aggregates=options.aggregates,
         legacy_names=options.legacy_target_names,
         max_rows=options.max_rows,
-        name=function.name,
     )
 
 
 def _shape(function: Function) -> Shape:
     """Return the shape of the function's result, by which its media type is chosen."""
     return Shape(
-        function.relation or (function.schema, function.name),
+        function.row_name,
         scalar=is_scalar(function),
         single=not function.returns_set,
         media_type=function.media_type,

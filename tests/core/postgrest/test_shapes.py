@@ -80,7 +80,7 @@ called = st.one_of(
 def call(raw: str) -> Statement:
     query = parse_query(raw, function_arguments=True)
     function = choose_function(FUNCTIONS, ("api", "f"), [name for name, _ in query.arguments], None)
-    plan = read_plan(FUNCTIONS, ("api", "item"), query, name="f")
+    plan = read_plan(FUNCTIONS, ("api", "item"), query)
     return call_statement(FUNCTIONS, function, plan, query.arguments, None, output=JSON_ROWS)
 
 
