@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.response_headers import is_header, is_header_value
 
 _BY_STATE = {
     "23503": 409,
@@ -84,7 +85,12 @@ def _raised(message: str, detail: str | None) -> ApiError:
     """Return the error that SQL composes by `raise sqlstate 'PGRST'`; if its parts cannot be read, an error that
     says so."""
     body = _object(message)
-    if body is None or not _has_texts(body, "code", "message") or not _may_have_texts(body, "details", "hint"):
+    if (
+        body is None
+        or not _has_texts(body, "code", "message")
+        or not _may_have_texts(body, "details", "hint")
+        or not is_header_value(body["code"])  # It is also in the header `Proxy-Status`.
+    ):
         return _unreadable(f"Invalid JSON value for MESSAGE: '{message}'", _MESSAGE_HINT)
     if detail is None:
         return _unreadable("DETAIL is missing in the RAISE statement", _DETAIL_HINT)
@@ -95,6 +101,7 @@ def _raised(message: str, detail: str | None) -> ApiError:
         or type(transport.get("status")) is not int
         or not isinstance(headers, dict)
         or not _has_texts(headers, *headers)
+        or not all(is_header(name, value) for name, value in headers.items())
         or not _may_have_texts(transport, "status_text")
     ):
         return _unreadable(f"Invalid JSON value for DETAIL: '{detail}'", _DETAIL_HINT)

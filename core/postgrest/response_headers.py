@@ -5,6 +5,7 @@ Source: PostgREST's documentation, Pagination and Count; Transactions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import orjson
@@ -14,11 +15,23 @@ from rowcall.core.postgrest import errors
 Headers = list[tuple[str, str]]
 VERSION = "16.1"
 """Version of PostgREST that responses show."""
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 VARY = ("vary", "Accept, Prefer, Range")
 RENAMED_WARNING = (
     "Embedded resource was referenced by relation name even though it has an alias. "
     "Use the alias in filters, orders and limits instead."
 )
+
+
+def is_header(name: str, value: str) -> bool:
+    """Return whether a response can have this header. Message framing belongs to the HTTP server."""
+    return _NAME.fullmatch(name) is not None and name.lower() != "transfer-encoding" and is_header_value(value)
+
+
+def is_header_value(text: str) -> bool:
+    """Return whether a text can be the value of a header: it has no control characters other than tab."""
+    return _CONTROL.search(text) is None
 
 
 def set_by_sql(headers: Headers, text: str) -> Headers:
@@ -45,7 +58,7 @@ def _pairs(text: str) -> Headers:
         if not isinstance(value, dict) or len(value) != 1:
             raise errors.invalid_response_headers()
         ((name, content),) = value.items()
-        if not isinstance(content, str):
+        if not isinstance(content, str) or not is_header(name, content):
             raise errors.invalid_response_headers()
         result.append((name.lower(), content))
     return result

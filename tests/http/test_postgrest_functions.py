@@ -62,6 +62,8 @@ create function api.status() returns text language plpgsql as $$ begin
   perform set_config('response.headers', '[{"Set-Cookie":"a=1"},{"Set-Cookie":"b=2"},{"X-A":"b"}]', true);
   return 'tea'; end $$;
 create function api.bad_headers() returns int language sql as $$ select set_config('response.headers', '{"a":"b"}', true); select 1 $$;
+create function api.odd_header(name text, content text) returns int language sql as
+  $$ select set_config('response.headers', json_build_array(json_build_object(name, content))::text, true); select 1 $$;
 create function api.bad_status() returns int language sql as $$ select set_config('response.status', 'x', true); select 1 $$;
 create function api.raise_pt() returns int language plpgsql as $$ begin
   raise sqlstate 'PT429' using message = 'slow down', detail = 'd', hint = 'h'; end $$;
@@ -658,6 +660,24 @@ CASES += [
     ),
     Case("GET /voyage?select=count", json=[{"count": 3}]),
     # settings and errors
+    Case(
+        "POST /rpc/odd_header",
+        text="1",
+        body='{"name":"X-A","content":"a\\tb \u00e9"}',
+        has={"x-a": "a\tb \u00e9"},
+    ),
+    *(
+        Case("POST /rpc/odd_header", 500, error("PGRST111"), body=json.dumps({"name": name, "content": content}))
+        for name, content in (("X-A", "a\r\nX-B: c"), ("X A", "a"), ("", "a"), ("Transfer-Encoding", "chunked"))
+    ),
+    *(
+        Case("POST /rpc/raise_pgrst", 500, error("PGRST121"), body=json.dumps({"m": message, "d": detail}))
+        for message, detail in (
+            ('{"code":"X","message":"m"}', '{"status":400,"headers":{"X A":"b"}}'),
+            ('{"code":"X","message":"m"}', '{"status":400,"headers":{"X-A":"b\\n"}}'),
+            ('{"code":"X\\n","message":"m"}', '{"status":400,"headers":{}}'),
+        )
+    ),
     Case("POST /rpc/denied", 400, error("P0001", "no"), body="{}"),
     Case(
         "POST /rpc/bad_headers",
