@@ -190,6 +190,18 @@ def profile_header(method: str) -> str:
     return "content-profile" if method in WRITE_METHODS else "accept-profile"
 
 
+def header_text(headers: Any, name: str) -> str | None:
+    """Return the first value of a header, read as UTF-8; None without the header. Granian has only values in ASCII.
+
+    name: in lower case.
+    """
+    value: str | None = headers.get(name)
+    if value is not None or name not in headers:
+        return value
+    decoded = getattr(headers, "decoded_items", None)
+    return None if decoded is None else next((text for other, text in decoded() if other == name), None)
+
+
 @lru_cache(maxsize=512)
 def negotiation_headers(accept: tuple[str, ...], prefer: tuple[str, ...]) -> NegotiationHeaders:
     """Parse the values of all `Accept` and `Prefer` headers."""

@@ -24,7 +24,8 @@ from tests.http.conftest import Serve
 values = st.text(st.sampled_from('ab "\\\\\t/{}:,~'), max_size=8).map(str.strip)
 """Values of headers, with the characters that JSON escapes."""
 SQL = """
-create schema api; create schema second; create schema internal;
+create schema api; create schema second; create schema internal; create schema "öffentlich";
+create table "öffentlich".other (id int); insert into "öffentlich".other values (7);
 create table api.note (id int primary key, tenant text);
 create table second.other (id int); create table api.shown (id int); comment on schema api is E'My API\\n\\nIts text';
 insert into api.note values (1, 'a'), (2, 'b');
@@ -51,8 +52,8 @@ def roles(database: Database) -> tuple[str, ...]:
     roles = create_roles(database, "anon", "member", "outsider")
     anonymous, member, _ = roles
     database.execute(
-        f"grant usage on schema api, second, internal to {anonymous}, {member};"
-        f"grant select on all tables in schema api, second to {anonymous}, {member};"
+        f'grant usage on schema api, second, internal, "öffentlich" to {anonymous}, {member};'
+        f'grant select on all tables in schema api, second, "öffentlich" to {anonymous}, {member};'
         f"alter role {member} set statement_timeout = '7s'; grant {anonymous}, {member} to current_user"
     )
     return roles
@@ -62,7 +63,7 @@ def roles(database: Database) -> tuple[str, ...]:
 def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service:
     settings = {
         **PLAIN,
-        "PostgRest:Schemas": "api, second",
+        "PostgRest:Schemas": "api, second, öffentlich",
         "PostgRest:AnonymousRole": roles[0],
         "PostgRest:PreRequest": "internal.before",
         "PostgRest:JwtAudience": "us",
@@ -204,6 +205,18 @@ def test_roles_that_cannot_be_used(service: Service, roles: tuple[str, ...]) -> 
     Case("GET /shown", 403, error("42501"), headers=token(role=roles[2])).check(service.client)
 
 
+@pytest.mark.skipif(ENGINE.get("HttpServer:Engine") == "Granian", reason="it passes only headers in ASCII")
+def test_schemas_and_tokens_beyond_ascii(service: Service) -> None:
+    sent = {"accept-profile": "öffentlich".encode()}
+    response = service.client.get("/other", headers=sent)
+    assert (response.status_code, response.json()) == (200, [{"id": 7}])
+    assert (b"content-profile", "öffentlich".encode()) in response.headers.raw
+    refused = service.client.get("/shown", headers={"accept-profile": "ö".encode()})
+    assert (refused.status_code, refused.json()["message"]) == (406, "Invalid schema: ö")
+    refused = service.client.get("/shown", headers={"authorization": "Bearer ö.ö.ö".encode()})
+    assert (refused.status_code, refused.json()["code"]) == (401, "PGRST301")
+
+
 def test_the_function_before_each_request(service: Service) -> None:
     Case("GET /shown", 403, error("PT403", "blocked"), headers={"x-blocked": "1"}).check(service.client)
     Case("GET /shown", json=[], headers={"x-cache": "1"}, has={"cache-control": "no-store"}).check(service.client)
@@ -228,7 +241,11 @@ def test_the_function_before_each_request(service: Service) -> None:
         Case(
             "GET /shown",
             406,
-            error("PGRST106", "Invalid schema: internal", hint="Only the following schemas are exposed: api, second"),
+            error(
+                "PGRST106",
+                "Invalid schema: internal",
+                hint="Only the following schemas are exposed: api, second, öffentlich",
+            ),
             headers={"accept-profile": "internal"},
         ),
         *(
