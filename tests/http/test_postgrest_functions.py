@@ -150,6 +150,9 @@ create aggregate api.odds_json(api.odd) (sfunc = api.odd_step, stype = text, fin
 create aggregate api.odds_csv(api.odd) (sfunc = api.odd_step, stype = text, finalfunc = api.odd_csv);
 create function api."a setting"(name text) returns text language sql stable as 'select current_setting($1, true)';
 create function api.add_up(by int) returns int language sql as 'update api.counter set n = n + by returning n';
+create function api.stable_denied() returns void stable language plpgsql as $$ begin raise 'no'; end $$;
+create function api.immutable_denied(a int) returns int immutable language plpgsql as $$ begin raise 'no'; end $$;
+create function api.stable_status() returns void stable language sql as $$ select set_config('response.status', '299', true) $$;
 create function api.denied() returns int language plpgsql as $$ begin
   perform set_config('response.status', '299', true); raise 'no'; end $$;
 """  # noqa: E501 (each line is one object)
@@ -678,6 +681,11 @@ CASES += [
             ('{"code":"X\\n","message":"m"}', '{"status":400,"headers":{}}'),
         )
     ),
+    *(Case(f"{method} /rpc/stable_denied", 400) for method in ("GET", "HEAD")),
+    Case("POST /rpc/stable_denied", 400, error("P0001", "no"), body="{}"),
+    *(Case(f"{method} /rpc/immutable_denied?a=1", 400) for method in ("GET", "HEAD")),
+    *(Case(f"{method} /rpc/stable_status", 299) for method in ("GET", "HEAD")),
+    Case("HEAD /rpc/stable_denied", 400, headers=COUNTED),
     Case("POST /rpc/denied", 400, error("P0001", "no"), body="{}"),
     Case(
         "POST /rpc/bad_headers",
