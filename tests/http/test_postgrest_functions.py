@@ -87,6 +87,8 @@ create domain "Text/X-Capitals" as text; create function api.capitals() returns 
   $$ select 'c'::"Text/X-Capitals" $$;
 create function api.page() returns "text/html" language sql immutable as $$ select '<p>x</p>'::"text/html" $$;
 create function api.bytes() returns api."application/x-bytes" language sql immutable as $$ select '\\x00ff'::api."application/x-bytes" $$;
+create function api.escaped_bytes() returns api."application/x-bytes" stable language sql as
+  $$ select set_config('bytea_output', 'escape', true); select '\\x5c00ff'::bytea::api."application/x-bytes" $$;
 create function api.any_type() returns "*/*" language sql immutable as $$ select 'any'::bytea::"*/*" $$;
 create domain "text/tab-separated-values" as text;
 create function api.tsv_step(text, anyelement) returns text language sql immutable as $$ select coalesce($1, '') || $2::text || E'\\n' $$;
@@ -770,6 +772,11 @@ def test_a_value_is_converted_alike_with_and_without_columns(service: Service) -
             assert (plain.status_code, plain.text) == (read.status_code, read.text), (name, value)
             succeeded += plain.status_code == 200
     assert succeeded > 200
+
+
+def test_bytes_do_not_depend_on_settings(service: Service) -> None:
+    response = service.client.get("/rpc/escaped_bytes", headers={"accept": "application/x-bytes"})
+    assert response.content == b"\\\x00\xff"
 
 
 def test_a_whole_body_as_xml(service: Service, every_database: Database) -> None:
