@@ -3,6 +3,7 @@
 import json
 import platform
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -45,7 +46,7 @@ def machine() -> dict[str, str]:
         "cpu": f"{cpu}, {cores()} cores for everything",
         "memory": f"{int(total) / 2**20:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
+        "python": f"{platform.python_version()}, {Path(sys.executable).resolve()}",
         "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -56,7 +56,7 @@ def test_write_one_key(benchmark: Any) -> None:
 def test_cache_hit(benchmark: Any) -> None:
     def make(host: HostState) -> Callable[[], object]:
         cache = MemoryCache(host.cached_responses("cache", 64 << 20), host.message_bus)
-        cache.put(b"key", Entry(b"x" * 1024, 1), None, time.monotonic())
+        cache.store_copy(b"key", Entry(b"x" * 1024, 1), None, time.monotonic())
         return lambda: cache.begin(b"key", 1.0)
 
     measured(benchmark, make)

@@ -34,7 +34,8 @@ from rowcall.core.documents.schemas import (
 from rowcall.core.endpoint.capabilities import Document, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.events.stream_path import stream_path
-from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
+from rowcall.core.formats.exports import ExportOptions
+from rowcall.core.formats.table_formats import EXCEL, PARQUET, TableFormats, has_fixed_format, media_types
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.queryable.description import query_parameters
 from rowcall.core.sections.declaration import choice, flag, objects, part, section, text, texts
@@ -124,6 +125,8 @@ class OpenApiOptions:
     """Names the parameters that are injected from claims and the client's address."""
     tables: TableFormats = field(default_factory=TableFormats)
     """Formats that `table_format` may name."""
+    exports: ExportOptions | None = None
+    """Formats in which requests may ask for rows; None: exports are off."""
     level: NoticeLevel = NoticeLevel.INFO
     """Level of notices of event streams whose endpoints set none."""
 
@@ -275,7 +278,12 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
         operation["description"] = description
     operation["tags"] = list(requested.tags) or [endpoint.routine.schema]
     operation["operationId"] = _operation_id(endpoint, taken)
-    if listed := [*_path_parameters(endpoint), *_query_parameters(endpoint, parameters), *_header_parameters(endpoint)]:
+    if listed := [
+        *_path_parameters(endpoint),
+        *_query_parameters(endpoint, parameters),
+        *_export_parameter(endpoint, options.exports),
+        *_header_parameters(endpoint),
+    ]:
         operation["parameters"] = listed
     if body is not None:
         operation["requestBody"] = body
@@ -439,6 +447,19 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
                 "required": not is_optional(item),
                 **_in_query(endpoint, item),
             }
+
+
+def _export_parameter(endpoint: Endpoint, exports: ExportOptions | None) -> Iterator[dict[str, Any]]:
+    """Yield the parameter that chooses the format of an export, unless only the header Accept does."""
+    formats = exports.of(endpoint) if exports is not None else ()
+    if exports is not None and formats and exports.by_parameter(endpoint):
+        yield {
+            "name": exports.parameter,
+            "in": "query",
+            "description": "Format of the response, instead of JSON; it has precedence over the header Accept",
+            "required": False,
+            "schema": {"type": "string", "enum": [*formats, "json"]},
+        }
 
 
 def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
@@ -606,7 +627,9 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         return {str(status): {"description": _empty_description(status)}, "default": problem}
     tables = media_types(endpoint, options.tables)
     content = {} if tables and has_fixed_format(endpoint) else {answer[0]: {"schema": answer[1]}}
-    content |= {media_type: {"schema": FILE if media_type == EXCEL else _TEXT} for media_type in tables}
+    exports = options.exports.media_types(endpoint) if options.exports is not None else ()
+    binary = (EXCEL, PARQUET)
+    content |= {name: {"schema": FILE if name in binary else _TEXT} for name in (*tables, *exports)}
     ok = {"description": "Successful response", "content": content}
     # Not `success_status`: there may be a body although the routine returns nothing (proxies, invalidation).
     responses: dict[str, Any] = {str(endpoint.options.success_status or 200): ok}

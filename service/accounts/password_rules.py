@@ -46,7 +46,7 @@ class _Check:
             and not rules.not_containing.isdisjoint((parameter.db_name.lower(), parameter.api_name.lower()))
         )
         self._user_name = services.options.auth.identity.user_name
-        self._lists = services.host.once("password lists", lambda: PasswordLists(rules))
+        self._lists = services.host.get_or_create("password lists", lambda: PasswordLists(rules))
 
     async def check(self, context: RequestContext) -> None:
         """Raise `Problem` 400 with all faults if a new password breaks a rule, 503 if a list cannot be read."""

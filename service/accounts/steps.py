@@ -103,7 +103,7 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
         issue = _Issue(token_call(_ISSUE, 3), options.issued_token, token_call(_MAY_ISSUE, 4))
     if options.mail is not None:
         mail: MailOptions = services.options.mail
-        templates = services.host.once("mail templates", lambda: Templates(mail.templates))
+        templates = services.host.get_or_create("mail templates", lambda: Templates(mail.templates))
         name = options.mail.template
         send = _Send(own(_SEND, 1), lambda: Template() if name is None else templates.find(name), mail.sender)
     return _Run(endpoint, services, call, consume, issue, send).run
@@ -146,7 +146,9 @@ class _Run:
                 await self._use_up(self._consume, transaction, context)
             await transaction.call()
             responds = self._issue is not None or self._send is not None
-            rows = [await self._handled(cells, transaction, context) for cells in rows_of(context)] if responds else []
+            rows = (
+                [await self._process_row(cells, transaction, context) for cells in rows_of(context)] if responds else []
+            )
             await transaction.commit()
         await self._end_attempt(context)
         if self._send is not None:
@@ -161,7 +163,7 @@ class _Run:
         attempt, do nothing. Raises `NoKeyError`."""
         attempt = None if self._guard is None else self._guard.attempt_of(context)
         if attempt is not None:
-            await attempt.succeed(context, by_browser=False)
+            await attempt.record_success(context, by_browser=False)
 
     def _respond(self, context: RequestContext, rows: list[list[Cell]]) -> None:
         """Respond with the rows, each with its token. Raises `Problem` 404 if the endpoint is `single` and there is no
@@ -198,7 +200,7 @@ class _Run:
             raise Problem(400, INVALID_TOKEN)
         await transaction.set([SUBJECT, execution.body])
 
-    async def _handled(self, cells: list[Cell], transaction: Transaction, context: RequestContext) -> list[Cell]:
+    async def _process_row(self, cells: list[Cell], transaction: Transaction, context: RequestContext) -> list[Cell]:
         """Issue the token of a row, and enqueue its mail. Return the cells of the response.
 
         A row without a subject for the token, or whose subject has too many tokens, gets no token and no mail. Raises

@@ -23,7 +23,7 @@ class Templates:
         if self._folder is None:
             raise MailError(f"the template {name} cannot be read, because Mail:Templates is not set")
         paths = [os.path.join(self._folder, f"{name}{suffix}") for suffix in (".txt", ".html")]
-        times = tuple(_modified(path) for path in paths)
+        times = tuple(_modification_time(path) for path in paths)
         if times == (-1, -1):
             raise MailError(f"there is neither {name}.txt nor {name}.html in {self._folder}")
         known = self._known.get(name)
@@ -33,7 +33,7 @@ class Templates:
         return known[1]
 
 
-def _modified(path: str) -> int:
+def _modification_time(path: str) -> int:
     try:
         return os.stat(path).st_mtime_ns
     except FileNotFoundError:

@@ -104,9 +104,9 @@ class _Basic:
             check = partial(self._check, context, credentials, fingerprint)
         else:
             check = partial(self._ask, context, credentials, self._command)
-        return self._counted(self._guard, context, credentials, fingerprint, check)
+        return self._check_with_guard(self._guard, context, credentials, fingerprint, check)
 
-    async def _counted(
+    async def _check_with_guard(
         self,
         guard: SignInGuard,
         context: RequestContext,
@@ -124,7 +124,7 @@ class _Basic:
             attempt = await guard.begin(context, normalized(credentials.user), self._endpoint.name)
         await check()
         if attempt is not None:
-            await attempt.succeed(context, by_browser=False)
+            await attempt.record_success(context, by_browser=False)
         _remember(self._accepted, fingerprint, False)
 
     def _check_transport(self, context: RequestContext) -> None:
@@ -166,21 +166,21 @@ class _Basic:
         """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11 step 4).
         Sets `context.user`. Raises `Problem`: 401 if the command does not accept the credentials, 500 if its row cannot
         be used, 503 if too many passwords are being checked, and the errors of `Command.run`."""
-        valid = await self._known_validity(credentials) if VALID in command.takes else None
+        valid = await self._password_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
         rows = await command.run(context, values)
         if not rows or all(cell.text is None for cell in rows[0]):
-            raise self._refused()
+            raise self._refusal_problem()
         try:
             row = read_login_row(rows[0], self._login)
         except LoginRowError as error:
             log.error("%s: the row of the challenge command cannot be used: %s", self._endpoint.name, error)
             raise Problem(500, "the row of the challenge command cannot be used; the log says why") from None
         if row.refused or row.status != 200:
-            raise self._refused()
+            raise self._refusal_problem()
         context.user = self._identity.sessions.user(row.claims, SCHEME)
 
-    async def _known_validity(self, credentials: Credentials) -> str | None:
+    async def _password_validity(self, credentials: Credentials) -> str | None:
         """Return whether the password is right: "true" or "false"; None for a user who is not configured. Raises
         `Problem` 503 if too many passwords are being checked.
 
@@ -191,7 +191,7 @@ class _Basic:
             return None
         return "true" if valid else "false"
 
-    def _refused(self) -> Problem:
+    def _refusal_problem(self) -> Problem:
         """Log that the challenge command has refused the credentials, and return the 401 for that."""
         log.warning("%s: the challenge command refused, realm %s", self._endpoint.name, self._realm)
         return self._challenge("the user name or the password is wrong")

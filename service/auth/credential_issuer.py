@@ -51,7 +51,7 @@ class CredentialIssuer:
         Raises `Problem`: 404 if the row names an unknown scheme, 500 if no scheme is configured or the session is too
         large; `NoKeyError` (503) for a cookie or an opaque token.
         """
-        scheme = self._chosen(context, row)
+        scheme = self._select_scheme(context, row)
         if self._records_sign_in_time and anew:
             other_claims = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
             row = replace(row, claims=(*other_claims, (SIGNED_IN_AT, str(int(time.time())))))
@@ -70,7 +70,7 @@ class CredentialIssuer:
         else:
             context.protocol.response_bytes(200, [("content-type", body[0]), *fields], body[1])
 
-    def _chosen(self, context: RequestContext, row: LoginRow) -> Scheme:
+    def _select_scheme(self, context: RequestContext, row: LoginRow) -> Scheme:
         """Return the scheme that the row names, else the main JWT scheme, else the scheme of the request. Raises
         `Problem`: 404 if the row names an unknown scheme, 500 if there is no scheme.
         """
@@ -102,7 +102,7 @@ class CredentialIssuer:
         """
         mark_text = (mark or new_mark()).text if self._single_use else None
         if isinstance(scheme, JwtScheme):
-            content_type, content = "application/json", self._signed(scheme, claims, mark_text)
+            content_type, content = "application/json", self._jwt_response(scheme, claims, mark_text)
         else:
             content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims, mark_text)
         fields = [("content-type", content_type), *with_fields(headers, NOT_STORED)]
@@ -131,7 +131,7 @@ class CredentialIssuer:
             "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, expire, mark),
         }
 
-    def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
+    def _jwt_response(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         """Return the members of the response for a JWT scheme. Raises `Problem` 500 if the access token is too large.
 
         The lifetimes in the response are the whole seconds that remain after signing: usually one second less
@@ -163,7 +163,7 @@ class CredentialIssuer:
         Raises:
             Problem: 500 for a scheme that does not exist.
         """
-        named: list[Scheme | None] = [self._known(name) for name in dict.fromkeys(names)]
+        named: list[Scheme | None] = [self._scheme_by_name(name) for name in dict.fromkeys(names)]
         schemes = named or [self._sessions.scheme_of(context.scope)]
         present = cookie_header(context.scope.headers)
         cookies = [
@@ -174,7 +174,7 @@ class CredentialIssuer:
         ]
         context.protocol.response_empty(200, with_fields(headers, cookie_headers(cookies)) if cookies else headers)
 
-    def _known(self, name: str) -> Scheme:
+    def _scheme_by_name(self, name: str) -> Scheme:
         """Return the scheme of this name. Raises `Problem` 500 if it does not exist."""
         scheme = self._schemes.named(name)
         if scheme is None:

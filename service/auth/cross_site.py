@@ -108,7 +108,7 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding, name: str | No
         if site in ("same-origin", "none") or (origin is None and site in (None, "same-site")):
             return
         if origin is not None and (
-            origin.lower() in trusted or (site != "cross-site" and origin.lower() == own(scope))
+            origin.lower() in trusted or (site != "cross-site" and origin.lower() == request_origin(scope))
         ):
             return
         # A page cannot use up the places of other origins by requests without an origin, which share one place.
@@ -118,7 +118,7 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding, name: str | No
             log.warning("%s", _warning(name or f"{scope.method} {one_line(scope.path[:200])}", logged_origin))
         raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
-    def own(scope: Any) -> str:
+    def request_origin(scope: Any) -> str:
         client = client_of(scope)
         scheme = _SCHEMES.get(client.scheme, client.scheme)
         host = client.host or scope.authority or scope.headers.get("host") or ""
@@ -163,7 +163,7 @@ def refuse_plain_text(scope: Any) -> None:
         )
 
 
-def ahead_of_sign_in(
+def steps_before_sign_in(
     services: Services, rate_limiter: str | None, origins: frozenset[str] = frozenset()
 ) -> tuple[Step, ...]:
     """Return the steps that authenticate, limit the rate, and refuse requests from pages of other sites.

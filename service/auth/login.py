@@ -90,7 +90,7 @@ class _Login:
         row = LoginRow(refused=True) if self._finds_no_user(cells) else self._read(cells)
         if row.refused:
             if self._has_hash:
-                await self._hasher.pretend(self._given_password(context))
+                await self._hasher.pretend(self._request_password(context))
             raise Problem(401, ANONYMOUS)
         # Without a hash column, the routine has decided. An empty hash beside a password is an account without a
         # password.
@@ -106,7 +106,7 @@ class _Login:
         if attempt is None or attempt.ended:
             return
         if row.status == 200:
-            await attempt.succeed(context, by_browser=True)
+            await attempt.record_success(context, by_browser=True)
         elif row.status < 400:
             await attempt.withdraw()
 
@@ -128,7 +128,7 @@ class _Login:
             log.error("%s: the login row cannot be used: %s", self._endpoint.name, error)
             raise Problem(500, "the login row cannot be used; the log of the service says why") from None
 
-    def _given_password(self, context: RequestContext) -> str | None:
+    def _request_password(self, context: RequestContext) -> str | None:
         """Return the password of the request; None: it is NULL, or there is no parameter for it."""
         return None if self._password is None else argument_text(context, self._password)
 
@@ -141,7 +141,7 @@ class _Login:
         A NULL, empty or missing password counts as a failure.
         """
         stored = row.hash or ""
-        password = self._given_password(context)
+        password = self._request_password(context)
         if self._password is None:
             log.warning(
                 "%s: its row has a hash, but no parameter has %r in its name; rename the parameter with the password",
@@ -179,7 +179,7 @@ class _Login:
 
     async def _answer(self, context: RequestContext, row: LoginRow, cells: list[Cell]) -> None:
         """Sign in the user of the row and send the response; if the status of the row is not 200, only send the
-        response. Raises `Problem` as `_answer_status`, `_impersonating`, `SecondFactorDemand.require` and
+        response. Raises `Problem` as `_answer_status`, `_with_impersonation_claims`, `SecondFactorDemand.require` and
         `CredentialIssuer.sign_in` do.
 
         cells: of the row, which are the body if the options serialize it.
@@ -197,13 +197,13 @@ class _Login:
                 "application/json",
             )
         if self._impersonation in (Impersonation.BEGINS, Impersonation.ENDS):
-            row = self._impersonating(context.user, row)
+            row = self._with_impersonation_claims(context.user, row)
         sent = None if body is None else (content_type, body)
         if self._demand is not None:
             await self._demand.require(context, self._endpoint.name, row, sent)
         self._issuer.sign_in(context, row, headers, sent, anew=self._impersonation is None)
 
-    def _impersonating(self, user: User, row: LoginRow) -> LoginRow:
+    def _with_impersonation_claims(self, user: User, row: LoginRow) -> LoginRow:
         """Return the row with the claims for its session: when an impersonation begins, with those of the real user in
         addition; when it ends, with those of the real user alone. user: the caller.
 
@@ -222,7 +222,10 @@ class _Login:
                     500, "the impersonating user cannot be identified; the log of the service says why"
                 ) from None
             log.info(
-                "%s: %s acts as %s from now on", self._endpoint.name, self._shown(user.claims), self._shown(claims)
+                "%s: %s acts as %s from now on",
+                self._endpoint.name,
+                self._format_user(user.claims),
+                self._format_user(claims),
             )
             return replace(row, claims=claims)
         restored_claims = own_claims(row.claims, user, self._identity)
@@ -230,11 +233,14 @@ class _Login:
             log.error("%s: the row is not that of the impersonating user, but of another user", self._endpoint.name)
             raise Problem(500, "the login row cannot be used; the log of the service says why")
         log.info(
-            "%s: %s no longer acts as %s", self._endpoint.name, self._shown(restored_claims), self._shown(user.claims)
+            "%s: %s no longer acts as %s",
+            self._endpoint.name,
+            self._format_user(restored_claims),
+            self._format_user(user.claims),
         )
         return replace(row, claims=restored_claims)
 
-    def _shown(self, claims: tuple[Claim, ...]) -> str:
+    def _format_user(self, claims: tuple[Claim, ...]) -> str:
         """Return id and name of a user for the log."""
         by_type = dict(claims)
         parts = (by_type.get(kind) for kind in (self._identity.user_id, self._identity.user_name))

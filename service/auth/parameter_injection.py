@@ -100,7 +100,7 @@ def _fill(
                 set_argument(context, injected.index, address_of(context.scope))
                 continue
             if user is None:
-                _put_default(context, injected)
+                _set_default(context, injected)
                 continue
             if context.mask >> injected.index & 1:
                 _warn(endpoint, injected, "path" if injected.parameter.path else request_part)
@@ -111,13 +111,13 @@ def _fill(
             if injected.claim in values:
                 set_argument(context, injected.index, values[injected.claim])
             else:
-                _put_default(context, injected)
+                _set_default(context, injected)
         context.has_null = None in context.arguments
 
     return fill
 
 
-def _put_default(context: RequestContext, injected: InjectedParameter) -> None:
+def _set_default(context: RequestContext, injected: InjectedParameter) -> None:
     """Set the default of the comment or of the routine, else NULL, for a claim that the caller does not have."""
     parameter = injected.parameter
     if parameter.has_default and not parameter.defaulted:

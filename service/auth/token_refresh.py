@@ -49,15 +49,15 @@ def refresh_routes(
     once = single_use if options.refresh_tokens.single_use else None
     for bearer in options.schemes.bearers:
         if bearer.refresh_path:
-            step = _opaque(bearer, sessions, issuer, keys, once)
+            step = _bearer_refresh_step(bearer, sessions, issuer, keys, once)
             yield FixedRoute("POST", bearer.refresh_path, ANYONE, (step,))
     for signed in options.schemes.jwts:
         if signed.refresh_path:
-            step = _signed(signed, sessions, issuer, once)
+            step = _jwt_refresh_step(signed, sessions, issuer, once)
             yield FixedRoute("POST", signed.refresh_path, ANYONE, (step,))
 
 
-def _opaque(
+def _bearer_refresh_step(
     scheme: BearerScheme, sessions: Sessions, issuer: CredentialIssuer, keys: Keys, once: RefreshTokenUse | None
 ) -> Step:
     """Return the step of an opaque bearer scheme. It raises `Problem`: 400 if the body has no refresh token, 401 if the
@@ -106,7 +106,9 @@ async def _read(sessions: EncryptedSessions, keys: Keys, token: str) -> Encrypte
         return None
 
 
-def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, once: RefreshTokenUse | None) -> Step:
+def _jwt_refresh_step(
+    scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, once: RefreshTokenUse | None
+) -> Step:
     """Return the step of a JWT scheme. It raises `Problem`: 400 if the body has no refresh token, 401 if the token is
     not valid (any more), was used before, or belongs to a session that has ended, 503 if it is unknown whether it was
     used; and the errors of `read_body`, of the session check and of `CredentialIssuer.send_tokens`. once: as for

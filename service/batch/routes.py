@@ -93,17 +93,18 @@ class _Batches:
                     detail = f"request {request.number}: keys are recorded in transactions of their own: {_KEYS}"
                     raise Problem(400, detail, others={"item": request.number})
         written = _Written(self._replicas)
+        responses = _Responses(self._options.most_bytes)
+        run = self._run_in_one_transaction if in_transaction else self._run_each
         try:
             async with asyncio.timeout(self._options.seconds):
-                responses = await (
-                    self._run_in_one_transaction(requests, context, written)
-                    if in_transaction
-                    else self._run_each(requests, context, written)
-                )
+                succeeded = await run(requests, context, responses, written)
         except TimeoutError:
+            number = len(responses.results) + 1
             detail = f"the batch has not ended within {self._options.seconds:g} s (Batch:Timeout)"
-            raise Problem(504, detail) from None
-        if responses is not None:
+            if not in_transaction:
+                detail += f"; request {number} was interrupted, and those before it keep their effects"
+            raise Problem(504, detail, others={"item": number} if number <= len(requests) else {}) from None
+        if succeeded:
             # The position is the last one: of cookies of one name, the last one holds.
             position = written.fields(secure=context.scope.scheme == "https")
             cookies = cookie_headers(responses.cookies) if responses.cookies else []
@@ -111,13 +112,12 @@ class _Batches:
             context.protocol.response_bytes(200, headers, responses.written())
 
     async def _run_in_one_transaction(
-        self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
-    ) -> _Responses | None:
-        """Run all requests in one transaction, and return their responses. None: a request has failed, the transaction
-        is rolled back, and the failed response was sent. Raises `Problem`: 400 if a request refers to a result that
+        self, requests: Sequence[BatchRequest], context: RequestContext, responses: _Responses, written: _Written
+    ) -> bool:
+        """Run all requests in one transaction, and add their responses. Return whether it was committed; if not, a
+        request has failed, and its response was sent. Raises `Problem`: 400 if a request refers to a result that
         does not exist, the error of the commit, and the errors of `_run_request`.
         """
-        responses = _Responses(self._options.most_bytes)
         async with self._database.joint_transaction(context) as transaction:
             for request in requests:
                 try:
@@ -126,26 +126,25 @@ class _Batches:
                     raise Problem(400, f"request {request.number}: {error}", others={"item": request.number}) from None
                 if not 200 <= status < 400 or transaction.failed:
                     self._fail(context, request.number, responses)
-                    return None
+                    return False
             await transaction.finish()
         if transaction.may_have_written:
             await written.record_commit()
-        return responses
+        return True
 
     async def _run_each(
-        self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
-    ) -> _Responses:
-        """Run the requests one after the other, each by itself, and return their responses: 424 for one that
-        refers to a result which does not exist. Raises `Problem` as `_run_request` does.
+        self, requests: Sequence[BatchRequest], context: RequestContext, responses: _Responses, written: _Written
+    ) -> bool:
+        """Run the requests one after the other, each by itself, and add their responses: 424 for one that refers to a
+        result which does not exist. Return True. Raises `Problem` as `_run_request` does.
         """
-        responses = _Responses(self._options.most_bytes)
         for request in requests:
             try:
                 await self._run_request(request, context, responses, self._independent, None, written)
             except MissingResultError as error:
                 problem = Problem(424, str(error))
                 responses.add(424, [("content-type", CONTENT_TYPE)], orjson.dumps(problem.members()))
-        return responses
+        return True
 
     async def _run_request(
         self,
@@ -259,7 +258,9 @@ class _Responses:
         return list(self._cookies.values())
 
     def too_large(self) -> Problem:
-        return Problem(413, f"the responses of the batch have more than {self._most} bytes (Batch:MaxResponseBytes)")
+        """Return the error of the request whose response is the first one that has no room."""
+        detail = f"the responses of the batch have more than {self._most} bytes (Batch:MaxResponseBytes)"
+        return Problem(413, detail, others={"item": len(self.results) + 1})
 
     def written(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"

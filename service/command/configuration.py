@@ -77,7 +77,7 @@ def _print(configuration: Configuration, word: str) -> None:
         return
     secrets = SecretPlaceholders()
     text = printed(secrets.entries(entries))
-    sys.stdout.write(coloured(text, word.rpartition(":")[2]) if sys.stdout.isatty() else text)
+    sys.stdout.write(with_colours(text, word.rpartition(":")[2]) if sys.stdout.isatty() else text)
     if secrets.names:
         _report_secrets(configuration, secrets.names)
 
@@ -140,16 +140,16 @@ def _variable(path: str, taken: set[str]) -> str | None:
     return name
 
 
-def coloured(text: str, word: str = "") -> str:
+def with_colours(text: str, word: str = "") -> str:
     """Return the text with coloured tokens, for a terminal. Occurrences of `word` in tokens are highlighted."""
 
     def paint(match: re.Match[str]) -> str:
-        return f"{_COLOURS[match.lastgroup or 'mark']}{_marked(match[0], word)}{_RESET}"
+        return f"{_COLOURS[match.lastgroup or 'mark']}{_with_highlight(match[0], word)}{_RESET}"
 
     return _TOKEN.sub(paint, text)
 
 
-def _marked(token: str, word: str) -> str:
+def _with_highlight(token: str, word: str) -> str:
     """Return a token with highlighted occurrences of `word`, in any case; unchanged if `word` is empty."""
     if not word:
         return token

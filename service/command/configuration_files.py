@@ -186,7 +186,7 @@ def _read(file: ConfigFile, directory: Path) -> SourceText | None:
         raise ConfigError("the name of a configuration file is empty")
     path = directory / file.path
     try:
-        return SourceText(file.path, _decoded(path.read_bytes()))
+        return SourceText(file.path, _decode_text(path.read_bytes()))
     except FileNotFoundError:
         if file.optional:
             return None
@@ -197,7 +197,7 @@ def _read(file: ConfigFile, directory: Path) -> SourceText | None:
         raise ConfigError(f"the configuration file {file.path} is not UTF-8 text (byte {error.start + 1})") from None
 
 
-def _decoded(data: bytes) -> str:
+def _decode_text(data: bytes) -> str:
     """Decode UTF-8, or the encoding of a byte order mark, since Windows editors write UTF-16. Raises
     UnicodeDecodeError."""
     for mark, encoding in _MARKS:
@@ -219,7 +219,7 @@ def _with_env_file(
     if not name or not (options.add_environment_variables or options.parse_environment_variables):
         return environment, []
     try:
-        file_variables = parse_env_file(_decoded((directory / name).read_bytes()))
+        file_variables = parse_env_file(_decode_text((directory / name).read_bytes()))
     except FileNotFoundError:
         return environment, [_missing_env_file(name)]
     except OSError as error:

@@ -31,7 +31,7 @@ class ConfigurationWatch:
         self._check = check
         self._known = self._contents()
 
-    async def changed(self) -> None:
+    async def wait_for_change(self) -> None:
         """Return when the contents of the files have changed to a valid configuration. An invalid one is logged as an
         error.
         """

@@ -49,7 +49,7 @@ def _start_again(arguments: Arguments) -> int:
     except (ConfigError, StartupError) as error:
         print(f"rowcall: {error}", file=sys.stderr, flush=True)
     with _termination_as_exit():
-        asyncio.run(watch.changed())
+        asyncio.run(watch.wait_for_change())
     return START_AGAIN
 
 
@@ -161,10 +161,10 @@ def _serve_with(
     from rowcall.service.supervisor import run as server
 
     with connections(settings, demo=demo) as opened:
-        until = watch.changed if settings.enabled(WatchOptions) else None
+        until = watch.wait_for_change if settings.enabled(WatchOptions) else None
         # As in PostgREST, signals and notifications make the service read that file again.
         reread = (lambda: load(arguments).settings) if arguments.has("--postgrest") else None
-        return server.run(settings, opened, log, _listening(demo=demo), until, template, reread)
+        return server.run(settings, opened, log, _example_printer(demo=demo), until, template, reread)
 
 
 def require_readable(settings: Settings) -> None:
@@ -208,14 +208,16 @@ def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
         opened: dict[str, ConnectionInfo] = {}
         for name in (plan.main, *plan.others):
             target = connection_for(settings, name, Path.cwd().name)
-            running = _running(target, application, demo=demo and name == plan.main)
+            running = _open_target(target, application, demo=demo and name == plan.main)
             opened[name] = stack.enter_context(running)
-            logging.getLogger("rowcall.client").debug("Connection %s: %s", name, opened[name].masked())
+            logging.getLogger("rowcall.client").debug("Connection %s: %s", name, opened[name].masked_text())
         yield Connections(plan, opened.pop(plan.main), opened)
 
 
 @contextlib.contextmanager
-def _running(target: ConnectionInfo | EmbeddedServerPath, application: str, *, demo: bool) -> Iterator[ConnectionInfo]:
+def _open_target(
+    target: ConnectionInfo | EmbeddedServerPath, application: str, *, demo: bool
+) -> Iterator[ConnectionInfo]:
     """Return a context with the connection to a target; an embedded server runs while it is open. application: name of
     the connection to an embedded server. demo: with the schema of the demo, in a database that is not stored.
     """
@@ -240,7 +242,7 @@ def _running(target: ConnectionInfo | EmbeddedServerPath, application: str, *, d
         yield connection
 
 
-def _listening(*, demo: bool) -> Callable[[list[str]], None] | None:
+def _example_printer(*, demo: bool) -> Callable[[list[str]], None] | None:
     """Return the function that prints example requests of the demo when the service listens; None without `--demo`."""
     if not demo:
         return None

@@ -41,17 +41,17 @@ def create(arguments: Arguments) -> int:
     (path,) = arguments.given["--new"]
     template = next(iter(arguments.given.get("--template", ())), "empty").lower()
     if template not in TEMPLATES:
-        return _failed(f"there is no template {template!r}: name one of {', '.join(TEMPLATES)}")
+        return _print_failure(f"there is no template {template!r}: name one of {', '.join(TEMPLATES)}")
     target = Path(path)
     if not _NAME.fullmatch(target.name):
-        return _failed(f"{path!r} is no name of a folder: letters, digits, '.', '_' and '-' are possible")
+        return _print_failure(f"{path!r} is no name of a folder: letters, digits, '.', '_' and '-' are possible")
     with as_file(files("rowcall.service.scaffold") / template) as source:
         try:
             _copy(source, target, target.name)
         except FileExistsError as error:
-            return _failed(f"{error.filename} exists and is left as it is")
+            return _print_failure(f"{error.filename} exists and is left as it is")
         except OSError as error:
-            return _failed(f"{path} cannot be written: {error.strerror}")
+            return _print_failure(f"{path} cannot be written: {error.strerror}")
     commands = "".join(f"\n  {line}" for line in _first_commands(target))
     print(f"{path} is written, from the template {template}. Go on:\n  cd {path}{commands}")
     return 0
@@ -78,7 +78,7 @@ def _first_commands(target: Path) -> list[str]:
     return block[1].splitlines() if block else []
 
 
-def _failed(message: str) -> int:
+def _print_failure(message: str) -> int:
     """Print the message, and return the exit code of a failure."""
     print(f"rowcall: {message}", file=sys.stderr)
     return 1

@@ -58,7 +58,7 @@ class Gate:
         if secret is None and self._options.roles:
             secret = self._by_role(request)
         if secret is None:
-            raise _unauthorized("the token of this link was used or has expired; a restart logs another one")
+            raise _unauthorized_problem("the token of this link was used or has expired; a restart logs another one")
         session = self._sessions.find(secret)
         seconds = self._options.session_expires if session is None else session.expires - session.began
         log.info("An operator has signed in to the console")
@@ -114,7 +114,7 @@ class Gate:
         """Return the session of the cookie. Raises `Problem`: 401 without one, 403 as `require_session` does."""
         session = self._sessions.find(self._cookie_of(request))
         if session is None:
-            raise _unauthorized(
+            raise _unauthorized_problem(
                 "the console requires a session: open the link in the log of the service, or send Authorization: "
                 f"Bearer with a token from POST {SESSION}"
             )
@@ -168,14 +168,14 @@ class Gate:
             raise unavailable("no worker has answered in time")
         if caller.name is None or self._options.roles.isdisjoint(caller.roles):
             self._sessions.end_named(session.id)
-            raise _unauthorized(
+            raise _unauthorized_problem(
                 "the session at the service has ended, or its user has no role of Console:Roles any more"
             )
         self._note_check(session)
 
     def _note_check(self, session: Session) -> None:
         """Record that the user of the session was checked now, and drop the times of sessions that have ended."""
-        running = {item.id for item in self._sessions.running()}
+        running = {item.id for item in self._sessions.list_sessions()}
         self._checked = {name: at for name, at in self._checked.copy().items() if name in running}
         self._checked[session.id] = time.monotonic()
 
@@ -198,5 +198,5 @@ def _bearer(request: MountRequest) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""  # RFC 9110, 11.1
 
 
-def _unauthorized(detail: str) -> Problem:
+def _unauthorized_problem(detail: str) -> Problem:
     return Problem(401, detail, headers=(("www-authenticate", 'Bearer realm="rowcall console"'),))

@@ -113,7 +113,7 @@ class Console:
             "schema": lambda _query: self._reloads.report(),
             "log": lambda query: log_entries(self._entries, query),
             "sessions": lambda query: sign_ins(self._sessions, sources.keys(), database, query),
-            "actions": lambda _query: self._actions.listed(),
+            "actions": lambda _query: self._actions.list_actions(),
         }
 
     def announce(self, url: str) -> None:
@@ -198,9 +198,11 @@ class Console:
         """
         if sum(other.connected() for other in (*self._streams.values(),)) >= _MOST_STREAMS:
             raise Problem(503, f"there are {_MOST_STREAMS} event streams already", headers=(("retry-after", "5"),))
-        return MountResponse(200, (("content-type", "text/event-stream"), *_PROTECTION), self._counted(request, events))
+        return MountResponse(
+            200, (("content-type", "text/event-stream"), *_PROTECTION), self._count_stream(request, events)
+        )
 
-    def _counted(self, request: MountRequest, events: Iterator[bytes]) -> Iterator[bytes]:
+    def _count_stream(self, request: MountRequest, events: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the parts of a stream, and count the stream as open from the first part to the end. The stream of a
         HEAD request never begins, and is not counted.
         """

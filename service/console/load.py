@@ -69,7 +69,7 @@ class Load:
                 threading.Event().wait(1.0)
             after = self._take()
             self._last = after
-            self._overview = self._described(before, after)
+            self._overview = self._load_members(before, after)
             return self._overview
 
     def traffic(self) -> Mapping[tuple[str, str], dict[str, Any]]:
@@ -80,7 +80,7 @@ class Load:
         for row in read(self._sources.folder):
             if row.label[0] == "endpoint":
                 rows.setdefault((row.label[1], row.label[2]), []).append(row)
-        return {name: _counted(overloads) for name, overloads in rows.items()}
+        return {name: _traffic_members(overloads) for name, overloads in rows.items()}
 
     def last_hour(self) -> tuple[float, dict[Name, dict[str, Any]]]:
         """Return seconds and traffic: the length of the counted time, at most an hour, and the traffic of each endpoint
@@ -115,11 +115,11 @@ class Load:
         self._traffic.since(rows)
         return _Sample(time.monotonic(), rows, _totals(rows))
 
-    def _described(self, before: _Sample, after: _Sample) -> dict[str, Any]:
+    def _load_members(self, before: _Sample, after: _Sample) -> dict[str, Any]:
         seconds = after.time - before.time
         changes = {name: value - before.totals[name] for name, value in after.totals.items()}
         buckets = [changes[name] for name in BUCKETS]
-        samples = self._sources.run(_awaited(self._sources.sample()))
+        samples = self._sources.run(_as_coroutine(self._sources.sample()))
         reported = {family.name: family for family in gauges(item for item in samples if item is not None)}
         requests = sum(changes[status] for status in STATUSES)
         return {
@@ -167,7 +167,7 @@ def _totals(rows: Iterable[Row]) -> dict[str, float]:
     return totals
 
 
-def _counted(rows: Sequence[Row]) -> dict[str, Any]:
+def _traffic_members(rows: Sequence[Row]) -> dict[str, Any]:
     buckets = [_sum(rows, name) for name in BUCKETS]
     requests = sum(_sum(rows, status) for status in STATUSES)
     return {
@@ -228,5 +228,5 @@ def _ratio(hits: float, misses: float) -> float | None:
     return hits / (hits + misses) if hits + misses else None
 
 
-async def _awaited(work: Awaitable[Result]) -> Result:
+async def _as_coroutine(work: Awaitable[Result]) -> Result:
     return await work

@@ -43,7 +43,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class _Expiring:
+class _TimedEntry:
     """A link, or the base of a session, that ends by itself."""
 
     ends: float
@@ -51,13 +51,13 @@ class _Expiring:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running(_Expiring):
+class _SessionEntry(_TimedEntry):
     """A session until it ends."""
 
     session: Session
 
 
-Stored = TypeVar("Stored", bound=_Expiring)
+Stored = TypeVar("Stored", bound=_TimedEntry)
 
 
 class Sessions:
@@ -70,12 +70,12 @@ class Sessions:
         self._session_seconds = session_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._links: dict[bytes, _Expiring] = {}
-        self._sessions: dict[bytes, _Running] = {}
+        self._links: dict[bytes, _TimedEntry] = {}
+        self._sessions: dict[bytes, _SessionEntry] = {}
 
     def new_link(self) -> str:
         """Return a token of 256 bits with which `sign_in` succeeds once, until it expires."""
-        return self._add(self._links, _Expiring(self._clock() + self._link_seconds))
+        return self._add(self._links, _TimedEntry(self._clock() + self._link_seconds))
 
     def new_session(
         self, operator: str, address: str = "", credentials: Headers = (), longest: float = math.inf
@@ -84,7 +84,7 @@ class Sessions:
         credentials: as in `Session`. longest: seconds after which it ends at the latest."""
         began, seconds = time.time(), min(self._session_seconds, longest)
         session = Session(secrets.token_hex(8), operator, address, began, began + seconds, credentials)
-        return self._add(self._sessions, _Running(self._clock() + seconds, session))
+        return self._add(self._sessions, _SessionEntry(self._clock() + seconds, session))
 
     def sign_in(self, token: str, address: str = "") -> str | None:
         """Begin a session with the token of a link, which cannot be used again. Return the secret of the session; None
@@ -103,7 +103,7 @@ class Sessions:
             digest = self._find(self._sessions, secret)
             return None if digest is None else self._sessions[digest].session
 
-    def running(self) -> list[Session]:
+    def list_sessions(self) -> list[Session]:
         """Return all sessions, the oldest first."""
         with self._lock:
             self._remove_expired(self._sessions)

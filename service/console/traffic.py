@@ -68,7 +68,7 @@ class Traffic:
         for name, counted in numbers.items():
             before = first.numbers.get(name)
             changes = counted if before is None else tuple(a - b for a, b in zip(counted, before, strict=True))
-            described = _described(changes)
+            described = _traffic_members(changes)
             if described["requests"]:
                 traffic[name] = described
         return now - first.time, traffic
@@ -90,7 +90,7 @@ def _numbers(rows: Iterable[Row], newest: Mapping[Name, Numbers]) -> dict[Name, 
     return {name: newest[name] if newest.get(name) == counted else counted for name, counted in numbers.items()}
 
 
-def _described(changes: Numbers) -> dict[str, Any]:
+def _traffic_members(changes: Numbers) -> dict[str, Any]:
     by_column = dict(zip(_COLUMNS, changes, strict=True))
     requests = sum(by_column[status] for status in STATUSES)
     buckets = [by_column[name] for name in BUCKETS]

@@ -13,7 +13,7 @@ from rowcall.core.errors.retry import RetryStrategy
 from rowcall.ext.driver.execution import Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
-from rowcall.service.database.preamble import Ahead, Preamble, Values
+from rowcall.service.database.preamble import Preamble, PrecedingStatements, Values
 from rowcall.service.database.statements import numbers
 from rowcall.service.request_context.redaction import RedactedLabel
 from rowcall.service.request_context.request_context import RequestContext
@@ -126,7 +126,7 @@ class Call:
     """Has returned a result that did not."""
     shared_settings: Values = field(default_factory=list)
     """Settings on a pipelined connection, in addition to those of the preamble."""
-    shared_ahead: Ahead | None = None
+    shared_ahead: PrecedingStatements | None = None
     """`shared_settings` as the statement in front of the call."""
     known: bool = False
     """`shared_settings`, `shared_ahead` and `seconds` have been computed."""

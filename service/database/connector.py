@@ -88,10 +88,10 @@ class Session(psycopg.AsyncConnection[tuple[object, ...]]):
 
     @classmethod
     def _connect_gen(cls, conninfo: str = "") -> Any:
-        return _registered(super()._connect_gen(conninfo))
+        return _register_attempt(super()._connect_gen(conninfo))
 
     def _cancel_gen(self) -> Any:
-        return _registered(super()._cancel_gen())
+        return _register_attempt(super()._cancel_gen())
 
 
 class BlockingSession(psycopg.Connection[Any]):
@@ -99,10 +99,10 @@ class BlockingSession(psycopg.Connection[Any]):
 
     @classmethod
     def _connect_gen(cls, conninfo: str = "") -> Any:
-        return _registered(super()._connect_gen(conninfo))
+        return _register_attempt(super()._connect_gen(conninfo))
 
 
-def _registered(attempt: Attempt) -> Attempt:
+def _register_attempt(attempt: Attempt) -> Attempt:
     """Add the attempt to those that `closing_attempts` closes, and return it."""
     attempts = _attempts.get()
     if attempts is not None:

@@ -17,16 +17,16 @@ from rowcall.ext.driver.execution import Execution, Statement
 from rowcall.service.background import Background
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import ConnectionTarget, Connector
-from rowcall.service.database.execution.call_settings import CallSettings, ahead_of_sequences
+from rowcall.service.database.execution.call_settings import CallSettings, discard_of_sequences
 from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.database.execution.pool_selection import PoolSelection
 from rowcall.service.database.failures import Failures
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool, Width
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool, Width
 from rowcall.service.database.pools.pool import STOPPING, NoticeHandler, PoolLoad
-from rowcall.service.database.preamble import Ahead, ahead_of
+from rowcall.service.database.preamble import PrecedingStatements, preceding_settings
 from rowcall.service.database.session.guarded_statements import GuardedStatements
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
@@ -223,7 +223,9 @@ class Database:
         if call.shared and call.preamble is not None and (place := self._place(call, context.mask)) is not None:
             pool, statement = place
             execution = self._shared_request(call, statement, context.arguments)
-            execution.ahead = (ahead_of_sequences(call) + call.preamble.ahead(context, call.shared_settings)) or None
+            execution.ahead = (
+                discard_of_sequences(call) + call.preamble.preceding_statements(context, call.shared_settings)
+            ) or None
             if pool.submit(execution):
                 context.execution = execution
                 return execution
@@ -242,8 +244,8 @@ class Database:
             pool, statement = place
             execution = self._shared_request(call, statement, context.arguments)
             execution.timeout = self._settings.limit(call, context)
-            ahead = self._settings.ahead(call, context, watched=False, seconds=execution.timeout)
-            execution.ahead = (ahead_of_sequences(call) + ahead) or None
+            ahead = self._settings.preceding_statements(call, context, watched=False, seconds=execution.timeout)
+            execution.ahead = (discard_of_sequences(call) + ahead) or None
             if pool.submit(execution):
                 context.execution = execution
                 return execution
@@ -268,7 +270,7 @@ class Database:
         if isinstance(execution.failure, ClientDisconnectedError):
             raise execution.failure
         self._pool_selection.learn_failed(call, execution)
-        return self._alone.again(call, context, execution)
+        return self._alone.run_again(call, context, execution)
 
     def shared_session(self) -> SharedSession:
         """Return a session for several calls of one request on one connection."""
@@ -301,8 +303,10 @@ class Database:
     def _transaction(self, kind: Callable[..., Transaction], call: Call, context: RequestContext) -> Transaction:
         """Return a transaction of this kind, a class with the constructor of `Transaction`, for the call."""
 
-        def ahead() -> Ahead:
-            return self._settings.ahead(call, context, watched=False, seconds=self._settings.limit(call, context))
+        def preceding_statements() -> PrecedingStatements:
+            return self._settings.preceding_statements(
+                call, context, watched=False, seconds=self._settings.limit(call, context)
+            )
 
         return kind(
             self._exclusive,
@@ -310,7 +314,7 @@ class Database:
             self._failures,
             call,
             context,
-            ahead,
+            preceding_statements,
             seconds=self._settings.limit(call, context),
             resets=[] if self._pooler else FULL_RESET,
             statement_on=self._alone.statement_on,
@@ -341,7 +345,7 @@ class Database:
             # These are the same for every request of the call, so the first one computes them.
             call.seconds = self._settings.timeout(call)
             call.shared_settings = self._settings.values(call, watched=False, seconds=call.seconds)
-            call.shared_ahead = (ahead_of_sequences(call) + ahead_of(call.shared_settings)) or None
+            call.shared_ahead = (discard_of_sequences(call) + preceding_settings(call.shared_settings)) or None
             call.known = True
         execution = Execution(statement, values, call.shared_ahead)
         execution.label = call.label

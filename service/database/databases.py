@@ -31,7 +31,7 @@ class Access:
     source: bool = False
 
 
-def _within(options: DatabaseOptions) -> DatabaseOptions:
+def _with_pipelined_share(options: DatabaseOptions) -> DatabaseOptions:
     """Return options in which the pipelined connections are taken from the dedicated ones, so that both together are as
     many as the dedicated ones of `options`.
 
@@ -91,19 +91,19 @@ class Databases:
         connect in the background.
         """
         usable = (key for key in keys if key in self._access and self._access[key].routable)
-        return {key: self.named(key) for key in usable}
+        return {key: self.get_or_open(key) for key in usable}
 
     def with_own_pools(self, name: str, target: ConnectionTarget, options: DatabaseOptions) -> Database:
         """Return a database with pools of its own, for a part of the service whose sessions others must not share.
-        name: also its key for `named`; if it is known already, `target` and `options` are ignored.
+        name: also its key for `get_or_open`; if it is known already, `target` and `options` are ignored.
 
         Its pipelined connections are taken from the number of dedicated ones, so that this number is the maximum.
         """
         if name not in self._access:
-            self._access = {**self._access, name: Access(name, target, _within(options), routable=False)}
-        return self.named(name)
+            self._access = {**self._access, name: Access(name, target, _with_pipelined_share(options), routable=False)}
+        return self.get_or_open(name)
 
-    def named(self, key: str) -> Database:
+    def get_or_open(self, key: str) -> Database:
         """Return the database of a known case-folded name; if it is not open, it is opened, and connects in the
         background.
         """

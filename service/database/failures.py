@@ -241,7 +241,7 @@ class Failures:
                 late.detail = f"{late.detail or OUT_OF_TIME}; {UNKNOWN_OUTCOME}"
             return late
         if execution.loss != Loss.NOT_LOST:
-            return _lost(execution, committed=call.commits)
+            return _connection_lost_problem(execution, committed=call.commits)
         if _is_over(execution) and _has_lost_statement(execution):
             # Nothing of it has run, and no time was left to run it on another connection.
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
@@ -415,11 +415,11 @@ def _answer(call: Call, execution: Execution, message: str, tries: AttemptState)
         return Problem(500, detail)
     if execution.failed_ahead:
         # Policies map errors of the routine (errors-10), and the routine has not begun.
-        return call.policy.unmapped(_reported(call, error, message))
-    return call.policy.problem(_reported(call, error, message, sensitive=call.sensitive))
+        return call.policy.unmapped(_convert_error(call, error, message))
+    return call.policy.problem(_convert_error(call, error, message, sensitive=call.sensitive))
 
 
-def _reported(call: Call, error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
+def _convert_error(call: Call, error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
     """Convert the driver's error for a policy, with the column as the request names it. message: instead of that of the
     error. sensitive: DETAIL and HINT are left out, as they may repeat values.
     """
@@ -520,7 +520,7 @@ def _has_lost_statement(execution: Execution) -> bool:
     return execution.error is not None and execution.error.sqlstate == "26000" and _is_stale(execution)
 
 
-def _lost(execution: Execution, *, committed: bool) -> Problem:
+def _connection_lost_problem(execution: Execution, *, committed: bool) -> Problem:
     """Return the problem for a lost connection. committed: the call commits itself, so a rollback may cover only a
     part.
     """

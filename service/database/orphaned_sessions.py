@@ -18,8 +18,8 @@ import psycopg
 from rowcall.ext.driver.connection import Connection
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool
 
 log = logging.getLogger("rowcall.database")
 

@@ -36,7 +36,7 @@ from rowcall.service.request_context.request_context import RequestContext
 
 Values = list[bytes | None]
 """Texts for the parameters of a statement; None is NULL."""
-Ahead = tuple[tuple[Statement, Values], ...]
+PrecedingStatements = tuple[tuple[Statement, Values], ...]
 """Statements that run in front of a call in its segment, in this order, with their values."""
 
 Source = Callable[[RequestContext], Sequence[bytes | None]]
@@ -81,7 +81,7 @@ class Preamble:
         """Whether all commands have a form that outlives a transaction."""
         return all(command.lasting is not None for command in self.commands)
 
-    def lasting_ahead(self, context: RequestContext) -> Ahead:
+    def lasting_commands(self, context: RequestContext) -> PrecedingStatements:
         """Return the commands in the form whose effects outlive a transaction (`lasting`). Commands without that form
         are left out.
         """
@@ -91,29 +91,29 @@ class Preamble:
 
     def setting_values(self, context: RequestContext) -> Values:
         """Return names and values in turn, from all sources."""
-        return self._behind([], context)
+        return self._add_setting_values([], context)
 
-    def ahead(self, context: RequestContext, others: Values) -> Ahead:
+    def preceding_statements(self, context: RequestContext, others: Values) -> PrecedingStatements:
         """Return all statements in front of a call, for one transaction: one that sets all settings, then the commands.
 
         others: further settings of the call, names and values in turn; they are set before those of the preamble.
         """
-        settings = self._behind(others, context)
-        return ahead_of(settings) + self.commands_ahead(context) if self.commands else ahead_of(settings)
+        settings = preceding_settings(self._add_setting_values(others, context))
+        return settings + self.preceding_commands(context) if self.commands else settings
 
-    def _behind(self, others: Values, context: RequestContext) -> Values:
+    def _add_setting_values(self, others: Values, context: RequestContext) -> Values:
         """Return `others`, followed by names and values of all sources."""
         for source in self.settings:
             result = source(context)
             others = [*others, *result] if others else list(result)
         return others
 
-    def commands_ahead(self, context: RequestContext) -> Ahead:
+    def preceding_commands(self, context: RequestContext) -> PrecedingStatements:
         """Return the commands in the form whose effects end with the transaction."""
         return tuple((command.statement, command.values(context)) for command in self.commands)
 
 
-def ahead_of(settings: Values) -> Ahead:
+def preceding_settings(settings: Values) -> PrecedingStatements:
     """Return transaction-local settings as the statement in front of a call; empty if there are none. settings: names
     and values in turn.
     """

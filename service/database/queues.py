@@ -130,12 +130,12 @@ class DeliveryLoop:
             for attempt in attempts:
                 task = asyncio.get_running_loop().create_task(attempt)
                 self._tasks.add(task)
-                task.add_done_callback(self._ended)
+                task.add_done_callback(self._on_task_done)
             if not attempts or len(attempts) >= free:
                 # The end of an attempt makes room, and wakes.
                 await self._wait(pause if free <= 0 or attempts else await self._next())
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._wake.set()
 

@@ -17,8 +17,8 @@ from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.failures import CallTimeoutError
 from rowcall.service.database.orphaned_sessions import OrphanedSessions
-from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool, QueuedTooLongError
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool, QueuedTooLongError
 from rowcall.service.database.pools.pool import CANCEL_SECONDS
 from rowcall.service.database.pools.pool_assignment import Contention
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
@@ -211,7 +211,7 @@ class Watchdog:
         # The server enforces its own limit. Executions that waited before, or run without a limit there, are cancelled
         # here.
         ready = connection.state == ConnectionState.READY
-        if ready and 0 < execution.timeout < _spent(execution):
+        if ready and 0 < execution.timeout < _seconds_towards_limit(execution):
             self._background.start(self._exclusive.cancel(connection, execution))
 
     def _look_for_silence(self, pool: DedicatedPool | PipelinedPool, connection: Connection) -> None:
@@ -235,7 +235,7 @@ class Watchdog:
             self.abandon(execution)
 
 
-def _spent(execution: Execution) -> float:
+def _seconds_towards_limit(execution: Execution) -> float:
     """Return the seconds that count towards the limit of an execution: since its start; for streams since the last
     part, and for files since the last statement.
     """

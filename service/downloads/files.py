@@ -152,7 +152,7 @@ class LargeObjectReader:
             complete = False
             try:
                 while left > 0:
-                    data = (await transaction.finished(self.read, pending)).body or b""
+                    data = (await transaction.wait_for_execution(self.read, pending)).body or b""
                     left -= len(data)
                     if left > 0:
                         pending = transaction.send(self.read, [number, str(min(CHUNK, left)).encode()])

@@ -17,7 +17,7 @@ import lmdb
 
 from rowcall.core.outgoing.address import Origin
 from rowcall.service.http_client.errors import OutboundError
-from rowcall.service.shared_state.environment import Environment, Transaction, between, used
+from rowcall.service.shared_state.environment import Environment, Transaction, bytes_in_use, items_between
 
 FAILING = frozenset({502, 503, 504})
 """Statuses which mean that the server does not answer."""
@@ -77,7 +77,7 @@ class CircuitBreakers:
         key = _key(origin)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             data = transaction.get(key)
-            if data is None and used(transaction) > self._environment.size * FULL:
+            if data is None and bytes_in_use(transaction) > self._environment.size * FULL:
                 self._give_up_some(transaction)
             count = 1 + (0 if data is None else _RECORD.unpack(data)[0])
             until = time.monotonic() + self._seconds if count >= self._failures else 0.0
@@ -86,7 +86,7 @@ class CircuitBreakers:
     def _give_up_some(self, transaction: Transaction) -> None:
         """Delete the records of servers whose circuit is closed, among the next `LOOKED_AT` ones."""
         now = time.monotonic()
-        records = list(itertools.islice(between(transaction, self._last_examined, _END), LOOKED_AT))
+        records = list(itertools.islice(items_between(transaction, self._last_examined, _END), LOOKED_AT))
         self._last_examined = records[-1][0] if len(records) == LOOKED_AT else _FIRST
         for key, data in records:
             if _RECORD.unpack(data)[1] <= now:

@@ -99,10 +99,14 @@ class IntrospectedSessions(Sessions):
         waiting = super().authenticate(context)
         if self._check_asked is None:
             return waiting
-        return self._checked(context, self._check_asked) if waiting is None else self._later(context, waiting)
+        return (
+            self._check_session(context, self._check_asked)
+            if waiting is None
+            else self._wait_and_check(context, waiting)
+        )
 
     def drop_ended(self, context: RequestContext) -> Awaitable[None] | None:
-        return None if self._check_asked is None else self._checked(context, self._check_asked)
+        return None if self._check_asked is None else self._check_session(context, self._check_asked)
 
     # --- keys ----------------------------------------------------------------------------------------------------
 
@@ -116,7 +120,7 @@ class IntrospectedSessions(Sessions):
         digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
         address = None if self.looks_at is None else self.looks_at(context.scope)
         key_of_request = _KeyArguments(digest, None if address is None else address.decode())
-        cached = self._users.known(key_of_request.text)
+        cached = self._users.cached_result(key_of_request.text)
         if cached is None:
             return self._look_up(context, key_of_request)
         context.user = cached[0]
@@ -137,7 +141,7 @@ class IntrospectedSessions(Sessions):
 
     async def _key_holds(self, sent: _KeyArguments) -> bool:
         """Return whether an API key is still valid; a recent result is used again."""
-        cached = self._keys_holding.known(sent.text)
+        cached = self._keys_holding.cached_result(sent.text)
         if cached is not None:
             return cached[0] is not None
 
@@ -153,13 +157,13 @@ class IntrospectedSessions(Sessions):
 
     # --- sessions that may have ended ----------------------------------------------------------------------------
 
-    async def _later(self, context: RequestContext, waiting: Awaitable[None]) -> None:
+    async def _wait_and_check(self, context: RequestContext, waiting: Awaitable[None]) -> None:
         """Wait for the authentication, then clear `context.user` if the session has ended."""
         await waiting
-        if self._check_asked is not None and (more := self._checked(context, self._check_asked)) is not None:
+        if self._check_asked is not None and (more := self._check_session(context, self._check_asked)) is not None:
             await more
 
-    def _checked(self, context: RequestContext, options: SessionCheck) -> Awaitable[None] | None:
+    def _check_session(self, context: RequestContext, options: SessionCheck) -> Awaitable[None] | None:
         """Clear `context.user` if the session has ended. None: this needs no waiting. Users without the claim that
         contains the session id are not checked.
         """
@@ -168,7 +172,7 @@ class IntrospectedSessions(Sessions):
         if user is None or number is None:
             return None
         owner = next(iter(user.ids), "")
-        cached = self._holding.known(f"{number}\0{owner}")
+        cached = self._holding.cached_result(f"{number}\0{owner}")
         if cached is None:
             return self._check_now(context, number, owner)
         if cached[0] is None:
@@ -185,7 +189,7 @@ class IntrospectedSessions(Sessions):
             return True
         owner = next(iter(user.ids), "")
         key = f"{number}\0{owner}"
-        cached = self._holding.known(key)
+        cached = self._holding.cached_result(key)
         if cached is not None:
             return cached[0] is not None
 

@@ -28,7 +28,7 @@ class IntrospectionCache(Generic[Result]):
         self._asking: dict[str, asyncio.Future[Result | None]] = {}
         self._invalidations = 0
 
-    def known(self, key: str) -> tuple[Result | None] | None:
+    def cached_result(self, key: str) -> tuple[Result | None] | None:
         """Return the cached result in a tuple, `(None,)` if the question had no result. None: nothing is cached."""
         now = time.monotonic()
         if (entry := self._found.get(key)) is not None and now < entry[0]:
@@ -72,16 +72,16 @@ class IntrospectionCache(Generic[Result]):
             self._found.pop(key, None)
             self._missing.pop(key, None)
             if result is None:
-                _bounded(self._missing)[key] = until
+                _make_room(self._missing)[key] = until
             else:
-                _bounded(self._found)[key] = until, result
+                _make_room(self._found)[key] = until, result
         return result
 
 
 Value = TypeVar("Value")
 
 
-def _bounded(entries: dict[str, Value]) -> dict[str, Value]:
+def _make_room(entries: dict[str, Value]) -> dict[str, Value]:
     """Remove the oldest entry if the dictionary is full; return the dictionary."""
     if len(entries) >= MOST:
         entries.pop(next(iter(entries)))

@@ -66,11 +66,11 @@ class KeySet:
         except jwt.PyJWTError:
             return []
         identity, algorithm = header.get("kid"), header.get("alg")
-        if time.monotonic() - self._fetched > self._fresh or not self._named(identity):
+        if time.monotonic() - self._fetched > self._fresh or not self._keys_by_id(identity):
             await self._fetch()
         if time.monotonic() - self._fetched > self._longest:
             return []
-        keys = ((key, algorithms_for(key)) for key in self._named(identity))
+        keys = ((key, algorithms_for(key)) for key in self._keys_by_id(identity))
         return [(key, (algorithm,)) for key, algorithms in keys if algorithm in algorithms]
 
     @property
@@ -80,7 +80,7 @@ class KeySet:
         next_fetch = max(self._fetched + self._fresh, self._tried + self._between)
         return max(0.0, min(next_fetch, self._fetched + self._longest) - time.monotonic())
 
-    def _named(self, identity: object) -> list[Any]:
+    def _keys_by_id(self, identity: object) -> list[Any]:
         """Return the keys with this id; all keys if it is None."""
         return [key for name, key in self._keys if identity is None or name == identity]
 

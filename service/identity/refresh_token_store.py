@@ -121,7 +121,7 @@ def refresh_token_store_for(settings: Settings, connector: Connector) -> Refresh
     return InFolder(Path(in_folder) / FOLDER) if in_folder else InMemory()
 
 
-async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
+async def record_use(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
     """Record a use; return the result of `RefreshTokenStore.use`, or None if it is unknown because of an error, which
     is logged. The token is then refused. keep_until: seconds since 1970.
     """

@@ -14,9 +14,9 @@ from typing import Protocol, TypeVar
 import lmdb
 
 from rowcall.core.accounts.lockout import Attempt, Limit, begin, give_back, is_delayed, is_expired, remembered
-from rowcall.service.shared_state.environment import Environment, Transaction, between
+from rowcall.service.shared_state.environment import Environment, Transaction, items_between
 from rowcall.service.shared_state.redis_connection import MALFORMED
-from rowcall.service.shared_state.redis_link import GoneError, LateLink, RedisLink
+from rowcall.service.shared_state.redis_link import LateLink, RedisLink, RedisUnavailableError
 
 log = logging.getLogger("rowcall")
 
@@ -118,7 +118,7 @@ class HostCounts:
         """Delete those of the next `most` counters that are disposable; return their number. disposable: decides by the
         stored state.
         """
-        entries = list(itertools.islice(between(transaction, self._swept, _END), most))
+        entries = list(itertools.islice(items_between(transaction, self._swept, _END), most))
         keys = [key for key, state in entries if disposable(state)]
         for key in keys:
             transaction.delete(key)
@@ -172,7 +172,7 @@ class RedisCounts:
             try:
                 wait, failures = await link.run(_BEGIN, [_name(key)], values)
                 return Attempt(wait / 1000, failures)
-            except (GoneError, *MALFORMED):
+            except (RedisUnavailableError, *MALFORMED):
                 pass
         return await self._host.begin(key, limit)
 
@@ -200,7 +200,7 @@ class RedisCounts:
             return None
         try:
             return await link.run(script, [_name(key)], list(values))
-        except (GoneError, *MALFORMED):
+        except (RedisUnavailableError, *MALFORMED):
             return None
 
 

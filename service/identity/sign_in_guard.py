@@ -85,9 +85,9 @@ class SignInGuard:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def begin(self, context: RequestContext, account: str | None, name: str) -> SignInAttempt:
-        """Count an attempt to sign in and return it. It counts as a failure unless `succeed` or `withdraw` is called,
-        or the request ends in an error of the service. Raises `Problem` 429 if the account or the address has too many
-        failures, and `NoKeyError`.
+        """Count an attempt to sign in and return it. It counts as a failure unless `record_success` or `withdraw` is
+        called, or the request ends in an error of the service. Raises `Problem` 429 if the account or the address has
+        too many failures, and `NoKeyError`.
 
         account: as the request names it, normalized; None: only the address is counted. name: of the endpoint.
         """
@@ -240,8 +240,8 @@ class SignInAttempt:
             self._guard.count("locked")
             log.warning("%s: %s", self._name, lock)
 
-    async def succeed(self, context: RequestContext, *, by_browser: bool) -> None:
-        """Forget the failures of the account, and know the caller from now on. Raises `NoKeyError`.
+    async def record_success(self, context: RequestContext, *, by_browser: bool) -> None:
+        """Reset the counted failures of the account, and record its network and browser as known. Raises `NoKeyError`.
 
         The failures of the address remain, without this attempt: an attacker could reset them by signing in to an
         account of their own. by_browser: the caller may be a browser, which stores a cookie.

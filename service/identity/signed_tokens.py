@@ -51,7 +51,7 @@ class SignedTokens:
         """Return an access token. A claim that occurs once is a text, a repeated one an array (sign-in-30). Registered
         claims and `token_type` among `claims` are omitted, and those of an impersonation (`ACTOR`) are in the header.
         now: in seconds since 1970. lifetime: in seconds."""
-        return self._signed(_by_kind(claims), now, lifetime, _actor_header(claims))
+        return self._sign_payload(_by_kind(claims), now, lifetime, _actor_header(claims))
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
         """Return a refresh token. claims, now, lifetime: as for `sign`. mark: identifies the token; it is in the
@@ -61,9 +61,9 @@ class SignedTokens:
             header[_MARK] = mark
         if mark is not None or self._shares_key:
             header[_SCHEME] = self.scheme.name
-        return self._signed({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
+        return self._sign_payload({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
 
-    def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, Any]) -> str:
+    def _sign_payload(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, Any]) -> str:
         """Return a token with this payload, with begin and end of validity, issuer and audience. now, lifetime: as for
         `sign`. header: further members of its header.
         """
@@ -76,10 +76,12 @@ class SignedTokens:
         """Verify an access token. Raises `BadTokenError`."""
         for algorithms, key in self._keys:
             try:
-                payload = _decoded(token, key, algorithms, self.scheme, lifetime=self.scheme.validate_lifetime)
+                payload = _decode_token(token, key, algorithms, self.scheme, lifetime=self.scheme.validate_lifetime)
             except _WrongKeyError:
                 continue
-            return self._verified(payload, _own_claims(payload, token) if key is self._own_key else _others(payload))
+            return self._verified_token(
+                payload, _claims_with_actor(payload, token) if key is self._own_key else _claims_without_actor(payload)
+            )
         raise BadTokenError("no key verifies the token")
 
     def verify_with(self, token: str, key: Any, algorithms: tuple[str, ...]) -> VerifiedToken:
@@ -87,8 +89,8 @@ class SignedTokens:
         allows. Raises `BadTokenError`.
         """
         lifetime = self.scheme.validate_lifetime
-        payload = _decoded(token, key, algorithms, self.scheme, lifetime=lifetime)
-        return self._verified(payload, _others(payload))
+        payload = _decode_token(token, key, algorithms, self.scheme, lifetime=lifetime)
+        return self._verified_token(payload, _claims_without_actor(payload))
 
     def verify_refresh(self, token: str) -> tuple[tuple[Claim, ...], Mark]:
         """Return the claims of a refresh token of this scheme, without registered ones, and its mark.
@@ -99,11 +101,13 @@ class SignedTokens:
             BadTokenError: it is not a refresh token or not valid.
         """
         algorithms, own_key = self._keys[0]
-        payload = _decoded(token, own_key, algorithms, self.scheme, lifetime=True)
+        payload = _decode_token(token, own_key, algorithms, self.scheme, lifetime=True)
         if payload.get(TOKEN_TYPE) != _REFRESH:
             raise BadTokenError("not a refresh token")
         claims = tuple(
-            claim for claim in _own_claims(payload, token) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE
+            claim
+            for claim in _claims_with_actor(payload, token)
+            if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE
         )
         header = jwt.get_unverified_header(token)
         if header.get(_SCHEME, None if self._shares_key else self.scheme.name) != self.scheme.name:
@@ -111,7 +115,7 @@ class SignedTokens:
         # The signature has several base64 forms; the signed text has only one.
         return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
 
-    def _verified(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> VerifiedToken:
+    def _verified_token(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> VerifiedToken:
         """Return the verified token with its validity. claims: of the payload. Raises `BadTokenError` for a refresh
         token.
         """
@@ -129,7 +133,9 @@ class _WrongKeyError(BadTokenError):
     """The token is not signed by this key; another key may verify it."""
 
 
-def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtScheme, *, lifetime: bool) -> dict[str, Any]:
+def _decode_token(
+    token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtScheme, *, lifetime: bool
+) -> dict[str, Any]:
     """Return the payload of a token. lifetime: begin and expiry are checked too.
 
     Raises `_WrongKeyError` if another key may have signed the token, `BadTokenError` for other faults.
@@ -188,7 +194,7 @@ def _actor_header(claims: tuple[Claim, ...]) -> dict[str, Any]:
     return {_ACTOR: actor} if actor else {}
 
 
-def _own_claims(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
+def _claims_with_actor(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
     """Return the claims of a token that the scheme's own key verifies, with those of its actor header.
 
     Raises:
@@ -203,7 +209,7 @@ def _own_claims(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
     return (*_claims(payload), *((kind, _storable(value)) for kind, value in actor.items()))
 
 
-def _others(payload: dict[str, Any]) -> tuple[Claim, ...]:
+def _claims_without_actor(payload: dict[str, Any]) -> tuple[Claim, ...]:
     """Return the claims of a token of another issuer, without those that only this service sets. Raises `BadTokenError`
     for a claim that cannot be stored.
     """

@@ -27,7 +27,7 @@ import lmdb
 
 from rowcall.core.limits.counting import NOW, Decision, Turn, decide, give_back, is_idle
 from rowcall.core.limits.policy import Policy
-from rowcall.service.shared_state.environment import LONGEST_KEY, Environment, Transaction, between, used
+from rowcall.service.shared_state.environment import LONGEST_KEY, Environment, Transaction, bytes_in_use, items_between
 from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 
 log = logging.getLogger("rowcall.limits")
@@ -202,8 +202,8 @@ class HostPermits:
         or if the environment is fuller than `FULL`. Return whether there are more. Raises `lmdb.MapFullError`."""
         now = time.monotonic()
         with self._environment.write() as transaction:
-            force = force or used(transaction) > self._environment.size * FULL
-            entries = list(itertools.islice(between(transaction, self._swept, _AFTER_WINDOW), most))
+            force = force or bytes_in_use(transaction) > self._environment.size * FULL
+            entries = list(itertools.islice(items_between(transaction, self._swept, _AFTER_WINDOW), most))
             for key, state in entries:
                 policy = self._policies.get(key[1 : 2 + key[1]])
                 if force or policy is None or is_idle(policy, state, now):
@@ -343,7 +343,7 @@ class HostPermits:
         """
         served: list[tuple[int, int]] = []
         with self._environment.write() as transaction:
-            for name, data in list(between(transaction, _GATE, _AFTER_GATE)):
+            for name, data in list(items_between(transaction, _GATE, _AFTER_GATE)):
                 gate = _Gate(data)
                 gate.holders.pop(process, None)
                 gate.waiters = [waiter for waiter in gate.waiters if waiter[1] != process]

@@ -88,7 +88,7 @@ def _permits(services: Services) -> HostPermits:
     """Return the permits of this worker, which all schema snapshots share."""
     host = services.host
     options = services.options.limits
-    return host.once(
+    return host.get_or_create(
         "permits", lambda: HostPermits(host.environment("permits", SIZE), host.message_bus, options.policies)
     )
 
@@ -98,7 +98,7 @@ def _redis_permits(services: Services, permits: HostPermits) -> RedisPermits:
     from rowcall.service.limits.redis_permits import RedisPermits
 
     address = services.options.limits.redis or ""
-    return services.host.once("redis permits", lambda: RedisPermits(address, permits))
+    return services.host.get_or_create("redis permits", lambda: RedisPermits(address, permits))
 
 
 # --- who is counted ------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from rowcall.core.limits.counting import Decision, Turn
 from rowcall.core.limits.policy import Policy
 from rowcall.service.limits.host_permits import HostPermits
 from rowcall.service.shared_state.redis_connection import MALFORMED
-from rowcall.service.shared_state.redis_link import GoneError, LateLink
+from rowcall.service.shared_state.redis_link import LateLink, RedisUnavailableError
 
 _DECIDE = """
 local kind, permits, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -119,7 +119,7 @@ class RedisPermits:
                 _DECIDE, [_name(policy, caller)], [policy.kind.value.encode(), *numbers]
             )
             wait = wait / 1000
-        except (GoneError, *MALFORMED):
+        except (RedisUnavailableError, *MALFORMED):
             return self._host.ask(policy, caller)
         return Decision(bool(allowed), wait, _RedisTurn(begin, number))
 
@@ -130,7 +130,7 @@ class RedisPermits:
             return
         link = await self._redis.link()
         if link is not None:
-            with contextlib.suppress(GoneError):
+            with contextlib.suppress(RedisUnavailableError):
                 await link.run(_GIVE_BACK, [_name(policy, caller)], [int(turn.begin), turn.number])
 
 

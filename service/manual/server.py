@@ -40,6 +40,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     protocol_version = "HTTP/1.1"
     timeout = 30
+    wbufsize = -1  # head and body in one segment
     server: ManualServer
 
     def do_GET(self) -> None:

@@ -35,7 +35,7 @@ def segment_of(options: WorkerOptions, host: HostState) -> Segment | None:
     from rowcall.service.metrics.segments import Segment
 
     limit = options.metrics.most
-    return host.once("metrics", lambda: Segment(Path(options.store), limit))
+    return host.get_or_create("metrics", lambda: Segment(Path(options.store), limit))
 
 
 def meter_of(endpoint: Endpoint, services: Services) -> Meter | None:

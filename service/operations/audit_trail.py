@@ -97,7 +97,7 @@ def delivery_recorder(services: Services) -> Callable[[str, str, float, int | No
 
 def trail_of(options: AuditTrailOptions, services: Services) -> AuditTrail:
     """Return the audit trail of this worker, which all schema snapshots share."""
-    return services.host.once("audit trail", lambda: AuditTrail(options, services.main_database))
+    return services.host.get_or_create("audit trail", lambda: AuditTrail(options, services.main_database))
 
 
 class _Call:

@@ -108,7 +108,7 @@ class HostCachedPage:
     def __call__(self, context: RequestContext) -> Awaitable[None] | None:
         if _wants_new(context):
             return self._anew(context)
-        answers: BoundedCache = self._host.once("reports", self._opened)
+        answers: BoundedCache = self._host.get_or_create("reports", self._opened)
         key = orjson.dumps((self._what, *_place(context.scope)))
         entry = answers.begin(key)
         if not isinstance(entry, Entry):

@@ -39,7 +39,7 @@ def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
     options = services.options.slow_requests
     if options is None or not log.isEnabledFor(logging.WARNING):
         return None
-    plans = services.host.once("slow requests", lambda: Plans(options.plan_every)) if options.plan else None
+    plans = services.host.get_or_create("slow requests", lambda: Plans(options.plan_every)) if options.plan else None
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
     return _Watch(name, options.threshold, plans, services.database)
 

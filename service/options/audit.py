@@ -67,13 +67,13 @@ def _key(severity: Severity, code: str, key: str, message: str, remedy: str) -> 
 def _cookie_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:
     speaks_https = any(plan.address.secure for plan in listener_plans(settings)) or options.forwarding.enabled
     for scheme in options.auth.schemes.cookies:
-        yield from _one_cookie(scheme, speaks_https=speaks_https)
+        yield from _findings_of_cookie(scheme, speaks_https=speaks_https)
     if options.auth.cross_site is None:
         message = "pages of any site can send requests as a user who is signed in by cookie"
         yield _key(Severity.HIGH, "cross-site", "Auth:RefuseCrossSite", message, "Auth:RefuseCrossSite=true")
 
 
-def _one_cookie(scheme: CookieScheme, *, speaks_https: bool) -> Iterator[Finding]:
+def _findings_of_cookie(scheme: CookieScheme, *, speaks_https: bool) -> Iterator[Finding]:
     about = f"cookie {scheme.cookie}"
     if scheme.secure == "None":
         message = "it never has the attribute Secure: an eavesdropper on a request without TLS obtains the session"

@@ -22,7 +22,7 @@ class _UnusableError(Exception):
     """A command cannot be used; the message is the reason."""
 
 
-def before_commands(configured: JsonValue) -> tuple[BeforeCommand, ...]:
+def parse_before_commands(configured: JsonValue) -> tuple[BeforeCommand, ...]:
     """Return the enabled commands in the configured order, at most `MOST_COMMANDS`. An unusable command is left out
     completely, with a warning.
 

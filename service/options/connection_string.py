@@ -38,7 +38,7 @@ class ConnectionInfo:
     def conninfo(self) -> str:
         return conninfo.make_conninfo("", **self.parameters)
 
-    def masked(self) -> str:
+    def masked_text(self) -> str:
         """Return the connection string of libpq for logs, with passwords, keys and other secrets masked."""
         shown = {
             name: MASK if any(word in name for word in SECRET_WORDS) else text for name, text in self.parameters.items()
@@ -46,7 +46,7 @@ class ConnectionInfo:
         return conninfo.make_conninfo("", **shown)
 
     def __repr__(self) -> str:
-        return f"ConnectionInfo({self.masked()!r})"
+        return f"ConnectionInfo({self.masked_text()!r})"
 
     def with_parameters(self, **parameters: str) -> ConnectionInfo:
         return replace(self, parameters={**self.parameters, **parameters})
@@ -107,7 +107,7 @@ def parse_connection_string(text: str) -> ConnectionInfo | EmbeddedServerPath:
     text = text.strip()
     scheme, colon, rest = text.partition(":")
     if colon and scheme.casefold() == "embedded":
-        return _embedded(rest)
+        return _parse_embedded(rest)
     if rest.startswith("//") and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) is not None:
         # Not as pairs: everything in front of the first `=` would count as a keyword, the password too.
         if scheme.casefold() not in ("postgresql", "postgres"):
@@ -118,7 +118,7 @@ def parse_connection_string(text: str) -> ConnectionInfo | EmbeddedServerPath:
     return _from_pairs(_split_pairs(text))
 
 
-def _embedded(path: str) -> EmbeddedServerPath:
+def _parse_embedded(path: str) -> EmbeddedServerPath:
     if not path.strip():
         raise StartupError("`embedded:` needs the folder of the database, for example embedded:./data")
     try:
@@ -205,12 +205,12 @@ def _split_pairs(text: str) -> list[tuple[str, str]]:
         match = _PAIR.match(text, at)
         if match is None or not match["name"]:
             raise StartupError(f"expected Keyword=value; at position {at + 1}")
-        pairs.append((match["name"], _unquoted(match)))
+        pairs.append((match["name"], _unquote(match)))
         at = match.end()
     return pairs
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquote(match: re.Match[str]) -> str:
     if match["double"] is not None:
         return match["double"].replace('""', '"')
     if match["single"] is not None:
@@ -311,11 +311,11 @@ def _number(keyword: str, value: str) -> int:
 
 def _ssl_mode(keyword: str, value: str) -> str:
     mode = value.casefold().replace("-", "").replace("verify", "verify-")
-    return _one_of(keyword, mode, _SSL_MODES)
+    return _check_choice(keyword, mode, _SSL_MODES)
 
 
 def _session_target(keyword: str, value: str) -> str:
-    return _one_of(keyword, value.casefold(), _SESSION_TARGETS)
+    return _check_choice(keyword, value.casefold(), _SESSION_TARGETS)
 
 
 def _lower(_keyword: str, value: str) -> str:
@@ -324,12 +324,12 @@ def _lower(_keyword: str, value: str) -> str:
 
 def _switch(keyword: str, value: str) -> str:
     words = {"true": "1", "yes": "1", "1": "1", "false": "0", "no": "0", "0": "0"}
-    return words[_one_of(keyword, value.casefold(), set(words))]
+    return words[_check_choice(keyword, value.casefold(), set(words))]
 
 
-def _balancing(keyword: str, value: str) -> str:
+def _load_balancing(keyword: str, value: str) -> str:
     words = {"true": "random", "random": "random", "false": "disable", "disable": "disable"}
-    return words[_one_of(keyword, value.casefold(), set(words))]
+    return words[_check_choice(keyword, value.casefold(), set(words))]
 
 
 def _methods(_keyword: str, value: str) -> str:
@@ -338,7 +338,7 @@ def _methods(_keyword: str, value: str) -> str:
     return value.casefold().replace("scramsha256", "scram-sha-256")
 
 
-def _one_of(keyword: str, value: str, allowed: set[str]) -> str:
+def _check_choice(keyword: str, value: str, allowed: set[str]) -> str:
     if value not in allowed:
         raise StartupError(f"{keyword} must be one of {', '.join(sorted(allowed))}")
     return value
@@ -351,7 +351,7 @@ _SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
     "gssencryptionmode": ("gssencmode", _lower),
     "channelbinding": ("channel_binding", _lower),
     "requireauth": ("require_auth", _methods),
-    "loadbalancehosts": ("load_balance_hosts", _balancing),
+    "loadbalancehosts": ("load_balance_hosts", _load_balancing),
 }
 """Keywords whose values are spelled in another way by libpq: the keyword of libpq, and the conversion."""
 

@@ -71,7 +71,7 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     """
     main = main_connection_name(settings)
     names = connection_names(settings)
-    service_connections = tuple(_configured(settings, names))
+    service_connections = tuple(_connections_of_sections(settings, names))
     folded_names = {name.casefold() for name in names}
     for name in settings.read(MultiHostTargets).by_connection:
         if name.casefold() not in folded_names:
@@ -82,16 +82,18 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     if listed:
         if not multiple:
             log.info("Service:RoutineOptions:ReadMetadataFromConnections makes all connections usable by endpoints")
-        source_names = [_known(names, name, "Service:RoutineOptions:ReadMetadataFromConnections") for name in listed]
+        source_names = [
+            _require_name(names, name, "Service:RoutineOptions:ReadMetadataFromConnections") for name in listed
+        ]
         sources = tuple(dict.fromkeys(source_names))
         return ConnectionPlan(main, _without(names, main), True, sources, replicas, True)
     metadata = settings.read(ConnectionSettings).metadata_connection
-    source = _known(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
+    source = _require_name(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
     others = _without(names if multiple else dict.fromkeys((source, *service_connections, *replicas)), main)
     return ConnectionPlan(main, others, multiple, (source,), replicas)
 
 
-def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
+def _connections_of_sections(settings: Settings, names: Iterable[str]) -> Iterator[str]:
     """Yield the connections that statistics and passkeys are configured to use, as `names` spells them.
 
     names: of all connection strings. Raises `StartupError` for a connection that is not among them.
@@ -99,7 +101,7 @@ def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
     for section in ("Stats", "Auth:PasskeyAuth"):
         connection = settings.read_enabled(ConnectionOfSection, section)
         if connection is not None and connection.name is not None:
-            yield _known(names, connection.name, f"{section}:ConnectionName")
+            yield _require_name(names, connection.name, f"{section}:ConnectionName")
 
 
 def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -119,7 +121,7 @@ def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
     return replicas
 
 
-def _known(names: Iterable[str], requested: str, key: str) -> str:
+def _require_name(names: Iterable[str], requested: str, key: str) -> str:
     """Return the requested name as `names` spells it. Raises `StartupError` that names `key` if it is not among
     them.
     """

@@ -42,7 +42,7 @@ from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import has_message
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, warn_if_on
-from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.before_routine import parse_before_commands
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.documents import reference_page
 from rowcall.service.options.capabilities.events import event_options
@@ -58,7 +58,7 @@ from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Conn
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.queues import delivery_options, mail_options
 from rowcall.service.options.server.browsers import antiforgery_options
-from rowcall.service.options.server.forwarded_headers import forwarding
+from rowcall.service.options.server.forwarded_headers import read_forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.postgrest import postgrest_options
@@ -213,7 +213,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         reference=reference_page(settings, settings.read(ApplicationNames).application or "API"),
         passkeys=passkey_options(settings, auth.schemes, {name.casefold(): 0 for name in connections.others}),
         antiforgery=antiforgery_options(settings),
-        forwarding=forwarding(settings),
+        forwarding=read_forwarding(settings),
         events=event_options(settings),
         cache=cache_options(settings),
         limits=limit_options(settings),
@@ -233,7 +233,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         hides_paths=service.hide_paths,
         headers=_request_headers(service),
         notices=NoticeMode(service.notice_mode) if service.log_notices else None,
-        before=before_commands(service.before),
+        before=parse_before_commands(service.before),
         application_name=json_application_name(settings),
         wrap_in_transaction=service.wrap_in_transaction,
         log_commands=service.log_commands,

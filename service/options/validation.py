@@ -72,8 +72,8 @@ def _rule(name: str, keys: ValidationRule) -> Rule:
         raise _UnusableError(f"it needs {kind.value}")
     if not 400 <= keys.status <= 599:
         raise _UnusableError(f"its StatusCode is not a status from 400 to 599: {keys.status}")
-    least = _bound("Min", keys.min) if kind in (RuleType.MIN, RuleType.RANGE) else None
-    most = _bound("Max", keys.max) if kind in (RuleType.MAX, RuleType.RANGE) else None
+    least = _parse_bound("Min", keys.min) if kind in (RuleType.MIN, RuleType.RANGE) else None
+    most = _parse_bound("Max", keys.max) if kind in (RuleType.MAX, RuleType.RANGE) else None
     return Rule(
         name,
         kind,
@@ -87,7 +87,7 @@ def _rule(name: str, keys: ValidationRule) -> Rule:
     )
 
 
-def _bound(name: str, text: str | None) -> Decimal:
+def _parse_bound(name: str, text: str | None) -> Decimal:
     if text is None:
         raise _UnusableError(f"it needs {name}")
     try:

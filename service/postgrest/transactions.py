@@ -20,7 +20,7 @@ from rowcall.core.text.naming import quote_identifier
 from rowcall.ext.driver.execution import Execution
 from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns
-from rowcall.service.database.preamble import Ahead, Values, ahead_of
+from rowcall.service.database.preamble import PrecedingStatements, Values, preceding_settings
 from rowcall.service.database.statements import statement_for
 from rowcall.service.postgrest.planning.work import Work
 from rowcall.service.postgrest.request import ApiRequest
@@ -145,10 +145,10 @@ class Transactions:
     def _prepared(self, request: ApiRequest, sql: Sql) -> tuple[Any, Values]:
         return self._statements.find(sql, request.user.role, repeatable=False).statement, values_of(sql)
 
-    def _ahead(self, request: ApiRequest, work: Work) -> Ahead:
+    def _ahead(self, request: ApiRequest, work: Work) -> PrecedingStatements:
         """Return the settings of a request, and the call of the pre-request function."""
         options = work.options
-        settings = ahead_of(self._settings.values(request, options.read_only, options.hoisted))
+        settings = preceding_settings(self._settings.values(request, options.read_only, options.hoisted))
         return settings if self._before is None else (*settings, self._prepared(request, self._before))
 
     def _level(self, request: ApiRequest, work: Work) -> str | None:

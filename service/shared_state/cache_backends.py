@@ -70,7 +70,7 @@ class CacheBackends:
         """Return the backend for a `Type`, which is created at the first call."""
         store = self._stores.get(place)
         if store is None:
-            store = self._stores[place] = self._made(place)
+            store = self._stores[place] = self._create_backend(place)
         return store
 
     def every(self) -> tuple[CacheBackend, ...]:
@@ -136,15 +136,15 @@ class CacheBackends:
                     self._invalidating.add(task)
                     task.add_done_callback(self._invalidating.discard)
 
-    def _made(self, place: Place) -> CacheBackend:
+    def _create_backend(self, place: Place) -> CacheBackend:
         """Create the backend for a `Type`."""
         if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
             return self._memory_answers()
-        return _Later(self._behind_redis(place), self._absent)
+        return _ConnectingBackend(self._backend_with_redis(place), self._absent)
 
-    async def _behind_redis(self, place: Place) -> CacheBackend:
+    async def _backend_with_redis(self, place: Place) -> CacheBackend:
         """Wait until it is known whether Redis is used, and return the backend for a `Type` that is configured with
-        Redis: the memory backend if Redis is not used (`_connected`)."""
+        Redis: the memory backend if Redis is not used (`_connect_to_redis`)."""
         redis = await self._connect()
         if redis is None:
             return self._memory_answers()
@@ -158,10 +158,10 @@ class CacheBackends:
     def _connect(self) -> asyncio.Task[RedisCache | None]:
         """Return the task that connects to Redis. All backends share this connection."""
         if self._redis is None:
-            self._redis = asyncio.get_running_loop().create_task(self._connected())
+            self._redis = asyncio.get_running_loop().create_task(self._connect_to_redis())
         return self._redis
 
-    async def _connected(self) -> RedisCache | None:
+    async def _connect_to_redis(self) -> RedisCache | None:
         """Connect to Redis. Return None if the memory backend of the host is used instead (caching-28 to caching-30).
 
         The first worker of a host decides, and all its workers do the same: if one worker cached in memory and another
@@ -176,8 +176,8 @@ class CacheBackends:
             log.error("CacheOptions:RedisConfiguration: %s; responses are cached in memory instead", error)
             return None
         link = RedisLink(address)
-        reason = await _tried(link, address.attempts)
-        stored = self._host.agreed("answers-in", "redis" if reason is None else "memory")
+        reason = await _try_to_connect(link, address.attempts)
+        stored = self._host.first_proposal("answers-in", "redis" if reason is None else "memory")
         if stored != "redis":
             if reason is None:
                 await link.close()
@@ -190,7 +190,7 @@ class CacheBackends:
             self._absent.set()
             while reason is not None:
                 await asyncio.sleep(AGAIN_SECONDS)
-                reason = await _tried(link, 1)
+                reason = await _try_to_connect(link, 1)
             log.warning("Redis at %s is back", address)
         return self._redis_answers(link)
 
@@ -259,7 +259,7 @@ class _Absent:
     def close(self) -> None: ...
 
 
-class _Later:
+class _ConnectingBackend:
     """Stands for a backend that is still connecting. absent: set while the backend is known to be unreachable."""
 
     def __init__(self, coming: Awaitable[CacheBackend], absent: asyncio.Event) -> None:
@@ -306,7 +306,7 @@ class _Later:
         self._coming.cancel()
 
 
-async def _tried(link: RedisLink, attempts: int) -> str | None:
+async def _try_to_connect(link: RedisLink, attempts: int) -> str | None:
     """Try to connect. Return why it failed, or None if it succeeded. attempts: at least one is made."""
     from rowcall.service.shared_state.redis_connection import FAILURES
 

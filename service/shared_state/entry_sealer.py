@@ -14,12 +14,12 @@ import hashlib
 _SIZE = 32
 
 
-def sealed(name: bytes, content: bytes) -> bytes:
+def with_digest(name: bytes, content: bytes) -> bytes:
     """Return the content with its digest. name: of the entry in Redis."""
     return _digest(name, content) + content
 
 
-def opened(name: bytes, data: bytes) -> bytes | None:
+def without_digest(name: bytes, data: bytes) -> bytes | None:
     """Return the content, or None if the data is not an entry of this name."""
     digest, content = data[:_SIZE], data[_SIZE:]
     return content if digest == _digest(name, content) else None

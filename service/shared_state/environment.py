@@ -62,20 +62,20 @@ class Environment:
     """An open LMDB environment.
 
     path: its folder. size: bytes that its pages may take; the attribute is smaller if there is not enough memory. The
-    user of the environment removes data to make room (see `used`).
+    user of the environment removes data to make room (see `bytes_in_use`).
     """
 
     def __init__(self, path: Path, size: int) -> None:
         """Open or create the environment. Raises OSError if there is almost no memory."""
         self.path = path
-        with agreed(path, size, _map_size) as self.size:
-            self._lmdb = self._opened()
+        with agree_on_size(path, size, _map_size) as self.size:
+            self._lmdb = self._open_environment()
             if self.size < size:
                 _reserve_all(path / "data.mdb")
         self._lmdb.reader_check()
         self.begin: Callable[..., AbstractContextManager[Transaction]] = cast("Any", self._lmdb).begin
 
-    def _opened(self) -> lmdb.Environment:
+    def _open_environment(self) -> lmdb.Environment:
         """Open the environment with a map for the agreed size."""
         return lmdb.open(
             str(self.path),
@@ -119,7 +119,7 @@ def _map_size(size: int) -> int:
 
 
 @contextlib.contextmanager
-def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
+def agree_on_size(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
     """Yield the size of the data in this folder, which is created if it is missing. The first process decides the size,
     and it is the same for all.
 
@@ -127,17 +127,17 @@ def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
     function from a size to the bytes of shared memory that it takes.
     """
     path.mkdir(mode=0o700, exist_ok=True)
-    with locked(path / "size") as file:
+    with open_locked(path / "size") as file:
         result = file.read()
-        fitting = int(result) if result else _fitting(path, size, whole)
+        fitting = int(result) if result else _fit_free_memory(path, size, whole)
         yield fitting
         if not result:
             file.write(b"%d" % fitting)
 
 
-def _fitting(folder: Path, size: int, whole: Callable[[int], int]) -> int:
+def _fit_free_memory(folder: Path, size: int, whole: Callable[[int], int]) -> int:
     """Return `size`; if that takes more than half of the free memory, return as many bytes of data as fit into that
-    half, at least `LEAST`, and log a warning. folder: of the data. whole: as for `agreed`.
+    half, at least `LEAST`, and log a warning. folder: of the data. whole: as for `agree_on_size`.
 
     Other programs need memory later, and a page that is not available when it is written to ends the process (SIGBUS).
     """
@@ -177,7 +177,7 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[BinaryIO]:
+def open_locked(path: Path) -> Iterator[BinaryIO]:
     """Open a file that only one process has at a time, and create it if it is missing. Writes go to its end."""
     with path.open("a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -197,7 +197,7 @@ def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
     The process that initialises it does so within the `with`, alone. If enough memory is free, pages are allocated when
     they are written to. Otherwise they are allocated now; raises `OSError` if they are not available.
     """
-    with agreed(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
+    with agree_on_size(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
         if fitting < size:
             reserve(cast("BinaryIO", file), fitting)
         else:
@@ -205,13 +205,13 @@ def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
         yield mmap.mmap(file.fileno(), fitting)
 
 
-def used(transaction: Transaction) -> int:
+def bytes_in_use(transaction: Transaction) -> int:
     """Return the bytes of the pages in use, as this transaction sees them."""
     pages = transaction.stat()
     return pages["psize"] * (pages["branch_pages"] + pages["leaf_pages"] + pages["overflow_pages"])
 
 
-def between(transaction: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+def items_between(transaction: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and values from `first` up to but not including `end`, in order."""
     with transaction.cursor() as cursor:
         if not cursor.set_range(first):

@@ -51,7 +51,7 @@ class HostState:
                 self._tables[name] = ResponseTable(memory, os.getpid(), Entry)
         return self._tables[name]
 
-    def once(self, name: str, make: Callable[[], SharedObject]) -> SharedObject:
+    def get_or_create(self, name: str, make: Callable[[], SharedObject]) -> SharedObject:
         """Return the object of this name, which exists once in a process for all schema snapshots. At the first call,
         it is created by `make`.
 
@@ -61,7 +61,7 @@ class HostState:
             self._objects[name] = make()
         return self._objects[name]  # type: ignore[return-value]  # each name has one type
 
-    def agreed(self, name: str, mine: str) -> str:
+    def first_proposal(self, name: str, mine: str) -> str:
         """Return the value that the first process of this host has proposed under this name. mine: the proposal of this
         process.
         """

@@ -21,7 +21,7 @@ from rowcall.core.endpoint.capabilities import Stale
 from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.redis_cache import RedisCache, stored_name
 from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED
-from rowcall.service.shared_state.redis_link import PING, GoneError
+from rowcall.service.shared_state.redis_link import PING, RedisUnavailableError
 from rowcall.service.shared_state.single_flight import LookupResult, StaleLookupResult, invalidation_failed
 
 CHANNEL = b"rowcall:forget"
@@ -77,20 +77,20 @@ class HybridCache:
         """Number of invalidations that this worker has sent or received, and of interruptions in which it may have
         missed some.
         """
-        redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._answered))
+        redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._record_reply))
         redis.link.background(self._note())
 
     # --- lookup ----------------------------------------------------------------------------------------------------
 
     def begin(self, key: bytes, time_limit: float) -> Any:
-        return self._copied(key) or self._begin(key, time_limit)
+        return self._get_copy(key) or self._begin(key, time_limit)
 
     def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> Any:
         """Look up a key as `CacheBackend.begin_stale` does: return the copy of the response, or the awaitable of a
         lookup in Redis. Copies are always fresh; stale responses are only in Redis."""
-        return self._copied(key) or self._begin_stale(key, time_limit, stale)
+        return self._get_copy(key) or self._begin_stale(key, time_limit, stale)
 
-    def _copied(self, key: bytes) -> Entry | None:
+    def _get_copy(self, key: bytes) -> Entry | None:
         """Return the copy of a response; None: there is none, or copies may not be used now."""
         return self._memory.get(_copy_name(key)) if self._hears() else None
 
@@ -127,13 +127,13 @@ class HybridCache:
         """
         requested = time.monotonic()
         try:
-            remaining = await self._redis.left(key)
-        except GoneError:
+            remaining = await self._redis.remaining_lifetime(key)
+        except RedisUnavailableError:
             return
         seconds = self._lifetime(entry, None if remaining is None else remaining - stale)
         if seen == self._invalidations and self._hears() and (seconds is None or seconds > 0):
             elapsed = time.monotonic() - requested
-            self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
+            self._memory.store_copy(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
     def _lifetime(self, entry: Entry, left: float | None) -> float | None:
         """Return the lifetime of the copy in seconds; None: unlimited. entry: as stored in Redis, with its whole
@@ -182,7 +182,7 @@ class HybridCache:
             await link.ask(link.client.publish, CHANNEL, reply + word)
             until = time.monotonic() + REPLY_TIMEOUT
             missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._listener_name}
-        except GoneError:
+        except RedisUnavailableError:
             raise invalidation_failed() from None
         # A Redis that has just restarted does not know all listeners yet.
         if not self._hears() or time.monotonic() - self._since < NOTED:
@@ -213,7 +213,7 @@ class HybridCache:
         """
         while True:
             began = time.monotonic()
-            with contextlib.suppress(GoneError):
+            with contextlib.suppress(RedisUnavailableError):
                 await self._redis.link.run(_NOTE, [LISTENERS], [self._listener_name])
                 self._noted = began
             await asyncio.sleep(PING)
@@ -225,7 +225,7 @@ class HybridCache:
         self._since = time.monotonic()
         self._memory.invalidate_all(_COPY)
 
-    def _answered(self, requested_at: float) -> None:
+    def _record_reply(self, requested_at: float) -> None:
         """Record that Redis has answered a request that was sent at `requested_at`, by the monotonic clock. If this
         worker has not registered as a listener within `SILENT` seconds before that, nothing is recorded.
 

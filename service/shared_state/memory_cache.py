@@ -170,12 +170,12 @@ class MemoryCache:
 
     def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[LookupResult]:
         """Register a waiting request now, and return what waits for the result. Parameters, result and errors: as for
-        `_waited`.
+        `_wait_for_outcome`.
         """
         # Join now, not when it is first awaited: a result reported in between must not be missed.
-        return self._waited(name, self._waiters.join(name), time_limit, fresh=fresh)
+        return self._wait_for_outcome(name, self._waiters.join(name), time_limit, fresh=fresh)
 
-    async def _waited(
+    async def _wait_for_outcome(
         self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool
     ) -> LookupResult:
         """Wait for the outcome of the request that computes; look up again if it ends without a response. Raises
@@ -239,13 +239,13 @@ class MemoryCache:
         """
         lifetime = -1.0 if seconds is None else seconds
         most_bytes = min(largest, self._largest + 1)
-        completed = self._completed
+        completed = self._report_stored
         waiting = self._waiters.futures
         return CacheWriter(
             self._table.keep, waiting, completed, ending, lifetime, most_bytes, needs_row, most, otherwise
         )
 
-    def _completed(self, lease: Lease, values: tuple[Any, ...], flags: int) -> None:
+    def _report_stored(self, lease: Lease, values: tuple[Any, ...], flags: int) -> None:
         """Report an entry that the cache writer has stored. values: the members of the entry. flags: as for
         `_report_cached`.
         """
@@ -310,7 +310,9 @@ class MemoryCache:
     # --- invalidation ----------------------------------------------------------------------------------------------
 
     def invalidate(self, key: bytes, *, noted: bool = False) -> bool:
-        """Invalidate a key. Return whether there was an entry. noted: record it for later calls of `put` as well."""
+        """Invalidate a key. Return whether there was an entry. noted: record it for later calls of `store_copy` as
+        well.
+        """
         name = stored_name(key)
         result, awaited = self._table.invalidate(name, now(), noted)
         # Requests of this process that wait have begun before the invalidation; they look up again, and one of them
@@ -331,7 +333,7 @@ class MemoryCache:
             count += result
         return count
 
-    def put(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
+    def store_copy(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
         """Store a copy of a response that another process has computed, unless it is too large.
 
         It is not stored if it was invalidated since `began` (by the monotonic clock), which another worker may have

@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from rowcall.service.shared_state.environment import Environment, Transaction, between, last_before, used
+from rowcall.service.shared_state.environment import Environment, Transaction, bytes_in_use, items_between, last_before
 from rowcall.service.shared_state.wakeup_pipe import Notifier, WakeupPipe
 
 log = logging.getLogger("rowcall")
@@ -91,7 +91,7 @@ class MessageBus:
             number = int.from_bytes(last[1:], "big") + 1 if last else 1
             transaction.put(_key(number), len(name).to_bytes(1, "big") + name + payload)
             _trim(transaction, number)
-            pipes = [key[1:].decode() for key, _ in between(transaction, _PIPE, _AFTER_PIPE)]
+            pipes = [key[1:].decode() for key, _ in items_between(transaction, _PIPE, _AFTER_PIPE)]
         unread_pipes = self._notifier.ring(pipes)
         if unread_pipes:
             with self._environment.write() as transaction:
@@ -123,7 +123,7 @@ class MessageBus:
     def _read(self) -> None:
         """Pass new messages to the subscribers."""
         with self._environment.begin() as transaction:
-            values = list(between(transaction, _key(self._next), _AFTER))
+            values = list(items_between(transaction, _key(self._next), _AFTER))
         if not values:
             return
         if int.from_bytes(values[0][0][1:], "big") > self._next:
@@ -149,8 +149,8 @@ class MessageBus:
 def _trim(transaction: Transaction, number: int) -> None:
     """Remove the oldest messages beyond the limits, but never the one just published. number: of that one."""
     while True:
-        oldest = next(between(transaction, _MESSAGE, _AFTER))[0]
+        oldest = next(items_between(transaction, _MESSAGE, _AFTER))[0]
         first = int.from_bytes(oldest[1:], "big")
-        if first == number or (number - first < KEPT and used(transaction) <= SIZE):
+        if first == number or (number - first < KEPT and bytes_in_use(transaction) <= SIZE):
             return
         transaction.delete(oldest)

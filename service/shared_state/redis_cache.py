@@ -35,7 +35,7 @@ from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.shared_state import entry_sealer
 from rowcall.service.shared_state.redis_connection import MALFORMED
-from rowcall.service.shared_state.redis_link import GoneError, RedisLink
+from rowcall.service.shared_state.redis_link import RedisLink, RedisUnavailableError
 from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
     PROBLEM,
@@ -237,15 +237,15 @@ class RedisCache:
         name = stored_name(key)
         try:
             data = await self.link.get(b"rowcall:{%b}:a" % name)
-            entry = None if data is None else self._opened(name, data)
+            entry = None if data is None else self._parse_entry(name, data)
             return entry or await self._acquire(name, time_limit)
-        except GoneError:
+        except RedisUnavailableError:
             return NOT_SHARED
 
     async def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
         try:
             return await self._acquire_stale(stored_name(key), time_limit, stale)
-        except GoneError:
+        except RedisUnavailableError:
             return NOT_SHARED
 
     async def last(self, key: bytes, stale: Stale) -> Entry | None:
@@ -258,35 +258,37 @@ class RedisCache:
         times: list[bytes | int] = [_milliseconds(stale.longest), _milliseconds(stale.error)]
         try:
             data = await self.link.run(_LAST, _keys(name)[:1], times)
-        except GoneError:
+        except RedisUnavailableError:
             return None
-        return self._opened(name, data) if data else None
+        return self._parse_entry(name, data) if data else None
 
-    async def left(self, key: bytes) -> float | None:
-        """Return the remaining lifetime in seconds; None: unlimited; 0: no such response. Raises `GoneError` if Redis
-        does not answer.
+    async def remaining_lifetime(self, key: bytes) -> float | None:
+        """Return the remaining lifetime in seconds; None: unlimited; 0: no such response. Raises
+        `RedisUnavailableError` if Redis does not answer.
         """
         left = await self.link.run(_LEFT, _keys(stored_name(key))[:1], [])
         if not isinstance(left, int):
-            raise GoneError
+            raise RedisUnavailableError
         return None if left == -1 else max(0.0, left / 1000)
 
     async def _acquire(self, name: bytes, time_limit: float) -> LookupResult:
-        """Look up a name (of a key in Redis) as `CacheBackend.begin` does. Raises `GoneError` if there is no answer."""
+        """Look up a name (of a key in Redis) as `CacheBackend.begin` does. Raises `RedisUnavailableError` if there is
+        no answer.
+        """
         result = await self._wait_or_begin(name, time_limit, _BEGIN, [])
         return result.entry if isinstance(result, StaleEntry) else result
 
     async def _acquire_stale(self, name: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
-        """Look up a name (of a key in Redis) as `CacheBackend.begin_stale` does. Raises `GoneError` if Redis does not
-        answer.
+        """Look up a name (of a key in Redis) as `CacheBackend.begin_stale` does. Raises `RedisUnavailableError` if
+        Redis does not answer.
         """
         times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
         return await self._wait_or_begin(name, time_limit, _BEGIN_STALE, times)
 
     async def _wait_or_begin(self, name: bytes, time_limit: float, script: str, times: list[int]) -> StaleLookupResult:
         """Run a lookup script, and wait while another request computes. name: of the key in Redis. time_limit: as for
-        `begin`. times: further arguments of the script. Raises `GoneError` if Redis does not answer, and `Problem` as
-        `begin` does.
+        `begin`. times: further arguments of the script. Raises `RedisUnavailableError` if Redis does not answer, and
+        `Problem` as `begin` does.
         """
         until = time.monotonic() + time_limit
         refusals = 0
@@ -297,14 +299,14 @@ class RedisCache:
                 self._numbers += 1
                 number = self._mark + str(self._numbers).encode()
                 kind, value = await self.link.run(script, _keys(name), [number, _milliseconds(LEASE), *times])
-                refused = kind in (1, 4, 5) and self._opened(name, value) is None
+                refused = kind in (1, 4, 5) and self._parse_entry(name, value) is None
                 if refused:
                     refusals += 1
                     await self._remove_refused(name, value)
             except MALFORMED:
                 self._waiters.leave(name, future)
                 self._awaits_no_more(name)
-                raise GoneError from None
+                raise RedisUnavailableError from None
             except BaseException:
                 self._waiters.leave(name, future)
                 self._awaits_no_more(name)
@@ -314,7 +316,7 @@ class RedisCache:
                 continue
             if kind != 2 or not isinstance(value, bytes):
                 self._waiters.leave(name, future)
-                return self._acquired(kind, value, name, number)
+                return self._parse_lookup_reply(kind, value, name, number)
             self.awaited[name] = value
             self._waiters.awaits(name, future, value)
             # The time limit may have passed already, while the script ran.
@@ -324,7 +326,7 @@ class RedisCache:
                 self.awaited.pop(name, None)
                 return outcome
 
-    def _acquired(self, kind: int, value: bytes, name: bytes, number: bytes) -> StaleLookupResult:
+    def _parse_lookup_reply(self, kind: int, value: bytes, name: bytes, number: bytes) -> StaleLookupResult:
         """Return the result for the reply of a lookup script; a corrupt entry counts as none.
 
         kind: 1 entry, 3 lease, 5 lease with a stale entry; others: stale entry. value: the entry as Redis stores it.
@@ -335,7 +337,7 @@ class RedisCache:
         if kind in (3, 5):
             self._open[name] = (number, time.monotonic())
             lease = RedisLease(self, name, number)
-        entry = self._opened(name, value) if kind != 3 else None
+        entry = self._parse_entry(name, value) if kind != 3 else None
         if entry is None:
             return lease or NOT_SHARED
         return entry if kind == 1 else StaleEntry(entry, lease)
@@ -355,16 +357,16 @@ class RedisCache:
             self._awaits_no_more(name)
             raise
 
-    def _opened(self, name: bytes, data: Any) -> Entry | None:
+    def _parse_entry(self, name: bytes, data: Any) -> Entry | None:
         """Return the entry, or None if it is corrupt or belongs to another key. name: of the key in Redis. data: the
         entry as Redis stores it.
         """
-        content = entry_sealer.opened(name, data) if isinstance(data, bytes) else None
+        content = entry_sealer.without_digest(name, data) if isinstance(data, bytes) else None
         return None if content is None else unpacked(content)
 
     async def _remove_refused(self, name: bytes, data: bytes) -> None:
         """Delete a corrupt entry, so that it is computed anew, unless it has been replaced. name: of the key in Redis.
-        data: the entry as it was read. Raises `GoneError` if Redis does not answer.
+        data: the entry as it was read. Raises `RedisUnavailableError` if Redis does not answer.
         """
         log.warning("a cached response in Redis is corrupt; it is removed and computed anew")
         await self.link.run(_BREAK, _keys(name)[:1], [data])
@@ -384,7 +386,7 @@ class RedisCache:
         try:
             for tag in tags:
                 await self.link.run(_ANNOUNCE, _tag_keys(tag)[:1], [name, life])
-        except GoneError:
+        except RedisUnavailableError:
             return False
         return True
 
@@ -398,9 +400,9 @@ class RedisCache:
         self._open.pop(name, None)
         life: bytes | int = b"" if seconds is None else _milliseconds(seconds)
         try:
-            sealed = entry_sealer.sealed(name, packed(entry))
+            sealed = entry_sealer.with_digest(name, packed(entry))
             output = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
-        except GoneError:
+        except RedisUnavailableError:
             # It may have been invalidated while it was computed, and Redis cannot confirm that it was not.
             self._waiters.resolve(name, NOT_SHARED)
             return False
@@ -419,7 +421,7 @@ class RedisCache:
         word = name + (b"a" if isinstance(outcome, NotShareable) else b"r")
         if isinstance(outcome, Problem):
             word = name + PROBLEM + problem_text(outcome)
-        with contextlib.suppress(GoneError):
+        with contextlib.suppress(RedisUnavailableError):
             if not await self.link.run(_END, _keys(name), [number, CHANNEL, word]):
                 outcome = RETRY_LOOKUP
         self._waiters.resolve(name, outcome)
@@ -434,12 +436,12 @@ class RedisCache:
         """
         try:
             return await self._invalidate(stored_name(key))
-        except GoneError:
+        except RedisUnavailableError:
             raise invalidation_failed() from None
 
     async def _invalidate(self, name: bytes) -> bool:
-        """Invalidate the key with this name in Redis, and return whether there was an entry. Raises `GoneError` if
-        Redis does not answer.
+        """Invalidate the key with this name in Redis, and return whether there was an entry. Raises
+        `RedisUnavailableError` if Redis does not answer.
         """
         return bool(await self.link.run(_INVALIDATE, _keys(name), [CHANNEL, name + b"r"]))
 
@@ -454,7 +456,7 @@ class RedisCache:
                 some = names[first : first + AT_ONCE]
                 count += sum(await asyncio.gather(*map(self._invalidate, some)))
                 await self.link.run(_GONE, keys[1:2], [turn, *some])
-        except (GoneError, *MALFORMED):
+        except (RedisUnavailableError, *MALFORMED):
             raise invalidation_failed() from None
         return count
 
@@ -470,7 +472,7 @@ class RedisCache:
             before = time.monotonic() - RENEW
             for name, (number, began) in tuple(self._open.items()):
                 if began < before:
-                    with contextlib.suppress(GoneError):
+                    with contextlib.suppress(RedisUnavailableError):
                         await self.link.run(_RENEW, [_keys(name)[1]], [number, _milliseconds(LEASE)])
 
     def worker_gone(self, worker: int) -> None:
@@ -483,7 +485,7 @@ class RedisCache:
 
     async def _publish_gone(self, gone: bytes) -> None:
         """Publish to all hosts that a worker has exited. gone: beginning of the numbers of its leases."""
-        with contextlib.suppress(GoneError):
+        with contextlib.suppress(RedisUnavailableError):
             await self.link.ask(self.link.client.publish, CHANNEL, b"-" * 64 + b"g" + gone)
 
     def _break_leases(self, gone: bytes) -> None:
@@ -498,7 +500,7 @@ class RedisCache:
         """End the lease with this number, if it is still held, and let the waiting requests look up again. name: of its
         key in Redis.
         """
-        with contextlib.suppress(GoneError):
+        with contextlib.suppress(RedisUnavailableError):
             await self.link.run(_BREAK, [_keys(name)[1]], [number])
         self._waiters.resolve(name, RETRY_LOOKUP)
 

@@ -55,7 +55,7 @@ async def open_client(address: RedisAddress, purpose: str, time_limit: float | N
     for host in address.hosts[:1] if address.service is not None else address.hosts:
         try:
             async with asyncio.timeout(address.connect_timeout + 1):
-                return await _opened(address, host, _options(address, purpose, time_limit))
+                return await _open_client(address, host, _options(address, purpose, time_limit))
         except FAILURES as error:
             # A replica is more informative than a host that cannot be reached, so its error is reported.
             failure = failure if isinstance(failure, ReplicaError) else error
@@ -64,7 +64,7 @@ async def open_client(address: RedisAddress, purpose: str, time_limit: float | N
     raise failure or ConnectionError("no host is named")
 
 
-async def _opened(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
+async def _open_client(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
     """Return the client of a host (or of the master that Sentinels name), or of its Cluster. options: as `_options`
     returns them. Raises `ReplicaError` for a replica, and the errors of redis-py.
     """
@@ -133,7 +133,7 @@ def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any
         return aioredis.Redis(host=host[0], port=host[1], db=address.database, **options)
     named = {name: value for name, value in options.items() if name != "ssl"}
     pool = ConnectionPool(
-        connection_class=_named(SSLConnection, address.tls_host),
+        connection_class=_with_server_name(SSLConnection, address.tls_host),
         host=host[0],
         port=host[1],
         db=address.database,
@@ -142,7 +142,7 @@ def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any
     return aioredis.Redis.from_pool(pool)
 
 
-def _named(base: type[SSLConnection], name: str) -> type[SSLConnection]:
+def _with_server_name(base: type[SSLConnection], name: str) -> type[SSLConnection]:
     """Return a subclass of `base` for servers whose certificate has another name than the address (`sslHost`). name:
     that of the certificate.
     """
@@ -171,7 +171,7 @@ async def _master(address: RedisAddress, options: dict[str, Any]) -> Client:
         await watchers.discover_master(service)
     kind: dict[str, Any] = {}
     if address.tls and address.tls_host is not None:
-        kind = {"connection_class": _named(SentinelManagedSSLConnection, address.tls_host)}
+        kind = {"connection_class": _with_server_name(SentinelManagedSSLConnection, address.tls_host)}
         options = {name: value for name, value in options.items() if name != "ssl"}
     return watchers.master_for(service, db=address.database, **options, **kind)
 

@@ -1,8 +1,8 @@
 """The connection of one worker to Redis: batches the reads of one turn of the event loop, and handles outages.
 
-If Redis does not answer, commands raise `GoneError`, and at once while Redis is known to be gone; the caller decides
-whether its request continues without Redis. One warning reports the outage, and one line its end; meanwhile connecting
-is tried once a second.
+If Redis does not answer, commands raise `RedisUnavailableError`, and at once while Redis is known to be gone; the
+caller decides whether its request continues without Redis. One warning reports the outage, and one line its end;
+meanwhile connecting is tried once a second.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Hear = Callable[[bytes], Awaitable[None] | None]
 """Receives the payload of a message. If it returns an awaitable, that is awaited before the next message."""
 
 
-class GoneError(Exception):
+class RedisUnavailableError(Exception):
     """Redis does not answer, or refuses the command."""
 
 
@@ -51,7 +51,7 @@ class MalformedReplyError(ValueError):
     """A reply does not fit the command that was sent: the connection is out of step, or its data is corrupt."""
 
 
-def _echoing(script: str) -> str:
+def _with_echo(script: str) -> str:
     """Return the script with its last argument in front of its reply.
 
     A connection that received one surplus reply gives every later command the reply to the command before. The form of
@@ -116,7 +116,7 @@ class RedisLink:
 
     def get(self, key: bytes) -> Awaitable[bytes | None]:
         """Read a key (None: it does not exist), in one batch with all other reads of this turn of the event loop.
-        Raises `GoneError` when awaited, if Redis does not answer.
+        Raises `RedisUnavailableError` when awaited, if Redis does not answer.
         """
         future = self._requested.get(key)
         if future is None:
@@ -135,8 +135,8 @@ class RedisLink:
             self.background(self._get_all(requested))
 
     async def _get_all(self, requested: dict[bytes, asyncio.Future[bytes | None]]) -> None:
-        """Read all keys in one command, and complete their futures; with `GoneError` if that fails. requested: the
-        futures, by key.
+        """Read all keys in one command, and complete their futures; with `RedisUnavailableError` if that fails.
+        requested: the futures, by key.
         """
         try:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
@@ -145,10 +145,10 @@ class RedisLink:
             # Whatever has failed: a future that is never done would let a request wait forever.
             for future in requested.values():
                 if not future.done():
-                    future.set_exception(GoneError())
+                    future.set_exception(RedisUnavailableError())
                     # avoids a warning about an exception that is never retrieved, as the request may have ended
                     future.exception()
-            if not isinstance(error, GoneError):
+            if not isinstance(error, RedisUnavailableError):
                 raise
         else:
             for future, value in zip(requested.values(), values, strict=True):  # `_values_of` has checked their number
@@ -162,11 +162,11 @@ class RedisLink:
 
     async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
         """Run a Lua script, which is atomic, and return its reply; None if it has none. keys, values: KEYS and ARGV of
-        the script. Raises `GoneError` if Redis does not answer.
+        the script. Raises `RedisUnavailableError` if Redis does not answer.
         """
         registered = self._scripts.get(script)
         if registered is None and self.client is not None:
-            registered = self._scripts[script] = self.client.register_script(_echoing(script))
+            registered = self._scripts[script] = self.client.register_script(_with_echo(script))
         mark = secrets.token_hex(8).encode()
         reply = await self.ask(registered, keys, [*values, mark], check=_echo_of(mark))
         return reply[1] if len(reply) == 2 else None
@@ -183,31 +183,31 @@ class RedisLink:
         has the form of this command; if not, the command fails and all connections are closed.
 
         Raises:
-            GoneError: Redis has not answered, has refused the command, or is known to be gone.
+            RedisUnavailableError: Redis has not answered, has refused the command, or is known to be gone.
         """
         if self.gone or command is None:
-            raise GoneError
+            raise RedisUnavailableError
         client = self.client
         try:
             async with self._slots:
                 if self.gone or client is not self.client:
-                    raise GoneError  # `command` belongs to the connection to the previous master
+                    raise RedisUnavailableError  # `command` belongs to the connection to the previous master
                 async with asyncio.timeout(self._timeout):
                     reply = await command(*arguments)
-            return _checked(reply, check)
+            return _check_reply(reply, check)
         except MALFORMED as error:
             if client is self.client:
-                self._lost(error)
+                self._on_connection_lost(error)
                 await self._disconnect()
-            raise GoneError from None
+            raise RedisUnavailableError from None
         except FAILURES as error:
             if isinstance(error, ResponseError) and not _is_no_master(error):
-                self._refused(error)
+                self._log_refusal(error)
             elif client is self.client:
-                self._lost(error)
-            raise GoneError from None
+                self._on_connection_lost(error)
+            raise RedisUnavailableError from None
 
-    def _refused(self, error: ResponseError) -> None:
+    def _log_refusal(self, error: ResponseError) -> None:
         """Log once for each kind of error that Redis answers and refuses a command: its memory is full, or the user
         lacks a permission.
         """
@@ -263,7 +263,7 @@ class RedisLink:
 
     # --- outages ---------------------------------------------------------------------------------------------------
 
-    def _lost(self, error: BaseException) -> None:
+    def _on_connection_lost(self, error: BaseException) -> None:
         """Record and log that Redis is gone, and begin to look for it. error: the reason, for the log."""
         if self.gone:
             return
@@ -312,15 +312,15 @@ class RedisLink:
         """Run a coroutine in a task. An error is logged."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task for Redis failed", exc_info=error)
 
 
-def _checked(reply: Any, check: Callable[[Any], bool] | None) -> Any:
+def _check_reply(reply: Any, check: Callable[[Any], bool] | None) -> Any:
     """Return the reply. Raises `MalformedReplyError` if `check` returns False for it; None: every reply is accepted."""
     if check is not None and not check(reply):
         raise MalformedReplyError("a reply of unexpected form")
@@ -338,7 +338,7 @@ def _values_of(count: int) -> Callable[[Any], bool]:
 
 
 def _echo_of(mark: bytes) -> Callable[[Any], bool]:
-    """Return the check that a reply begins with this mark, as a script of `_echoing` makes it."""
+    """Return the check that a reply begins with this mark, as a script of `_with_echo` makes it."""
     return lambda reply: isinstance(reply, list) and len(reply) in (1, 2) and reply[0] == mark
 
 

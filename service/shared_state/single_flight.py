@@ -214,7 +214,7 @@ class SingleFlightWaiters:
                 future.set_result(RETRY_LOOKUP)
             else:
                 # A copy for each request, as raising sets a traceback.
-                future.set_result(copied(outcome) if isinstance(outcome, Problem) else outcome)
+                future.set_result(copy_problem(outcome) if isinstance(outcome, Problem) else outcome)
 
     def resolve_all(self) -> None:
         """Let all waiting requests look up again."""
@@ -222,7 +222,7 @@ class SingleFlightWaiters:
             self.resolve(key, RETRY_LOOKUP)
 
 
-def copied(problem: Problem) -> Problem:
+def copy_problem(problem: Problem) -> Problem:
     """Return a copy of a problem, with all of its members, but without its traceback."""
     kind = type(problem)
     copy = kind.__new__(kind, *problem.args)
@@ -232,7 +232,7 @@ def copied(problem: Problem) -> Problem:
 
 def shared_failure(problem: Problem) -> Problem:
     """Return the problem for waiting requests: a copy that counts as logged, as the request that has failed logs it."""
-    copy = copied(problem)
+    copy = copy_problem(problem)
     copy.logged = True
     return copy
 

@@ -35,7 +35,7 @@ class StateFolder:
         base = _base()
         # It has a name that other services ignore until it is locked; the lock survives renaming.
         folder = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=base))
-        self._lock = _locked(folder)
+        self._lock = _lock_folder(folder)
         self.path = folder.rename(base / (PREFIX + folder.name.removeprefix(_UNLOCKED)))
 
     def remove(self) -> None:
@@ -65,7 +65,7 @@ def _base() -> Path:
     return base
 
 
-def _locked(folder: Path) -> int | None:
+def _lock_folder(folder: Path) -> int | None:
     """Lock a folder. Return a descriptor that holds the lock, or None if another process holds it. Raises `OSError`,
     also if the lock is a symbolic link.
     """
@@ -82,7 +82,7 @@ def _remove_abandoned(base: Path) -> None:
     """Remove the state folders of services in `base` that have ended without doing so."""
     for folder in (*base.glob(PREFIX + "*"), *base.glob(_UNLOCKED + "*")):
         with contextlib.suppress(OSError):
-            descriptor = _locked(folder) if _may_be_abandoned(folder) else None
+            descriptor = _lock_folder(folder) if _may_be_abandoned(folder) else None
             if descriptor is not None:
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(descriptor)

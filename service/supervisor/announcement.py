@@ -25,7 +25,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     """Log `16 endpoints of 14 functions and 2 procedures, 2 workers`, warnings, and the startup message, unless it is
     empty. workers: their number. seconds: duration of the start.
     """
-    log.info("%s, %s", _endpoint_counts(snapshot), _counted(workers, "worker"))
+    log.info("%s, %s", _endpoint_counts(snapshot), _format_count(workers, "worker"))
     report_left_out(snapshot)
     if snapshot.postgrest is not None:
         log.info("PostgREST's interface: %s", _interface(snapshot.postgrest))
@@ -45,7 +45,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
 
 def report_hidden(snapshot: SchemaSnapshot) -> None:
     """Warn about relations and functions whose path in PostgREST's interface belongs to an endpoint."""
-    hidden = hidden_objects(snapshot)
+    hidden = find_hidden_objects(snapshot)
     if hidden:
         pairs = [f"{endpoint} has the path of {name}" for endpoint, name in sorted(hidden.items())]
         others = f", and {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
@@ -56,8 +56,10 @@ def report_hidden(snapshot: SchemaSnapshot) -> None:
         )
 
 
-def hidden_objects(snapshot: SchemaSnapshot) -> dict[str, str]:
-    """Return objects of PostgREST's interface, as `schema.name`, by the name of the endpoint that has their path."""
+def find_hidden_objects(snapshot: SchemaSnapshot) -> dict[str, str]:
+    """Return the objects of PostgREST's interface that endpoints hide, as `schema.name`, by the name of the endpoint
+    that has their path.
+    """
     catalogue = snapshot.postgrest
     if catalogue is None:
         return {}
@@ -71,7 +73,8 @@ def _interface(catalogue: PostgRestCatalogue) -> str:
     relations = sum(namespace in options.schemas for namespace, _ in schema.relations)
     functions = sum(map(len, schema.functions.values()))
     where = ", ".join(options.schemas)
-    return f"{_counted(relations, 'relation')} and {_counted(functions, 'function')} of {where} below {options.path}"
+    objects = f"{_format_count(relations, 'relation')} and {_format_count(functions, 'function')}"
+    return f"{objects} of {where} below {options.path}"
 
 
 _WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:ApiKey:Enabled")
@@ -90,7 +93,7 @@ def _report_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
         log.warning(
             "%s for signed-in callers, and no way to sign in is on (%s): %s answers 401 to all callers until "
             "allow_anonymous in its comment or Service:RequiresAuthorization=false opens it",
-            f"{_counted(len(closed), 'endpoint')} {'is' if len(closed) == 1 else 'are'}",
+            f"{_format_count(len(closed), 'endpoint')} {'is' if len(closed) == 1 else 'are'}",
             ", ".join(_WAYS_IN),
             closed[0],
         )
@@ -141,7 +144,9 @@ def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> No
             "%s%s values with keys that end with this process: they cannot be decrypted after a restart. "
             "DataProtection:Storage=FileSystem or Database keeps the keys",
             encrypting[0],
-            " encrypts" if len(encrypting) == 1 else f" and {_counted(len(encrypting) - 1, 'other endpoint')} encrypt",
+            " encrypts"
+            if len(encrypting) == 1
+            else f" and {_format_count(len(encrypting) - 1, 'other endpoint')} encrypt",
         )
 
 
@@ -151,7 +156,7 @@ def startup_message(message: str, settings: Settings, urls: Sequence[str], secon
     """
     names = settings.read(ApplicationNames)
     values = {
-        "{time}": elapsed(seconds),
+        "{time}": format_duration(seconds),
         "{urls}": ";".join(urls),
         "{version}": importlib.metadata.version("rowcall"),
         "{environment}": names.environment,
@@ -162,7 +167,7 @@ def startup_message(message: str, settings: Settings, urls: Sequence[str], secon
     return message
 
 
-def elapsed(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return seconds as `hh:mm:ss.fffffff`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
@@ -173,9 +178,9 @@ def _endpoint_counts(snapshot: SchemaSnapshot) -> str:
     """Return a text such as `16 endpoints of 14 functions and 2 procedures`."""
     routines = (endpoint.routine for endpoint in snapshot.endpoints)
     kinds = Counter(kind.name.lower() for kind, *_ in set(map(_object, routines)))
-    objects = [_counted(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]
+    objects = [_format_count(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]
     several = " and ".join(filter(None, (", ".join(objects[:-1]), objects[-1] if objects else "")))
-    return _counted(len(snapshot.endpoints), "endpoint") + (f" of {several}" if several else "")
+    return _format_count(len(snapshot.endpoints), "endpoint") + (f" of {several}" if several else "")
 
 
 def _object(routine: Routine) -> tuple[RoutineKind, str, str, str]:
@@ -186,6 +191,6 @@ def _object(routine: Routine) -> tuple[RoutineKind, str, str, str]:
     return routine.kind, routine.schema, routine.name, "" if is_table else routine.identity
 
 
-def _counted(count: int, word: str) -> str:
+def _format_count(count: int, word: str) -> str:
     """Return a text such as `1 worker` or `2 workers`."""
     return f"{count} {word}" + ("" if count == 1 else "s")

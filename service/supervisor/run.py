@@ -22,7 +22,7 @@ from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.supervisor import Supervisor
 
 
-async def _again(until: Callable[[], Awaitable[None]], supervisor: Supervisor) -> None:
+async def _restart_after(until: Callable[[], Awaitable[None]], supervisor: Supervisor) -> None:
     """Wait until `until` returns, and then end the supervisor with START_AGAIN."""
     await until()
     supervisor.end(START_AGAIN)
@@ -58,7 +58,7 @@ def run(
         exposed = exposure(settings, options, connections.plan)
         reader = SnapshotReader(settings, options, connections.plan, exposed, reread)
         supervisor = Supervisor(settings, options, reader, on_listening, template, as_postgrest=reread is not None)
-        waiting = asyncio.ensure_future(_again(until, supervisor)) if until else None
+        waiting = asyncio.ensure_future(_restart_after(until, supervisor)) if until else None
         try:
             return await supervisor.run()
         finally:

@@ -20,18 +20,18 @@ class ServiceManager:
         self.between = int(microseconds) / 2e6 if microseconds.isdecimal() else 0.0
         """Seconds between two keep-alive messages; 0: they are not expected."""
 
-    def ready(self, status: str) -> None:
+    def report_ready(self, status: str) -> None:
         """Report readiness, with the process id: this may be the successor of the process that was started. status:
         text for `systemctl status`.
         """
         self._notify("READY=1", f"MAINPID={os.getpid()}", f"STATUS={status}")
 
-    def reloading(self) -> None:
+    def report_reloading(self) -> None:
         """Report that the schema is being read again."""
         self._notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
-    def stopping(self, status: str) -> None:
-        """Report the beginning of a shutdown. status: as for `ready`."""
+    def report_stopping(self, status: str) -> None:
+        """Report the beginning of a shutdown. status: as for `report_ready`."""
         self._notify("STOPPING=1", f"STATUS={status}")
 
     def status(self, status: str) -> None:

@@ -22,7 +22,7 @@ from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import StartupError
-from rowcall.service.supervisor.announcement import hidden_objects, report_hidden, report_left_out
+from rowcall.service.supervisor.announcement import find_hidden_objects, report_hidden, report_left_out
 from rowcall.service.supervisor.catalogue_polling import CataloguePolling
 from rowcall.service.supervisor.event_routing import EventRouting
 from rowcall.service.supervisor.operators.servers import OperatorServers
@@ -132,7 +132,7 @@ class SnapshotUpdates:
     def notify_manager(self) -> None:
         """Report to systemd that the service is ready, and what is served."""
         endpoints = len(self._workers.snapshot.endpoints)
-        self._manager.ready(
+        self._manager.report_ready(
             f"{endpoints} endpoints, {len(self._workers.pids)} workers, {';'.join(self._listeners.urls)}"
         )
 
@@ -144,7 +144,7 @@ class SnapshotUpdates:
             scope, self._scope = self._scope, _ReadingScope.FILES
             if self._retrying is not None:
                 self._retrying.cancel()
-            self._manager.reloading()
+            self._manager.report_reloading()
             await self._read_again(scope)
             self.notify_manager()
             # Requests that arrive in the meantime are served by one more reading.
@@ -193,7 +193,7 @@ class SnapshotUpdates:
         self._operators.note_reload(before, snapshot, difference)
         if snapshot.left_out != before.left_out:
             report_left_out(snapshot)
-        if hidden_objects(snapshot) != hidden_objects(before):
+        if find_hidden_objects(snapshot) != find_hidden_objects(before):
             report_hidden(snapshot)
         await self._describer.write_interface(snapshot.postgrest)
         if difference or not same_interface or not same_types:
@@ -217,12 +217,12 @@ class SnapshotUpdates:
         """
         channels = channels_of(snapshot.options)
 
-        async def before_activation() -> None:
+        async def begin_listening() -> None:
             # A stream is open from its first response on: a notification right behind that must be received.
             await self._events.listen_also(channels)
             self._listeners.begin()
 
-        error = await self._workers.publish(snapshot, before_activation)
+        error = await self._workers.publish(snapshot, begin_listening)
         if error is None:
             self._operators.count_load()
             await self._events.listen_only(channels)

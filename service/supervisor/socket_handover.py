@@ -74,7 +74,7 @@ class PreviousProcess:
                 f"HttpServer:HandoverSocket: {path} cannot be opened: {error.strerror or error}"
             ) from None
         try:
-            return cls(connection, _received(connection))
+            return cls(connection, _receive_sockets(connection))
         except OSError as error:
             connection.close()
             raise StartupError(
@@ -94,7 +94,7 @@ class PreviousProcess:
                 await loop.sock_recv(self._connection, 64)
 
 
-def _received(connection: socket.socket) -> InheritedSockets:
+def _receive_sockets(connection: socket.socket) -> InheritedSockets:
     """Request the sockets and return them. Raises `OSError` if the other process is not trusted (`_is_trusted`), or
     ends."""
     if not _is_trusted(connection):

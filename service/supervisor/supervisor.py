@@ -20,7 +20,7 @@ from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.database.connector import Connector
-from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
+from rowcall.service.identity.refresh_token_store import record_use, refresh_token_store_for
 from rowcall.service.interpreter import interpreter_command, interpreter_environment
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.options.capabilities.descriptions import descriptions
@@ -50,7 +50,7 @@ from rowcall.service.supervisor.channel import (
 from rowcall.service.supervisor.event_routing import EventRouting
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
 from rowcall.service.supervisor.notifications import Channel, NotificationHandlers, listen, listen_on
-from rowcall.service.supervisor.operators.servers import OperatorServers, Shown
+from rowcall.service.supervisor.operators.servers import OperatorServers, OperatorView
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.signal_handlers import SignalHandlers
@@ -117,12 +117,12 @@ class Supervisor:
             self._count,
             self._listeners,
             template,
-            greeting=self._greeting,
+            first_messages=self._first_messages,
             hear=self._hear,
             on_gone=self._announce_exit,
         )
         self._operators = OperatorServers(
-            Shown(
+            OperatorView(
                 settings,
                 self._options,
                 store,
@@ -200,7 +200,7 @@ class Supervisor:
             self._code = 0
             self._graceful_shutdown.hurry.set()
             return
-        self._manager.stopping("stopping")
+        self._manager.report_stopping("stopping")
         if self._workers.snapshot.number:
             self._graceful_shutdown.begin()
             self._background.start(self._end_after(self._graceful_shutdown.stop()))
@@ -319,7 +319,7 @@ class Supervisor:
 
     # --- workers ---------------------------------------------------------------------------------------------------
 
-    def _greeting(self, number: int) -> list[Message]:
+    def _first_messages(self, number: int) -> list[Message]:
         """Return the first messages to a new worker with this number."""
         listeners = self._listeners.of(number)
         start = Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
@@ -359,7 +359,7 @@ class Supervisor:
 
     async def _answer_token_use(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
         """Send the worker the reply to its question, after recording the use of the token."""
-        first = await judged(self._token_uses, question.mark, question.keep_until)
+        first = await record_use(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenUseReply(question.number, first))
 
 

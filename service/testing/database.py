@@ -24,7 +24,7 @@ from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.database.failures import AttemptState
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
 from rowcall.service.database.transactions.shared_session import SharedSession
 from rowcall.service.database.transactions.transaction import Transaction
@@ -87,7 +87,9 @@ class _Runs(DedicatedRuns):
         """
         if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
-        ahead = self._settings.ahead_alone(call, context, watched=False, seconds=self._settings.limit(call, context))
+        ahead = self._settings.dedicated_preceding_statements(
+            call, context, watched=False, seconds=self._settings.limit(call, context)
+        )
         names = [
             name
             for statement, values in ahead

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from rowcall.ext.driver.execution import Execution, Statement
 from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns, PlainTransaction
-from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.preamble import Ahead, Values
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
+from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.statements import settings_statement, statement_for
 from rowcall.service.database.watchdog import Disconnected, Watchdog
 from rowcall.service.testing.session import Session
@@ -59,7 +59,7 @@ class _NestedTransaction(PlainTransaction):
             # The session state after a request is part of the test.
             self._connection.owned = True
 
-    async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
+    async def run(self, statement: Statement, values: Values, ahead: PrecedingStatements) -> Execution:
         """Run a statement, and return its execution. ahead: statements in front of it; if there are any, the first is
         BEGIN, which a savepoint replaces if the test has an open transaction."""
         if self._nested and ahead:
@@ -74,11 +74,11 @@ class _NestedTransaction(PlainTransaction):
         if not self._nested:
             return await super().end(statement)
         if statement is not COMMIT:
-            await self._finished(Execution(_BACK, []))
+            await self._submit_and_wait(Execution(_BACK, []))
         return await super().end(_RELEASE)
 
 
-def _settings_of(ahead: Ahead) -> list[str]:
+def _settings_of(ahead: PrecedingStatements) -> list[str]:
     """Return the names of the settings that a request changes, without the access mode. ahead: statements in front of
     the main statement, with their values.
     """

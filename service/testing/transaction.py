@@ -9,7 +9,7 @@ from typing import Any
 
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.execution import Execution
-from rowcall.service.database.preamble import Ahead
+from rowcall.service.database.preamble import PrecedingStatements
 from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.testing.session import Session
 
@@ -32,7 +32,7 @@ class NestedTransaction(Transaction):
             self._begin, self._commit = _NAME, f"release {_NAME}"
             self._roll_back_commands = (f"rollback to {_NAME}", f"release {_NAME}")
 
-    async def _opening(self) -> Ahead:
+    async def _opening(self) -> PrecedingStatements:
         if self._session is not None:
             await self._session.keep(self._changed)
         return await super()._opening()

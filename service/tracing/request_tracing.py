@@ -146,7 +146,7 @@ def recent_spans(trace: str | None, options: TracingOptions | None, host: HostSt
 def _tracing(options: TracingOptions, host: HostState) -> Tracing:
     from rowcall.service.tracing.spans import Tracing
 
-    return host.once("tracing", lambda: Tracing(options))
+    return host.get_or_create("tracing", lambda: Tracing(options))
 
 
 def query_tag(endpoint: Endpoint, services: Services) -> str:

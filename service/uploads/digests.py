@@ -10,7 +10,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.http.digest import announced_digest
 
 
-def digested(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+def with_digest_check(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Return the same chunks. After the last one, raise `Problem` 400 if the body does not have the announced digest.
 
     Raises `Problem` 400 at once for an invalid header `Content-Digest`.
@@ -22,10 +22,10 @@ def digested(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         announced = announced_digest(header)
     except ValueError as error:
         raise Problem(400, f"the header Content-Digest: {error}", headers=(("connection", "close"),)) from None
-    return pieces if announced is None else _held_against(*announced, pieces)
+    return pieces if announced is None else _check_digest(*announced, pieces)
 
 
-async def _held_against(name: str, value: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _check_digest(name: str, value: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the chunks, then raise `Problem` 400 if their digest is not `value`. name: the algorithm, as `hashlib`
     names it.
     """

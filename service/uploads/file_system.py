@@ -13,7 +13,7 @@ from rowcall.core.uploads.options import Common, Folder
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.uploads.folders import Incomplete, MissingFolderError, ProtectedFolderError
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.spool import not_stored, write_all
 
 
@@ -56,7 +56,7 @@ class FileSystem:
             raise not_stored(error, f"the file cannot be stored in {self._path}") from None
         return [self._entry(file, name, Status.OK)]
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [self._entry(file, self._name_for(file), status)]
 
     def _begin(self) -> Incomplete:

@@ -79,7 +79,7 @@ class Folders:
                 if len(self._looked_after) >= MOST_LOOKED_AFTER:
                     self._looked_after.clear()
                 self._looked_after.add(folder)
-            hidden = self._open[folder] = self._hidden(Path(folder), create=create)
+            hidden = self._open[folder] = self._create_hidden_folder(Path(folder), create=create)
         return hidden.begin()
 
     def _create(self, folder: Path) -> None:
@@ -90,7 +90,7 @@ class Folders:
                 path.mkdir()
                 self._created.append(path)
 
-    def _hidden(self, folder: Path, *, create: bool) -> _HiddenFolder:
+    def _create_hidden_folder(self, folder: Path, *, create: bool) -> _HiddenFolder:
         """Create the hidden folder in a folder. create: create the folder again if another request has removed it.
         Raises `OSError`.
         """
@@ -252,7 +252,7 @@ def remove_orphaned_files(folder: str) -> bool:
     later: it is not known whether their transactions took effect. Return False if other processes still lock some.
     """
     count = held = 0
-    for path in _hidden_folders(Path(folder)):
+    for path in _find_hidden_folders(Path(folder)):
         with contextlib.suppress(OSError):
             lock = _lock(path)
             if lock is None:
@@ -298,7 +298,7 @@ def _undo_killed(folder: Path, hidden: Path) -> None:
             placed = [(Path(entry.path), entry.inode()) for entry in entries]
         for path, inode in placed:
             if inode in unfinished and not path.is_dir():
-                before = _before_request(inode, unfinished)
+                before = _file_before_request(inode, unfinished)
                 if before is None:
                     path.unlink()
                 else:
@@ -306,7 +306,7 @@ def _undo_killed(folder: Path, hidden: Path) -> None:
     _remove_folder(hidden)
 
 
-def _before_request(inode: int, unfinished: Mapping[int, Path]) -> Path | None:
+def _file_before_request(inode: int, unfinished: Mapping[int, Path]) -> Path | None:
     """Return the retained file that had the name of a placed file before the request; None if there was none. inode: of
     the placed file. unfinished: the files of the request, by inode.
 
@@ -321,7 +321,7 @@ def _before_request(inode: int, unfinished: Mapping[int, Path]) -> Path | None:
     return before
 
 
-def _hidden_folders(folder: Path) -> Iterator[Path]:
+def _find_hidden_folders(folder: Path) -> Iterator[Path]:
     """Yield the hidden folders in a folder; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:

@@ -14,7 +14,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.uploads.folders import Folders
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.progress import ProgressReporter
 
 
@@ -79,7 +79,7 @@ class Handler(Protocol):
         stored.
         """
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         """Return the entries of a file that is not stored. The caller has read the file to its end."""
 
 

@@ -10,7 +10,7 @@ from rowcall.core.uploads.options import Common, LargeObjects
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.ext.driver.execution import Execution
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.row_commands.calls import Commands, first_value
 
 LEAST_PIECE = 65_536
@@ -53,12 +53,12 @@ class LargeObject:
             waiting.append(transaction.send(self._commands.write, values))
             place += len(piece)
             if len(waiting) >= IN_FLIGHT:
-                await transaction.finished(self._commands.write, waiting.popleft())
+                await transaction.wait_for_execution(self._commands.write, waiting.popleft())
         while waiting:
-            await transaction.finished(self._commands.write, waiting.popleft())
+            await transaction.wait_for_execution(self._commands.write, waiting.popleft())
         return [self._entry(file, Status.OK, int(oid))]
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [self._entry(file, status, None)]
 
     def _entry(self, file: File, status: Status, oid: int | None) -> Entry:

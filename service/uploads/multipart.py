@@ -14,7 +14,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 
 MOST_PARTS = 1024
 """Maximum number of parts of one body. No legitimate form has more."""
@@ -55,7 +55,7 @@ class Form:
                 },
             )
         except FormParserError as error:
-            raise broken(str(error)) from None
+            raise form_problem(str(error)) from None
 
     async def files(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[File]:
         """Yield the files in the order of the body, without other fields. Raises `Problem` 400 for an invalid form."""
@@ -96,11 +96,11 @@ class Form:
             if chunk is None:
                 if self._finished or self._preamble.nothing_came:
                     return False
-                raise broken("it ends in the middle" if self._preamble.is_over else "its boundary is not in it")
+                raise form_problem("it ends in the middle" if self._preamble.is_over else "its boundary is not in it")
             try:
-                self._parser.write(chunk if self._preamble.is_over else self._preamble.behind(chunk))
+                self._parser.write(chunk if self._preamble.is_over else self._preamble.skip_preamble(chunk))
             except FormParserError as error:
-                raise broken(str(error)) from None
+                raise form_problem(str(error)) from None
         return True
 
     # --- callbacks of the parser -------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class _Preamble:
         """Whether the body is empty so far."""
         return not self.is_over and self._before + len(self._held) == 0
 
-    def behind(self, piece: bytes) -> bytes:
+    def skip_preamble(self, piece: bytes) -> bytes:
         """Return what follows from the first boundary on; empty bytes before it. piece: next chunk of the body. Raises
         `Problem` 400 if more than `MOST_PREAMBLE` bytes precede the boundary.
         """
@@ -168,7 +168,7 @@ class _Preamble:
         skipped = boundary + 1 if self.is_over else max(0, len(held) + 1 - len(self._delimiter))
         self._before += skipped
         if self._before > MOST_PREAMBLE:
-            raise broken(f"its boundary is not among the first {MOST_PREAMBLE} bytes")
+            raise form_problem(f"its boundary is not among the first {MOST_PREAMBLE} bytes")
         self._held = b"" if self.is_over else held[skipped:]
         return held[skipped:] if self.is_over else b""
 
@@ -211,6 +211,6 @@ def _text(data: bytes, charset: str = "utf-8") -> str:
     return data.decode(charset, errors="replace").replace("\0", "")
 
 
-def broken(why: str) -> Problem:
+def form_problem(why: str) -> Problem:
     """Return the problem of an invalid form (400), behind which the connection is closed."""
     return Problem(400, f"the form is broken: {why}", headers=(("connection", "close"),))

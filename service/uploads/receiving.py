@@ -26,10 +26,10 @@ from rowcall.service.request.body import body_pieces
 from rowcall.service.request_context.arguments import set_argument
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.uploads.checking import passes
-from rowcall.service.uploads.digests import digested
+from rowcall.service.uploads.digests import with_digest_check
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.handler import FormatError, Handler, Turn
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import ProgressReporter, progress_of_body, with_progress
 from rowcall.service.uploads.row_commands.tolerant import refuse_rows
@@ -138,12 +138,12 @@ class UploadStep:
         """Pass the files to the handlers, and return the entries of all. Sets `turn.dry_run`."""
         handlers = self._handlers(context, turn)
         turn.dry_run = any(handler.common.dry_run for handler in handlers)
-        source = self._sent(context, turn) if files is None else files()
+        source = self._files_of_request(context, turn) if files is None else files()
         if len(handlers) == 1:
             return [entry async for file in source for entry in await self._take(handlers[0], file, turn)]
         return await self._take_by_all(handlers, source, turn)
 
-    async def _sent(self, context: RequestContext, turn: Turn) -> AsyncIterator[File]:
+    async def _files_of_request(self, context: RequestContext, turn: Turn) -> AsyncIterator[File]:
         """Yield the files of the form in the request; none for a form that cannot contain files."""
         form = _form(context)
         pieces = self._pieces(context, turn)
@@ -156,10 +156,10 @@ class UploadStep:
 
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
         """Yield the body of the request, verified against its digest, and report progress. Sets `turn.body_read` at its
-        end. Raises `Problem` as `body_pieces` and `digested` do.
+        end. Raises `Problem` as `body_pieces` and `with_digest_check` do.
         """
         pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
-        pieces = digested(context.scope, pieces)
+        pieces = with_digest_check(context.scope, pieces)
         if turn.progress is not None:
             pieces = with_progress(pieces, turn.progress)
         async for piece in pieces:
@@ -250,7 +250,7 @@ class UploadStep:
         """Read a file that is not taken to its end, log a warning, and return its entries."""
         await file.drain()
         self._say(logging.WARNING, "refused", handler, file, status)
-        return handler.refused(file, status)
+        return handler.refusal_entries(file, status)
 
     def _say(self, level: int, what: str, handler: Handler, file: File, status: Status) -> None:
         """Log what a handler has done with a file. what: `stored` or `refused`."""

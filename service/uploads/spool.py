@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO, TypeVar
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.uploads.incoming import File, read_back
+from rowcall.service.uploads.incoming_files import File, read_back
 
 Result = TypeVar("Result")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -91,17 +91,17 @@ async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
             waiting += len(piece)
             if waiting >= GATHERED_BYTES:
                 if writing is not None:
-                    await ended(writing)
+                    await wait_for_thread(writing)
                 writing = loop.run_in_executor(None, _write, target, gathered)
                 gathered, waiting = [], 0
     finally:
         if writing is not None:
-            await ended(writing)
+            await wait_for_thread(writing)
         if gathered:
-            await ended(loop.run_in_executor(None, _write, target, gathered))
+            await wait_for_thread(loop.run_in_executor(None, _write, target, gathered))
 
 
-async def ended(work: asyncio.Future[Result]) -> Result:
+async def wait_for_thread(work: asyncio.Future[Result]) -> Result:
     """Return the result of a thread, or raise its error. If the caller is cancelled meanwhile, wait for the thread to
     end nevertheless, and then raise `CancelledError`.
 

@@ -19,7 +19,7 @@ from rowcall.service.uploads.large_object import LargeObject
 from rowcall.service.uploads.object_store.handler import ObjectStorage
 from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
-from rowcall.service.uploads.row_commands.delimited import Delimited
+from rowcall.service.uploads.row_commands.delimited_rows import DelimitedRows
 from rowcall.service.uploads.row_commands.json_lines import JsonLineRows
 from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
 from rowcall.service.uploads.row_commands.text_file import RowCalls
@@ -90,7 +90,9 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
 
         def lines(turn: Turn) -> Handler:
             parts = (common, settings(turn), turn, running)
-            return Delimited(key, options, *parts) if isinstance(options, Csv) else JsonLineRows(key, options, *parts)
+            return (
+                DelimitedRows(key, options, *parts) if isinstance(options, Csv) else JsonLineRows(key, options, *parts)
+            )
 
         return lines
     return _spreadsheet(key, options, text, templates, endpoint, services)

@@ -90,7 +90,9 @@ def _passkeys(services: Services, databases: Databases) -> FixedRoutes:
     from rowcall.service.auth.passkeys.routes import passkey_routes
 
     main = options.connection is None
-    return passkey_routes(options, services, databases.main if main else databases.named(options.connection or ""))
+    return passkey_routes(
+        options, services, databases.main if main else databases.get_or_open(options.connection or "")
+    )
 
 
 def _reference(services: Services) -> FixedRoutes:

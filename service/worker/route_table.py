@@ -24,7 +24,7 @@ from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import Headers
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
-from rowcall.service.uploads.resumable.protocol import announced, resumes
+from rowcall.service.uploads.resumable.protocol import options_headers, resumes
 
 if TYPE_CHECKING:
     from rowcall.service.jobs.attempt import RunnableJobs
@@ -101,7 +101,7 @@ class RouteTable:
         self.steps: dict[int, tuple[Step, ...]] = CompiledRoutes(routes, services)
         self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
         whole = (route for route in advertised if all(map(resumes, route.candidates)))
-        self.options_headers = {id(route): announced(services) for route in (*whole, *pieces)}
+        self.options_headers = {id(route): options_headers(services) for route in (*whole, *pieces)}
         """Headers of the response to OPTIONS, by id of the route."""
         self.find = self.router.find
         offered = {item.path: item for item in streams}

@@ -386,9 +386,15 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
     count = "select count(*) from orders where customer = 'slow'"
     assert "Batch:Timeout" in problem(post(service, request("/slow", {"seconds": 30})), 504)["detail"]
     assert database.value(count) == 0
+    reads = (get("/sees"), request("/slow", {"seconds": 30}), get("/sees"))
+    interrupted = problem(post(service, *reads, transaction=False), 504)
+    assert "request 2 was interrupted, and those before it keep their effects" in interrupted["detail"]
+    assert interrupted["item"] == 2
     for transaction in (True, False):
         response = post(service, *(get("/large?n=60000") for _ in range(2)), transaction=transaction)
-        assert "Batch:MaxResponseBytes" in problem(response, 413)["detail"]
+        refused = problem(response, 413)
+        assert "Batch:MaxResponseBytes" in refused["detail"]
+        assert refused["item"] == 2
         assert post(service, get("/large?n=90000"), transaction=transaction).status_code == 200
         assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
 

@@ -87,11 +87,14 @@ SETTINGS = {
     "Exports:Formats:2": "excel",
     "Exports:Formats:3": "parquet",
     "Exports:Enabled": "true",
+    "Service:OpenApiOptions:Enabled": "true",
+    "Service:OpenApiOptions:FileName": "null",
     "Service:RequiresAuthorization": "false",
     "Auth:BearerTokenAuth": "true",
     "CacheOptions:Enabled": "true",
 }
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+PARQUET = "application/vnd.apache.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -281,3 +284,25 @@ def test_without_the_key_nothing_changes(database: Database, serve_once: Serve) 
     response = plain.get("/products", headers={"accept": "text/csv"})
     assert response.headers["content-type"] == "application/json"
     assert "vary" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "media_types", "by_parameter"),
+    [
+        ("/products", {"text/csv", "application/jsonl", "application/x-ndjson", EXCEL, PARQUET}, True),
+        ("/formatted", {"text/csv", "application/jsonl", "application/x-ndjson", EXCEL, PARQUET}, False),
+        ("/nested", {"application/jsonl", "application/x-ndjson"}, True),
+        ("/one", set(), False),
+    ],
+)
+def test_the_openapi_document_names_the_formats(
+    service: Service, path: str, media_types: set[str], by_parameter: bool
+) -> None:
+    operation = service.get("/openapi.json").json()["paths"][path]["get"]
+    assert operation["responses"]["200"]["content"].keys() == {"application/json", *media_types}
+    choices = [item for item in operation.get("parameters", ()) if item["schema"].get("enum")]
+    assert [item["name"] for item in choices] == (["format"] if by_parameter else [])
+    for choice in choices:
+        for name in choice["schema"]["enum"]:
+            response = service.get(path, params={"format": name})
+            assert response.headers["content-type"].partition(";")[0] in operation["responses"]["200"]["content"]

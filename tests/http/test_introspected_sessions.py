@@ -214,7 +214,7 @@ def test_one_question_for_many_requests() -> None:
         asking += [asyncio.ensure_future(requested.ask("k", stays)) for _ in range(5)]
         await asyncio.sleep(0)
         first.set()
-        return [*await asyncio.gather(*asking, return_exceptions=True), requested.known("k")], questions
+        return [*await asyncio.gather(*asking, return_exceptions=True), requested.cached_result("k")], questions
 
     answers, questions = asyncio.run(drill())
     assert isinstance(answers[0], ClientDisconnectedError)

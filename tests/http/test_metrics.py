@@ -322,6 +322,17 @@ def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path
     assert not path.exists()
 
 
+def test_head_and_body_arrive_in_one_segment(service: Service) -> None:
+    # Otherwise the body waits 40 ms until the client acknowledges the head (delayed ACK and the Nagle algorithm).
+    with socket.create_connection(("127.0.0.1", admin_of(service).base_url.port or 0), 30) as connection:
+        for _ in range(3):
+            connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            head, _, body = connection.recv(65_536).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 404")
+            assert f"content-length: {len(body)}".encode() in head
+            assert body.endswith(b"}")
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("framing", ["Content-Length: 41", "Transfer-Encoding: chunked"])
 def test_a_body_is_not_read_as_the_next_request(service: Service, method: str, framing: str) -> None:

@@ -158,9 +158,9 @@ def test_a_report_has_the_columns_of_the_field_in_their_order(service: Service, 
 
 
 def test_calls_of_routines_are_counted(service: Service) -> None:
-    service.get("/items")
-
     def counted() -> list[dict[str, Any]]:
+        # A server process reports its numbers behind a statement, at most once a second, or after 10 s without one.
+        service.get("/items")
         return [row for row in rows(service, "routines") if row["name"] == "count_items" and row["calls"]]
 
     row = wait_until(counted, "the call is counted", 30)[0]

@@ -83,7 +83,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("host", ["::1", "*6", "!6"])
+@pytest.mark.parametrize("host", ["*6", *(pytest.param(host, marks=pytest.mark.slow) for host in ("::1", "!6"))])
 def test_the_server_listens_on_ipv6(database: Database, anonymous: str, tmp_path: Path, host: str) -> None:
     port, admin = free_port(), free_port()
     lines = {
@@ -141,6 +141,7 @@ def test_admin_server(ports: tuple[int, int]) -> None:
     assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
 
 
+@pytest.mark.slow
 def test_the_admin_server_says_whether_the_database_is_reached(tmp_path: Path, own_postgres: PostgresServer) -> None:
     database = create_database(own_postgres)
     database.execute(SQL)

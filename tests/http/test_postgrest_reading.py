@@ -90,6 +90,9 @@ insert into api.parted values (1, '2020-05-05');
 insert into api.flag values (1, 255, 'calm'), (2, 65280, 'rough');
 insert into api.flag_use values (1, 1), (2, 2);
 create function api.lexemes_of(api.script) returns tsvector immutable language sql as 'select $1.vector';
+create function api.places_of(api.script) returns api.spot[] immutable language sql as 'select array[$1.place]';
+create function api.spots() returns table (number int, spot api.spot, tags text[], doc json) stable language sql as
+  $$values (1, row(1, 2)::api.spot, '{a,b}'::text[], '{"b":1, "a":{"c":2}}'::json), (2, '(3,4)', '{c}', '{}')$$;
 create function api.shout(api.script) returns text immutable language sql as 'select upper($1.body)';
 insert into api.script values (1, 'running ships', 'fat:1 cat:2', 'fat:1 cat:2', '(59.9,)', true), (2, 'a harbour', 'dog:1', 'dog:1', '(1,2)', false),
   (3, null, null, null, null, null);
@@ -226,6 +229,11 @@ def service(serve: Serve, every_database: Database) -> Service:
         Case("GET /vessel?limit=0", json=[], has={"content-range": "*/*"}),
         Case("GET /vessel?limit=-1", 416, error("PGRST103", details="Limit should be greater than or equal to zero.")),
         Case("GET /vessel?offset=-3&select=id&id=eq.1", json=[{"id": 1}]),
+        Case("GET /vessel?offset=-1&limit=3&select=id&order=id", json=[{"id": 1}, {"id": 2}]),
+        Case("GET /vessel?limit=99999999999999999999", 400, error("22003")),
+        Case("GET /vessel?offset=99999999999999999999", 400, error("22003")),
+        Case("GET /vessel", 400, error("22003"), headers={"range": "0-99999999999999999999"}),
+        Case("GET /vessel?select=voyage(id)&voyage.offset=-1", 400, error("2201X", "OFFSET must not be negative")),
         Case("GET /vessel?offset=9", json=[], has={"content-range": "*/*"}),
         Case("GET /vessel?limit=x&select=id&id=eq.1", json=[{"id": 1}]),
         Case(
@@ -357,6 +365,16 @@ COUNTED = {"prefer": "count=exact"}
         Case("GET /vessel?select=id&or=(id.eq.1,id.eq.2)&or=(id.eq.2,id.eq.3)", json=[{"id": 2}]),
         Case("GET /vessel?select=id&or=( id.eq.1 , label.eq.Tern)&order=id", json=[{"id": 1}, {"id": 2}]),
         Case("GET /vessel?select=id&or=(not.id.eq.1)", 400, error("PGRST100")),
+        Case("GET /vessel?select=id&or=id.eq.1", 400, error("42703", "column vessel.orid does not exist")),
+        Case(
+            "GET /vessel?select=id&not.or=id.eq.1",
+            400,
+            error(
+                "PGRST100",
+                '"failed to parse logic tree (id.eq.1)" (line 1, column 7)',
+                details='unexpected "i" expecting "("',
+            ),
+        ),
         *(
             Case(f"GET /vessel?select=id&{key}=(id.eq.8,id.eq.9)", 400, error("PGRST100"))
             for key in ('"1) is null or (1"!.or', "not!.or", "id->x.and", "(.or", "voyage!.or")
@@ -368,7 +386,18 @@ COUNTED = {"prefer": "count=exact"}
         Case("GET /script?select=id&order=place->lat.desc.nullslast&limit=1", json=[{"id": 1}]),
         Case("GET /vessel?select=specs->sails->-1->area&id=eq.1", json=[{"area": 3}]),
         Case("GET /vessel?select=tags->1&id=eq.1", json=[{"tags": "old,one"}]),
-        Case("GET /vessel?select=specs->>beam->x", 404, error("42883")),
+        Case("GET /script?select=places_of->0->lat&places_of->0->>lon=eq.2", json=[{"lat": 1}]),
+        Case("GET /script?select=id&order=places_of->0->lat.desc.nullslast&limit=1", json=[{"id": 1}]),
+        Case("GET /rpc/spots?select=spot->lon,tags->>1,doc->a&limit=1", json=[{"lon": 2, "tags": "b", "a": {"c": 2}}]),
+        Case("GET /rpc/spots?select=number&tags->>0=eq.c", json=[{"number": 2}]),
+        Case("GET /vessel?select=specs->>beam->x", 404, error("42883", "operator does not exist: text -> unknown")),
+        Case("GET /vessel?select=specs->>beam->1", 404, error("42883", "operator does not exist: text -> integer")),
+        Case("GET /vessel?select=specs->9999999999", 400, error("22003")),
+        Case(
+            "GET /vessel?id=fts(english).1",
+            404,
+            error("42883", "function to_tsvector(unknown, integer) does not exist"),
+        ),
         Case('GET /vessel?select=id&specs->sails=eq.[{"area":3}]', json=[{"id": 1}]),
         # select
         Case("GET /harbour?select=&id=eq.1", text='[{"id":1,"title":"Oslo","country":"NO"}]'),
@@ -397,6 +426,10 @@ COUNTED = {"prefer": "count=exact"}
             text='[{"id":1,"title":"Oslo","country":"NO","count":1}]',
         ),
         Case("GET /voyage?select=vessel_id,fare.sum()&order=id", 400, error("42803")),
+        Case(
+            "GET /voyage?select=vessel_id::text,fare.sum()&order=vessel_id",
+            json=[{"vessel_id": "1", "sum": 800}, {"vessel_id": "2", "sum": 140}],
+        ),
         # computed fields
         Case("GET /vessel?select=id&order=age.desc.nullslast&limit=1", json=[{"id": 1}]),
         Case("GET /vessel?select=age.max()", json=[{"max": 10}]),

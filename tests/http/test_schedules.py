@@ -123,6 +123,7 @@ def test_runs_are_in_the_audit_trail_and_have_traces_of_their_own(own_database: 
     ) == [("204", None, "POST /api/tick")]
 
 
+@pytest.mark.slow
 def test_without_overlap_the_former_job_has_ended(hosts: list[Service], database: Database) -> None:
     wait_until(lambda: count(database, "slow") >= 2, "the slow routine has run twice", 20)
     gap = database.value(

@@ -85,7 +85,7 @@ def collector() -> Iterator[Received]:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, upstream: Upstream, collector: Received) -> Service:
+def service(collector: Received, upstream: Upstream, database: Database, serve: Serve) -> Service:
     upstream.on("/forward", heard)
     settings = {**SETTINGS, "Tracing:Endpoint": collector.url, "Service:ProxyOptions:Host": upstream.url}
     return serve(database, SQL, settings, workers=2)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from rowcall.core.postgrest import errors
@@ -32,7 +31,6 @@ QUANTIFIED = frozenset(("eq", "gte", "gt", "lte", "lt", "like", "ilike", "match"
 SIMPLE = frozenset(("neq", "cs", "cd", "ov", "sl", "sr", "nxr", "nxl", "adj"))
 FULL_TEXT = frozenset(("fts", "plfts", "phfts", "wfts"))
 AGGREGATES = ("sum", "avg", "count", "min", "max")
-LOGIC = ("and", "or")
 MAX_DEPTH = 100
 """Maximum depth of nested embeds or logic groups."""
 
@@ -417,21 +415,26 @@ def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
     """Return path, negation and operator of the key of a logic tree, such as `not.or` or `vessel.not.and`. Raises
     `ApiError` (`PGRST100`).
 
-    The last name that can be read is the operator, and text behind it is ignored. It can be any name: `logic` refuses
-    all but `and` and `or`.
+    The last name that can be read is the operator, and text behind it is ignored. It can be any name, which `logic`
+    reads together with the value.
     """
     *path, operator = _parsed("logic path", text, _path)
     names = tuple(part for part in path if part != "not")
     return names, len(names) < len(path), operator
 
 
-def logic(operator: str, negated: bool, text: str) -> Group:
-    """Parse the value of a logic parameter: a group in parentheses. operator: the last part of the key. negated: `not.`
-    precedes it. Raises `ApiError` (`PGRST100`), also for an operator other than `and` and `or`."""
-    if operator in LOGIC:
-        with suppress(RefusedError):
-            return Group(operator, _members(Cursor(text)), negated)
-    raise syntax_error("logic tree", text, f"not.{operator}" if negated else operator)
+def logic(operator: str, negated: bool, text: str) -> LogicNode:
+    """Parse the value of a logic parameter behind its operator, as PostgREST does. operator: the last part of the key.
+    negated: `not.` precedes it.
+
+    The result is a group, or a condition if the value has no parentheses: `or=id.eq.1` compares a column `orid`. Raises
+    `ApiError` (`PGRST100`), also for a group with an operator other than `and` and `or`.
+    """
+    prefix = f"not.{operator}" if negated else operator
+    try:
+        return _member(Cursor(prefix + text))
+    except RefusedError:
+        raise syntax_error("logic tree", text, prefix) from None
 
 
 def _members(cursor: Cursor) -> tuple[LogicNode, ...]:

@@ -17,8 +17,8 @@ GEO_JSON = "application/geo+json"
 PLAN = "application/vnd.pgrst.plan"
 OPENAPI = "application/openapi+json"
 ANY = "*/*"
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _CHARSET = "; charset=utf-8"
-_QUALITY = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _WITH_CHARSET = frozenset((JSON, OBJECT, ARRAY, PLAN, CSV, GEO_JSON, OPENAPI, "text/plain", "text/xml"))
 
 
@@ -94,8 +94,8 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _entry(text: str) -> tuple[MediaType, float, int]:
-    """Return the media type of an entry, its quality, and how specific it is (0 for `*/*`). A quality that does not
-    begin with a number, as PostgREST reads it, is 1."""
+    """Return the media type of an entry, its quality, and how specific it is (0 for `*/*`). The quality is the number
+    at the beginning of its text; without one, it is 1."""
     pieces = [piece.strip() for piece in _split(text, ";")]
     name = pieces[0].lower()
     parameters: dict[str, str] = {}
@@ -104,7 +104,7 @@ def _entry(text: str) -> tuple[MediaType, float, int]:
         key, _, value = piece.partition("=")
         key, value = key.strip().lower(), value.strip().strip('"')
         if key == "q":
-            number = _QUALITY.match(value)
+            number = _NUMBER.match(value)
             quality = 1.0 if number is None else float(number.group())
         elif key:
             parameters[key] = value

@@ -115,6 +115,9 @@ def parse_query(query: str, *, function_arguments: bool = False) -> Query:
     )
 
 
+MOST_DIGITS = 1000
+"""Maximum number of digits of a limit or offset. PostgreSQL refuses numbers that are no `bigint`; longer texts are
+ignored as if they were no numbers."""
 LONGEST = 256
 """Maximum number of characters of a part whose parsed form is remembered."""
 # Clients combine the same parts in many ways, and select lists are the longest ones.
@@ -154,22 +157,28 @@ def _level(key: str) -> Path:
 
 
 def _number(value: str) -> int | None:
-    """Return a whole number of at most 18 digits, which may be negative; None for another text."""
+    """Return a whole number of at most `MOST_DIGITS`, which may be negative; None for another text."""
     text = value.strip()
     digits = text.removeprefix("-")
-    if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+    if not digits.isascii() or not digits.isdigit() or len(digits) > MOST_DIGITS:
         return None
     return int(text)
 
 
 def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple[Path, Range]]:
-    """Yield the range of each level that has a limit or an offset. A negative offset is 0. Raises `ApiError` for a
-    negative limit."""
+    """Yield the range of each level that has a limit or an offset. Rows before the first one, which a negative offset
+    of the top level names, do not exist, but count for the limit; PostgreSQL refuses such an offset of an embed.
+
+    Raises `ApiError` for a negative limit, also for one that ends before the first row.
+    """
     for path in dict.fromkeys((*limits, *offsets)):
-        limit = limits.get(path)
+        limit, offset = limits.get(path), offsets.get(path, 0)
+        if offset < 0 and not path:
+            limit = limit + offset if limit else limit
+            offset = 0
         if limit is not None and limit < 0:
             raise errors.unsatisfiable_range(errors.NEGATIVE_LIMIT)
-        yield path, Range(max(offsets.get(path, 0), 0), limit)
+        yield path, Range(offset, limit)
 
 
 def _canonical(pairs: list[tuple[str, str | None]]) -> str:

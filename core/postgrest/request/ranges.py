@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.request.query_string import MOST_DIGITS
 from rowcall.core.postgrest.request.tree import Range
 
-_HEADER = re.compile(r"([0-9]{1,18})-([0-9]{0,18})")
-"""Larger numbers are not those of rows."""
+_HEADER = re.compile(rf"([0-9]{{1,{MOST_DIGITS}}})-([0-9]{{0,{MOST_DIGITS}}})")
 
 
 def top_level(query: Range | None, header: str | None) -> Range:

@@ -72,7 +72,10 @@ class Renderer:
 
     def field(self, table: str, field: Field, relation: Relation | None) -> str:
         """Return the SQL of a column and its JSON path. table: its quoted name. relation: has the type of the column;
-        None: it is not known. Before a path is applied, the column is converted unless it is known to be JSON.
+        None: it is not known.
+
+        The column is converted to JSON before a path is applied, unless its type is known to be JSON. Types of computed
+        columns are not known.
         """
         text = f"{table}.{quote_identifier(field.name)}"
         if not field.path:
@@ -83,12 +86,14 @@ class Renderer:
         return text + "".join(map(self._step, field.path))
 
     def _step(self, step: JsonStep) -> str:
-        """Return the SQL of an arrow. An index of less than ten digits is part of the text; other keys are
-        parameters."""
+        """Return the SQL of an arrow. An index of less than ten digits is part of the text; other indexes and keys are
+        parameters. Keys have no type, as errors of PostgreSQL about operators name the types of operands."""
         arrow = "->>" if step.text else "->"
-        if step.index and len(step.key.lstrip("-")) < 10:
+        if not step.index:
+            return f"{arrow}{self._parameters.add(step.key)}"
+        if len(step.key.lstrip("-")) < 10:
             return f"{arrow}{int(step.key)}" if int(step.key) >= 0 else f"{arrow}({int(step.key)})"
-        return f"{arrow}{self._parameters.add(step.key)}::text"
+        return f"{arrow}{self._parameters.add(step.key)}::int"
 
     def _cast(self, text: str, cast: str | None) -> str:
         """Return the SQL of a value with a cast; without one for None."""
@@ -150,7 +155,7 @@ class Renderer:
         """
         configuration = ""
         if operation.configuration is not None:
-            configuration = f"{self._parameters.add(operation.configuration)}::regconfig, "
+            configuration = f"{self._parameters.add(operation.configuration)}, "
         column = relation.column(field.name) if relation is not None else None
         if column is not None and column.base_type != "tsvector":
             left = f"to_tsvector({configuration}{left})"
@@ -283,7 +288,7 @@ class Renderer:
         for column in self._expanded(node.columns, relation):
             text, name = self._column(column, table, relation, raw=hoisted)
             if column.aggregate is None or hoisted:
-                plain.append(self._ungrouped(column, text, table, relation))
+                plain.append(self._grouped(column, text, table, relation))
             items.append(text if name is None else f"{text} AS {quote_identifier(name)}")
         for child in node.children:
             for text, name, aggregate in self._embedded(child, raw=hoisted):
@@ -329,12 +334,16 @@ class Renderer:
             return f"ARRAY(SELECT {function}(element) FROM unnest({placeholder}::text[]) element)"
         return f"{function}({placeholder}::text)"
 
-    def _ungrouped(self, column: SelectColumn, text: str, table: str, relation: Relation | None) -> str:
-        """Return what rows with an output column are grouped by: the column itself, if a function represents it. JSON
-        has no equality. text: SQL of the output column."""
+    def _grouped(self, column: SelectColumn, text: str, table: str, relation: Relation | None) -> str:
+        """Return what rows with an output column are grouped by. text: SQL of the output column.
+
+        It is the column itself if a function represents it, because JSON has no equality, and if it has a cast but no
+        alias, as in PostgREST, so that the result can be sorted by the column.
+        """
         known = relation.column(column.field.name) if relation is not None and not column.field.path else None
         represented = known is not None and self._output_function(known) is not None
-        return self.field(table, column.field, relation) if represented else text
+        unnamed = column.cast is not None and column.alias is None and not column.field.path
+        return self.field(table, column.field, relation) if represented or unnamed else text
 
     def _group_term(self, text: str, table: str, relation: Relation | None) -> str:
         """Return a term of GROUP BY; for `table.*`, all columns."""

@@ -83,7 +83,7 @@ class BackChannel:
                 headers=(("cache-control", "no-store"),),
             ) from None
         self._message_bus.publish(SESSIONS_ENDED, b"")
-        log.info("%s has ended sessions: subject %s, session %s", self._provider.key, *map(_shown, token[:2]))
+        log.info("%s has ended sessions: subject %s, session %s", self._provider.key, *map(_format_value, token[:2]))
         context.protocol.response_empty(200, UNCACHED)
 
     async def _token(self, context: RequestContext) -> LogoutToken:
@@ -111,6 +111,6 @@ def _refuse(context: RequestContext, reason: str) -> None:
     context.protocol.response_bytes(400, [("content-type", "application/json"), *UNCACHED], body)
 
 
-def _shown(text: str | None) -> str:
+def _format_value(text: str | None) -> str:
     """Return the text for the log, in one line and shortened to 200 characters; `not given` for None."""
     return "not given" if text is None else one_line(text[:200])

@@ -91,13 +91,13 @@ class Issuers:
         previous addresses and record the error. issuer: its URL. Raises `Problem` 503 if too many requests to providers
         are in progress."""
         try:
-            self._known = await self._published(issuer)
+            self._known = await self._discover_addresses(issuer)
             self._read_at = time.monotonic()
             self._failure = None
         except ProviderError as error:
             self._failure = time.monotonic(), error
 
-    async def _published(self, issuer: str) -> Addresses:
+    async def _discover_addresses(self, issuer: str) -> Addresses:
         """Request and check the discovery document, and return the addresses in it; configured ones take precedence.
         issuer: its URL. Raises `ProviderError`, or `Problem` 503 if too many requests to providers are in progress."""
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -163,7 +163,7 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-async def verified(
+async def verify_id_token(
     provider: Provider, keys: KeySet, token: object, nonce: str | None, access_token: str | None
 ) -> dict[str, Any]:
     """Verify an ID token and return its claims.

@@ -84,7 +84,7 @@ class LoginStates:
             f"{_cookie(login_state.state, secure=secure)}={sealed}; max-age={int(VALID)}{_attributes(secure=secure)}"
         )
         surplus = self._cookie_names(scope)[: 1 - MOST]
-        return login_state, [*(self._ended(name) for name in surplus), value]
+        return login_state, [*(self._removal_cookie(name) for name in surplus), value]
 
     def has(self, scope: Any, state: object) -> bool:
         """Return whether the sign-in with this state began in this browser and has not been completed."""
@@ -104,7 +104,7 @@ class LoginStates:
         if sealed is None:
             raise _refusal("this sign-in was not begun in this browser, or has been used, or was too long ago")
         try:
-            content = await self._opened(sealed)
+            content = await self._decrypt_cookie(sealed)
         except SealError:
             raise _refusal("the cookie of this sign-in is not valid") from None
         *members, expires = content
@@ -113,7 +113,7 @@ class LoginStates:
             raise _refusal("the state belongs to another sign-in")
         if time.time() >= expires:
             raise _refusal("this sign-in was begun too long ago")
-        return login_state, self._ended(name)
+        return login_state, self._removal_cookie(name)
 
     async def use(self, attempt: LoginState) -> None:
         """Mark a login state as used. To be called after the provider has accepted the code, so that invented states
@@ -125,7 +125,7 @@ class LoginStates:
         if not await self._single_use.is_first(Mark(hashlib.sha256(attempt.state.encode()).hexdigest(), 0), VALID):
             raise _refusal("this sign-in has been used before")
 
-    async def _opened(self, sealed: str) -> list[Any]:
+    async def _decrypt_cookie(self, sealed: str) -> list[Any]:
         """Return the content of a sealed cookie: the members of a `LoginState`, and the time in seconds since 1970 at
         which it expires. If the key is unknown, the key ring is read again. Raises `SealError`.
         """
@@ -140,7 +140,7 @@ class LoginStates:
         """Return the names of the login state cookies; browsers send the oldest first (RFC 6265, 5.4)."""
         return _NAME.findall(cookie_header(scope.headers)) if "cookie" in scope.headers else []
 
-    def _ended(self, name: str) -> str:
+    def _removal_cookie(self, name: str) -> str:
         """Return the Set-Cookie header that removes the cookie with this name."""
         return f"{name}=; expires={EPOCH}{_attributes(secure=name.startswith(_HOST))}"
 

@@ -10,7 +10,7 @@ import orjson
 
 from rowcall.core.auth.external.options import Provider
 from rowcall.core.auth.external.profile import email_of, name_of
-from rowcall.service.auth.external.issuers import Addresses, Issuers, verified
+from rowcall.service.auth.external.issuers import Addresses, Issuers, verify_id_token
 from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
 
 _ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr", "auth_time", "jti"})
@@ -137,7 +137,7 @@ class Profiles:
         access: str = tokens["access_token"]
         claims: dict[str, Any] = {}
         if addresses.keys is not None and (not again or "id_token" in tokens):
-            claims = await verified(provider, addresses.keys, tokens.get("id_token"), nonce, access)
+            claims = await verify_id_token(provider, addresses.keys, tokens.get("id_token"), nonce, access)
         user_info, text = await self._user_info(addresses.info, access)
         subject = claims.get("sub") or user_info.get("sub")
         if provider.issuer is not None:
@@ -148,7 +148,7 @@ class Profiles:
                 # of any kind.
                 raise ProviderError("the profile does not name its user (sub)")
             user_info = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **user_info}
-            text = _written(user_info)
+            text = _format_profile(user_info)
         email = email_of(user_info)
         if email and str(user_info.get("email_verified", True)).lower() == "false" and not provider.unverified_email:
             raise ProviderError("the provider has not verified the e-mail address (AllowUnverifiedEmail)")
@@ -195,19 +195,20 @@ class Profiles:
 
 def _with_session(info: str, identity: str) -> str:
     """Return the profile with the session id (`sid`) of the ID token, unless it has one. Only the first ID token may
-    contain it. info: profile as JSON. identity: ID token of an issuer. Raises `ProviderError` as `_written` does.
+    contain it. info: profile as JSON. identity: ID token of an issuer. Raises `ProviderError` as `_format_profile`
+    does.
 
     The ID token was verified at the sign-in and has been sealed since. Those of providers without an issuer are not
     verified and may be of any kind.
     """
     user_info = orjson.loads(info)
     session = jwt.decode(identity, options={"verify_signature": False}).get("sid")
-    return info if session is None or "sid" in user_info else _written({**user_info, "sid": session})
+    return info if session is None or "sid" in user_info else _format_profile({**user_info, "sid": session})
 
 
-def _written(user_info: Mapping[str, Any]) -> str:
-    """Return the profile as JSON. Raises `ProviderError` if it has what is read, but not written: too many levels,
-    integers of more than 64 bits, surrogates."""
+def _format_profile(user_info: Mapping[str, Any]) -> str:
+    """Return the profile as JSON. Raises `ProviderError` if it contains what orjson reads and cannot write: too many
+    levels, integers of more than 64 bits, surrogates."""
     try:
         return orjson.dumps(user_info).decode()
     except orjson.JSONEncodeError as error:

@@ -83,7 +83,7 @@ class ProviderClient:
         success = 200 <= status < 300
         if success and not error_code:
             return content
-        message = f"{url} answered {status}{_shown(error_code)}"
+        message = f"{url} answered {status}{_format_error_code(error_code)}"
         raise RefusedByProviderError(message) if _is_refusal(status, error_code) else ProviderError(message)
 
     async def get(self, url: str, token: str | None = None) -> bytes:
@@ -145,7 +145,7 @@ def _is_refusal(status: int, word: object) -> bool:
     return (status == 400 or 200 <= status < 300) and not about_the_client
 
 
-def _shown(word: object) -> str:
+def _format_error_code(word: object) -> str:
     """Return `: ` with the error code of RFC 6749, 5.2 for the log, or an empty text if there is none. word: member
     `error` of the response.
 

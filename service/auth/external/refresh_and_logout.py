@@ -72,7 +72,7 @@ class RefreshAndLogout:
             return await self._profiles.by_refresh_token(token, identity, subject)
 
         try:
-            profile = await self._shared.once(token, refresh_profile)
+            profile = await self._shared.refresh_once(token, refresh_profile)
             await self._outcome.reach(context, profile, user, None, [])
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, one_line(str(error)))

@@ -46,13 +46,13 @@ class SharedRefreshes:
         self._protector = Protector(keys, f"external refreshes\0{provider}")
         self._background = Background()
 
-    async def once(self, token: str, ask: Callable[[], Awaitable[Profile]]) -> Profile:
+    async def refresh_once(self, token: str, ask: Callable[[], Awaitable[Profile]]) -> Profile:
         """Return the profile for a refresh token of the provider: the recent result, that of another refresh in
         progress, or that of `ask`, which refreshes it at the provider. Raises what `ask` raises.
         """
         key = hashlib.sha256(f"{self._provider}\0{token}".encode()).digest()
         while not self._is_mine(key):
-            if (stored := self._known(key)) is not None:
+            if (stored := self._stored_result(key)) is not None:
                 return stored
             await asyncio.sleep(BETWEEN_LOOKS)
         result: asyncio.Future[Profile] = asyncio.get_running_loop().create_future()
@@ -101,7 +101,7 @@ class SharedRefreshes:
             pass
         return True
 
-    def _known(self, key: bytes) -> Profile | None:
+    def _stored_result(self, key: bytes) -> Profile | None:
         """Return the stored result; None if there is none yet, or if it cannot be decrypted. key: as for `_is_mine`."""
         entry = self._environment.get(key)
         sealed = None if entry is None else orjson.loads(entry)[1]

@@ -51,7 +51,9 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
     options = services.options.auth.external
     if options is None:
         return
-    provider_client = services.host.once("external sign-in", lambda: ProviderClient(services.options.outbound.client))
+    provider_client = services.host.get_or_create(
+        "external sign-in", lambda: ProviderClient(services.options.outbound.client)
+    )
     login_states = LoginStates(keys, services.auth.sessions, single_use)
     limited = None if services.limiting is None else services.limiting(options.rate_limiter)
     limiting = () if limited is None else (limited,)
@@ -130,7 +132,7 @@ class _SignIn:
         url = state = None
         if "state" not in query and "error" not in query:
             try:
-                url, state, cookies = await self._begun(context)
+                url, state, cookies = await self._begin_sign_in(context)
             except ProviderError as error:
                 self._outcome.fail(context, error, [])
                 return
@@ -143,7 +145,7 @@ class _SignIn:
         headers = [("content-type", "text/javascript; charset=utf-8"), ("cache-control", "no-cache")]
         context.protocol.response_bytes(200, headers, sign_in_script(self._options))
 
-    async def _begun(self, context: RequestContext) -> tuple[str, str, list[str]]:
+    async def _begin_sign_in(self, context: RequestContext) -> tuple[str, str, list[str]]:
         """Begin a sign-in: return the provider's URL, the state, and Set-Cookie headers. Raises `ProviderError`,
         `Problem` 503 if too many requests to providers are in progress, `NoKeyError`, and the errors of `caller`."""
         addresses = await self._profiles.addresses()

@@ -73,10 +73,10 @@ class PasskeyCommand:
             return row.status(options.columns.status)
         except ValueError as error:
             log.error("%s: the column %s cannot be used: %s", self.key, options.columns.status, error)
-            raise broken("Invalid status") from None
+            raise contract_problem("Invalid status") from None
 
 
-def broken(title: str) -> Problem:
+def contract_problem(title: str) -> Problem:
     """Return the 500 for a command that violates its contract."""
     return Problem(500, title=title, code="database_error")
 

@@ -26,7 +26,7 @@ from rowcall.service.auth.passkeys.challenge_store import (
     digest,
     is_same,
 )
-from rowcall.service.auth.passkeys.commands import BYTEA, TEXT, PasskeyCommand, Transactions, broken
+from rowcall.service.auth.passkeys.commands import BYTEA, TEXT, PasskeyCommand, Transactions, contract_problem
 from rowcall.service.auth.passkeys.options import HEADERS, subject_digest
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import (
@@ -35,8 +35,8 @@ from rowcall.service.auth.passkeys.requests import (
     challenge_id,
     from_base64url,
     names_one_record,
-    parsed,
-    required,
+    parse_body,
+    require_members,
     to_base64url,
     transports,
     with_address,
@@ -125,7 +125,7 @@ class CompletionEndpoints:
         """Verify the attestation, store the key, and respond with its id. Raises `Problem` as `add` does. flow: `ADD`
         or `REGISTER`."""
         content = await self._content(context)
-        required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
+        require_members(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
         number = challenge_id(content)
         sent_id, attestation, client_data = (
             binary(content, name) for name in ("credentialId", "attestationObject", "clientDataJSON")
@@ -139,8 +139,8 @@ class CompletionEndpoints:
 
         async def verify_and_store(transaction: Transaction) -> bytes:
             challenge = await self._challenge(transaction, number, "registration")
-            expected = self._relying_party.expected(context, challenge)
-            credential = self._verified(
+            expected = self._relying_party.expected_response(context, challenge)
+            credential = self._run_verification(
                 "attestation_invalid", 400, lambda: verify_registration(client_data, attestation, expected)
             )
             if not hmac.compare_digest(credential.id, sent_id):
@@ -180,7 +180,7 @@ class CompletionEndpoints:
         it refuses the credential or, without a body, the login.
         """
         content = await self._content(context)
-        required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
+        require_members(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
         number = challenge_id(content)
         credential, data, client_data, signature = (
             binary(content, name) for name in ("credentialId", "authenticatorData", "clientDataJSON", "signature")
@@ -194,28 +194,28 @@ class CompletionEndpoints:
 
         async def verify_credential(transaction: Transaction) -> tuple[int, str | None]:
             challenge = await self._challenge(transaction, number, "authentication")
-            expected = self._relying_party.expected(context, challenge)
+            expected = self._relying_party.expected_response(context, challenge)
             row = await self._credential.run(transaction, bytea_text(credential))
             status = 401 if row is None else self._credential.status(row, self._options)
-            stored = None if row is None or status != 200 else self._stored(row)
-            count = self._verified(
+            stored = None if row is None or status != 200 else self._stored_credential(row)
+            count = self._run_verification(
                 "assertion_invalid",
                 401,
                 # Unknown credentials are verified too, with the same reason of the refusal as for a known one, so that
                 # neither time nor response reveal them. Otherwise, the `allowCredentials` of a name would show whether
                 # there is an account.
                 lambda: verify_assertion(client_data, data, signature, stored or decoy(), expected),
-                unknown=None if stored or row is None or status == 200 else _failed(status),
+                unknown=None if stored or row is None or status == 200 else _authentication_problem(status),
             )
             if row is None or stored is None:
-                raise _failed(401 if status == 200 else status)
+                raise _authentication_problem(401 if status == 200 else status)
             if handle is not None and row.has(columns.user_handle):
                 owner = row.text(columns.user_handle)
                 if owner is not None and handle not in (from_base64url(owner), owner.encode()):
                     raise Problem(401, title="User handle mismatch", code="assertion_invalid")
             return (count if self._options.commands.counts else 0), row.text("user_context")
 
-        pending = await self._second_factor.pending(content) if self._second_factor is not None else None
+        pending = await self._second_factor.read_pending_sign_in(content) if self._second_factor is not None else None
         count, user_context = await self._transactions.run(context, verify_credential)
         await self._issued.forget(number, LOGIN)
 
@@ -227,7 +227,7 @@ class CompletionEndpoints:
         self._sign_in(context, await self._transactions.run(context, complete), pending)
         context.answered = True
 
-    def _stored(self, row: Row) -> StoredCredential | None:
+    def _stored_credential(self, row: Row) -> StoredCredential | None:
         """Return the credential of the row, or None without a key. Raises `Problem` 500 for an unusable row."""
         columns = self._options.columns
         try:
@@ -237,7 +237,7 @@ class CompletionEndpoints:
             return None if key is None else StoredCredential(key, None if algorithm is None else int(algorithm), count)
         except ValueError as error:
             log.error("%s: its row cannot be used: %s", self._credential.key, error)
-            raise broken("Invalid row") from None
+            raise contract_problem("Invalid row") from None
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
         """Sign in with the row, which is a login row without a hash (sign-in-23). If the row has another status than
@@ -248,20 +248,20 @@ class CompletionEndpoints:
         pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
         """
         if login_row is None or all(cell.text is None for cell in login_row.cells):
-            raise _failed(401)
+            raise _authentication_problem(401)
         try:
             row = read_login_row(login_row.cells, self._login_options)
         except LoginRowError as error:
             log.error("%s: the login row cannot be used: %s", self._complete_login.key, error)
             raise Problem(500, "the login row cannot be used; the log of the service says why") from None
         if row.refused:
-            raise _failed(401)
+            raise _authentication_problem(401)
         if row.status != 200:
             self._answer_status(context, row)
             return
         body = None if row.body is None else (self._login_options.content_type, row.body.encode())
         if self._second_factor is not None:
-            row, body = self._second_factor.completed(row, body, pending)
+            row, body = self._second_factor.complete_sign_in(row, body, pending)
         self._issuer.sign_in(context, row, [], body)
 
     def _answer_status(self, context: RequestContext, row: LoginRow) -> None:
@@ -271,7 +271,7 @@ class CompletionEndpoints:
             headers = [("content-type", self._login_options.content_type)]
             context.protocol.response_bytes(row.status, headers, row.body.encode())
         elif row.status >= 400:
-            raise _failed(row.status)
+            raise _authentication_problem(row.status)
         else:
             context.protocol.response_empty(row.status, [])
 
@@ -281,7 +281,7 @@ class CompletionEndpoints:
         """Return the JSON object of the body. Raises `Problem`: 400 for any other body, 413 for one that is too
         large.
         """
-        return parsed(await read_body(context.scope, context.protocol, self._limit))
+        return parse_body(await read_body(context.scope, context.protocol, self._limit))
 
     async def _issued_context(self, number: str, flow: str, sent_context: Any, user: User | None) -> str:
         """Return the user context that was issued with the challenge of a new key, as JSON. The client's copy is never
@@ -347,10 +347,10 @@ class CompletionEndpoints:
             challenge = None
         if not challenge:
             log.error("%s: its first column is not a bytea", command.key)
-            raise broken("Invalid challenge")
+            raise contract_problem("Invalid challenge")
         return challenge
 
-    def _verified(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
+    def _run_verification(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
         """Call `verify` and return its result. If the verification fails, raise `unknown` or, if that is None, a
         `Problem` with this status and code, and the reason as its title.
         """
@@ -368,7 +368,7 @@ def _no_challenge() -> Problem:
     return Problem(400, title="Challenge not found", code="challenge_invalid")
 
 
-def _failed(status: int) -> Problem:
+def _authentication_problem(status: int) -> Problem:
     return Problem(status, title="Authentication failed", code="authentication_failed")
 
 

@@ -13,7 +13,7 @@ from rowcall.core.auth.passkeys import OFFERED, PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.text import exact_json
 from rowcall.service.auth.passkeys.challenge_store import ADD, LOGIN, REGISTER, ChallengeStore, IssuedChallenge, digest
-from rowcall.service.auth.passkeys.commands import PasskeyCommand, Transactions, broken
+from rowcall.service.auth.passkeys.commands import PasskeyCommand, Transactions, contract_problem
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import from_base64url, invalid
 from rowcall.service.pipeline.services import Services
@@ -112,7 +112,7 @@ class OptionsEndpoints:
         async def run_command(transaction: Any) -> Row:
             row = await command.run(transaction, *values)
             if row is None:
-                raise broken(NO_ROW)
+                raise contract_problem(NO_ROW)
             status = command.status(row, self._options)
             if status != 200:
                 raise self._refusal(command, status, row)
@@ -135,7 +135,7 @@ class OptionsEndpoints:
         challenge, number = row.text(columns.challenge), row.text(columns.challenge_id)
         if challenge is None or number is None:
             log.error("%s: %s or %s is NULL or missing", command.key, columns.challenge, columns.challenge_id)
-            raise broken("Command returned no challenge")
+            raise contract_problem("Command returned no challenge")
         return challenge, number
 
     def _raw(self, command: PasskeyCommand, text: str | None) -> Any:
@@ -151,7 +151,7 @@ class OptionsEndpoints:
             log.error(
                 "%s: a column must contain JSON, and contains something else or more than 250 levels", command.key
             )
-            raise broken("Command returned invalid JSON") from None
+            raise contract_problem("Command returned invalid JSON") from None
         return content
 
     def _user_context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:

@@ -13,7 +13,7 @@ import orjson
 
 from rowcall.core.errors.problems import unavailable
 from rowcall.service.auth.passkeys.challenge_store import HostChallengeStore, IssuedChallenge, key_of
-from rowcall.service.shared_state.redis_link import GoneError, LateLink
+from rowcall.service.shared_state.redis_link import LateLink, RedisUnavailableError
 
 PREFIX = b"rowcall:passkeys:"
 
@@ -37,7 +37,7 @@ class RedisChallengeStore:
         members = orjson.dumps([issue.flow, issue.subject, issue.user_context, issue.credentials])
         try:
             await self._ask("set", self._key(challenge_id, issue.flow), members, px=int(self._host.seconds * 1000))
-        except GoneError:
+        except RedisUnavailableError:
             return stored
         return True
 
@@ -50,7 +50,7 @@ class RedisChallengeStore:
         """
         try:
             stored = await self._read(self._key(challenge_id, flow))
-        except GoneError:
+        except RedisUnavailableError:
             local_issue = await self._host.find(challenge_id, flow)
             if local_issue is None:
                 raise unavailable(
@@ -71,22 +71,24 @@ class RedisChallengeStore:
         await self._host.forget(challenge_id, flow)
         try:
             await self._ask("delete", self._key(challenge_id, flow))
-        except GoneError:
+        except RedisUnavailableError:
             # The verify command has consumed the challenge as well.
             return
 
     async def _read(self, key: bytes) -> Any:
-        """Return the stored entry; None: there is none. Raises `GoneError` if Redis is unavailable."""
+        """Return the stored entry; None: there is none. Raises `RedisUnavailableError` if Redis is unavailable."""
         link = await self._redis.link()
         if link is None:
-            raise GoneError
+            raise RedisUnavailableError
         return await link.run("return redis.call('GET', KEYS[1])", [key], [])
 
     async def _ask(self, command: str, *arguments: Any, **options: Any) -> Any:
-        """Run a command of the Redis client, and return its reply. Raises `GoneError` if Redis is unavailable."""
+        """Run a command of the Redis client, and return its reply. Raises `RedisUnavailableError` if Redis is
+        unavailable.
+        """
         link = await self._redis.link()
         if link is None:
-            raise GoneError
+            raise RedisUnavailableError
         return await link.ask(lambda: getattr(link.client, command)(*arguments, **options))
 
     def _key(self, challenge_id: str, flow: str) -> bytes:

@@ -23,10 +23,10 @@ class RelyingParty:
         """Return the domain of the passkeys: the configured one, else the host of the request."""
         return self._options.relying_party or without_port(self._host(context))
 
-    def expected(self, context: RequestContext, challenge: bytes) -> ExpectedResponse:
+    def expected_response(self, context: RequestContext, challenge: bytes) -> ExpectedResponse:
         """Return what the authenticator's response has to match."""
         options = self._options
-        origins = options.origins or frozenset({self._own_origin(context)})
+        origins = options.origins or frozenset({self._request_origin(context)})
         return ExpectedResponse(challenge, origins, self.id(context), options.user_verification)
 
     def _host(self, context: RequestContext) -> str:
@@ -34,7 +34,7 @@ class RelyingParty:
         host: str = self._client(scope).host or scope.authority or scope.headers.get("host") or ""
         return host.lower()
 
-    def _own_origin(self, context: RequestContext) -> str:
+    def _request_origin(self, context: RequestContext) -> str:
         scheme = self._client(context.scope).scheme
         scheme = _SCHEMES.get(scheme, scheme)
         return f"{scheme}://{self._host(context)}".removesuffix(_DEFAULT_PORTS.get(scheme, "/"))

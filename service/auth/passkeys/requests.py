@@ -22,7 +22,7 @@ def invalid(title: str) -> Problem:
     return Problem(400, title=title, code="invalid_request")
 
 
-def parsed(body: bytes) -> Mapping[str, Any]:
+def parse_body(body: bytes) -> Mapping[str, Any]:
     """Return the JSON object of the body. Raises `Problem` 400 if the body is anything else."""
     try:
         content = orjson.loads(body)
@@ -33,7 +33,7 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     return content
 
 
-def required(content: Mapping[str, Any], *names: str) -> None:
+def require_members(content: Mapping[str, Any], *names: str) -> None:
     """Raise `Problem` 400 if one of the members is missing, null or empty."""
     if any(content.get(name) in (None, "") for name in names):
         raise invalid("Missing required fields")
@@ -66,7 +66,7 @@ def to_base64url(content: bytes) -> str:
 
 def challenge_id(content: Mapping[str, Any]) -> str:
     """Return the member `challengeId`, an integer or a text of at most 1,000 characters without NUL, as text. Raises
-    `Problem` 400 for any other value. The member must be present (`required`)."""
+    `Problem` 400 for any other value. The member must be present (`require_members`)."""
     value = content["challengeId"]
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)

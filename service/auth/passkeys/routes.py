@@ -9,7 +9,7 @@ from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.access import impersonation_refusal
-from rowcall.service.auth.cross_site import ahead_of_sign_in
+from rowcall.service.auth.cross_site import steps_before_sign_in
 from rowcall.service.auth.passkeys.challenge_store import ChallengeStore, HostChallengeStore
 from rowcall.service.auth.passkeys.commands import Transactions
 from rowcall.service.auth.passkeys.completion import CompletionEndpoints
@@ -35,7 +35,7 @@ def passkey_routes(options: PasskeyOptions, services: Services, database: Databa
     relying_party = RelyingParty(options, services.options.forwarding)
     begin, end = OptionsEndpoints(*parts, relying_party), CompletionEndpoints(*parts, relying_party)
     # Origins that may use passkeys may also use the sessions that result from them.
-    common_steps = ahead_of_sign_in(services, options.rate_limiter, options.origins)
+    common_steps = steps_before_sign_in(services, options.rate_limiter, options.origins)
     paths = options.paths
     for path, access, step in (
         (paths.add_options, _ADDING, begin.add),

@@ -75,7 +75,7 @@ def verify_registration(client_data: bytes, attestation: bytes, expected: Expect
     """
     _check_client_data(client_data, "webauthn.create", expected)
     try:
-        data = _authenticator_data(_attested(attestation))
+        data = _authenticator_data(_unpack_attestation(attestation))
     except Exception:
         raise RefusedError("Invalid attestation object") from None
     _check_data(data, expected)
@@ -138,7 +138,7 @@ _WITH_CREDENTIAL = 0x40
 """Flag of authenticator data that has a credential."""
 
 
-def _attested(attestation: bytes) -> bytes:
+def _unpack_attestation(attestation: bytes) -> bytes:
     """Return the authenticator data in an attestation object. Raises an exception if it is not one."""
     _check_cbor(attestation)
     members = parse_cbor(attestation)
@@ -236,7 +236,7 @@ def _usable(cose: bytes) -> int:
         raise RefusedError("Invalid public key") from None
     if algorithm not in ALGORITHMS:
         raise RefusedError(f"Unsupported algorithm: {algorithm}")
-    key = _loaded(cose)
+    key = _load_public_key(cose)
     curve = _CURVES.get(algorithm)
     if curve is not None and not (isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curve)):
         raise RefusedError(f"The key does not fit the algorithm {algorithm}")
@@ -245,7 +245,7 @@ def _usable(cose: bytes) -> int:
     return algorithm
 
 
-def _loaded(cose: bytes) -> Any:
+def _load_public_key(cose: bytes) -> Any:
     """Return the public key as an object of `cryptography`. Raises `RefusedError`, also for a point that is not on its
     curve. cose: the key.
     """
@@ -258,7 +258,7 @@ def _loaded(cose: bytes) -> Any:
 def _is_signed(stored: StoredCredential, signature: bytes, data: bytes) -> bool:
     """Return whether the credential has signed the data. False also for a key or algorithm that cannot be used."""
     try:
-        key = _loaded(stored.public_key)
+        key = _load_public_key(stored.public_key)
         algorithm = stored.algorithm
         if algorithm is None:
             algorithm = int(decode_credential_public_key(stored.public_key).alg)

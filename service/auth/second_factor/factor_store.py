@@ -180,7 +180,7 @@ class FactorStore:
             seconds = int(float(wait)) + 1
             detail = f"too many wrong codes; try again in {seconds} s, or use a recovery code"
             raise Problem(429, detail, headers=(("retry-after", str(seconds)),))
-        step = matching_step(await self._opened(sealed, subject), code, time.time(), self._options.drift)
+        step = matching_step(await self._decrypt_secret(sealed, subject), code, time.time(), self._options.drift)
         passed = (
             step is not None
             and (await transaction.run(self._pass, [subject.encode(), str(step).encode()])).body == b"t"
@@ -189,7 +189,7 @@ class FactorStore:
             await transaction.commit()
             raise wrong_code()
 
-    async def _opened(self, sealed: bytes, subject: str) -> bytes:
+    async def _decrypt_secret(self, sealed: bytes, subject: str) -> bytes:
         """Return the decrypted secret of an authenticator app. Raises `Problem` 500 if its key is lost."""
         text = sealed.decode()
         try:

@@ -29,13 +29,13 @@ class PasskeyFactor:
         self._user_id = services.options.auth.identity.user_id
         self._user_verified = user_verified
 
-    async def pending(self, content: Mapping[str, Any]) -> PendingSignIn | None:
+    async def read_pending_sign_in(self, content: Mapping[str, Any]) -> PendingSignIn | None:
         """Return the sign-in that the request completes; None: it has no token. Raises `Problem` 401 for a token that
         is not valid, or not any more."""
         token = content.get("secondFactorToken")
         return None if token is None else await self._pending.read(token)
 
-    def completed(self, row: LoginRow, body: Body, pending: PendingSignIn | None) -> tuple[LoginRow, Body]:
+    def complete_sign_in(self, row: LoginRow, body: Body, pending: PendingSignIn | None) -> tuple[LoginRow, Body]:
         """Return row and body of the sign-in, with the claim of a second factor where it was proved.
 
         row, body: of the passkey; used if no sign-in is pending. Raises `Problem` 401 for a key of another user.

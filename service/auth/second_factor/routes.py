@@ -21,7 +21,7 @@ from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.access import impersonation_refusal, sign_in_again, signed_in_at
 from rowcall.service.auth.credential_issuer import NOT_STORED, CredentialIssuer
-from rowcall.service.auth.cross_site import ahead_of_sign_in
+from rowcall.service.auth.cross_site import steps_before_sign_in
 from rowcall.service.auth.second_factor.device_cookie import DeviceCookie
 from rowcall.service.auth.second_factor.factor_store import FactorStore
 from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn, PendingSignIns
@@ -42,7 +42,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def second_factor_routes(options: SecondFactorOptions, services: Services) -> Iterator[FixedRoute]:
     """Yield the route of each endpoint."""
     endpoints = _Endpoints(options, services)
-    ahead = ahead_of_sign_in(services, options.rate_limiter)
+    ahead = steps_before_sign_in(services, options.rate_limiter)
     path = options.path
     for method, end, access, step in (
         ("GET", "", _USERS, endpoints.show),
@@ -101,7 +101,7 @@ class _Endpoints:
         """Confirm the authenticator app by a first code, and respond with the recovery codes."""
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
-        codes = await self._counted(subject, lambda: self._store.new_codes(context, subject, code, confirmed=False))
+        codes = await self._verify_code(subject, lambda: self._store.new_codes(context, subject, code, confirmed=False))
         log.info("Auth:SecondFactor: user id %s has set up an authenticator app", one_line(subject))
         _respond(context, {"recoveryCodes": codes})
 
@@ -111,7 +111,7 @@ class _Endpoints:
         """
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
-        codes = await self._counted(subject, lambda: self._store.new_codes(context, subject, code, confirmed=True))
+        codes = await self._verify_code(subject, lambda: self._store.new_codes(context, subject, code, confirmed=True))
         _respond(context, {"recoveryCodes": codes})
 
     async def remove(self, context: RequestContext) -> None:
@@ -207,13 +207,13 @@ class _Endpoints:
         """
         code, recovery_code = proof
         if recovery_code is None:
-            await self._counted(subject, lambda: self._store.prove(context, subject, code))
+            await self._verify_code(subject, lambda: self._store.prove(context, subject, code))
             return
-        await self._counted(subject, lambda: self._store.use_recovery_code(context, subject, recovery_code))
+        await self._verify_code(subject, lambda: self._store.use_recovery_code(context, subject, recovery_code))
         log.warning("Auth:SecondFactor: user id %s has used a recovery code", one_line(subject))
 
     @staticmethod
-    async def _counted(subject: str, verify: Any) -> Any:
+    async def _verify_code(subject: str, verify: Any) -> Any:
         """Run `verify` and return its result. If it raises `Problem` 401 or 429, log a wrong code of this subject, and
         raise it.
         """

@@ -39,7 +39,7 @@ def show_encrypted(arguments: Arguments) -> int:
     with connections(settings, demo=False) as opened:
         connector = Connector(worker_options(settings, opened).target)
         try:
-            sealed = asyncio.run(_encrypted(text, settings, connector))
+            sealed = asyncio.run(_encrypt_text(text, settings, connector))
         except (psycopg.Error, OSError) as error:
             raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
     if settings.read(DataProtection).storage == "Default":
@@ -48,7 +48,7 @@ def show_encrypted(arguments: Arguments) -> int:
     return 0
 
 
-async def _encrypted(text: str, settings: Settings, connector: Connector) -> str:
+async def _encrypt_text(text: str, settings: Settings, connector: Connector) -> str:
     """Return the encrypted text. A missing key ring is created. Raises `psycopg.Error`, OSError, StartupError."""
     keys = Keys(application_name(settings))
 

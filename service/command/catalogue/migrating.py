@@ -140,7 +140,7 @@ async def _migrate(connector: Connector, migrations: Sequence[Migration], *, che
                 # Of several services that start at the same time, one runs them; the others wait.
                 await connection.execute(_LOCK)
                 await connection.execute(_TABLE)
-            pending = _pending(migrations, await _applied(connection))
+            pending = _pending_migrations(migrations, await _applied_migrations(connection))
             if check:
                 print("\n".join(f"to run: {migration.name}" for migration in pending) or "nothing to run")
                 return PENDING if pending else 0
@@ -154,7 +154,7 @@ async def _migrate(connector: Connector, migrations: Sequence[Migration], *, che
     return 0
 
 
-async def _applied(connection: psycopg.AsyncConnection[Any]) -> dict[int, tuple[str, str]]:
+async def _applied_migrations(connection: psycopg.AsyncConnection[Any]) -> dict[int, tuple[str, str]]:
     """Return name and checksum of the migrations that have run, by number."""
     cursor = await connection.execute("select to_regclass('rowcall.migration') is not null")
     if not (await cursor.fetchone() or (False,))[0]:
@@ -163,9 +163,9 @@ async def _applied(connection: psycopg.AsyncConnection[Any]) -> dict[int, tuple[
     return {number: (name, checksum) for number, name, checksum in await cursor.fetchall()}
 
 
-def _pending(migrations: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
+def _pending_migrations(migrations: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
     """Return the migrations to run. Raises `StartupError` if the files do not continue what has run. applied: as
-    `_applied` returns it.
+    `_applied_migrations` returns it.
     """
     numbers = {migration.number for migration in migrations}
     for number, (name, _) in sorted(applied.items()):
@@ -204,14 +204,14 @@ async def _run(connection: psycopg.AsyncConnection[Any], migration: Migration) -
                 await connection.execute(_OWN_ROLE)
                 await connection.execute(record, [*values, time.monotonic() - began])
     except psycopg.Error as error:
-        raise StartupError(f"{migration.name}: {_described(error, migration)}") from None
+        raise StartupError(f"{migration.name}: {_format_error(error, migration)}") from None
     # What a migration sets for its session must not reach the next one.
     await connection.execute("reset all")
     await connection.execute("set statement_timeout = 0")
     print(f"{migration.name} ({time.monotonic() - began:.2f} s)")
 
 
-def _described(error: psycopg.Error, migration: Migration) -> str:
+def _format_error(error: psycopg.Error, migration: Migration) -> str:
     """Return an error as text, with the line of the file at which it is, if known."""
     position = error.diag.statement_position
     text = f"{error.diag.message_primary or str(error).strip()} ({error.sqlstate})"

@@ -39,7 +39,7 @@ def show(arguments: Arguments) -> int:
     with endpoints_of(settings, demo=arguments.has("--demo")) as endpoints:
         scheduled = any(endpoint.options.schedule for endpoint in endpoints.snapshot.endpoints)
         last = asyncio.run(_last(Connector(endpoints.options.target))) if scheduled else {}
-        print_json(list(_described(endpoints.snapshot, last)))
+        print_json(list(_schedule_members(endpoints.snapshot, last)))
         for reason in endpoints.snapshot.left_out:
             line = str(reason)
             if "schedule" in line:
@@ -62,7 +62,9 @@ async def _last(connector: Connector) -> dict[str, tuple[datetime, str | None]]:
         raise StartupError(f"the schedules cannot be read: {str(error).strip()}") from None
 
 
-def _described(snapshot: SchemaSnapshot, last: Mapping[str, tuple[datetime, str | None]]) -> Iterator[dict[str, Any]]:
+def _schedule_members(
+    snapshot: SchemaSnapshot, last: Mapping[str, tuple[datetime, str | None]]
+) -> Iterator[dict[str, Any]]:
     """Yield the schedule of each endpoint that has one, as members of a JSON object. last: as `_last` returns it."""
     now = datetime.now(UTC)
     for endpoint in snapshot.endpoints:

@@ -101,7 +101,7 @@ class TestApplication(Application):
         self.sessions = SessionPool(opening)
         self._calls = calls
         self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding, options.outbound.client)
-        self._stubbed = None if self._client is None else _stubbed(self._client)
+        self._stubbed = None if self._client is None else _stubbed_client(self._client)
         self._router = Router()
         self._compiled: CompiledRoutes = CompiledRoutes((), self._services({}, {}))
         self._due: RunnableJobs | None = None
@@ -274,7 +274,7 @@ class TestApplication(Application):
             calls.anonymous = True
         elif reply.status not in (401, 403):
             calls.roles |= user.roles
-        calls.supplied.append(_supplied(block))
+        calls.supplied.append(_names_of_values(block))
 
 
 async def _body(answer: HttpResponse, ended: asyncio.Future[None]) -> bytes:
@@ -290,7 +290,7 @@ async def _body(answer: HttpResponse, ended: asyncio.Future[None]) -> bytes:
     return content
 
 
-def _stubbed(client: Client) -> StubbedClient:
+def _stubbed_client(client: Client) -> StubbedClient:
     """Return a client that answers from stubs; imported here because most services send no outgoing requests."""
     from rowcall.service.testing.stubs import StubbedClient
 
@@ -319,7 +319,7 @@ def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:
     return headers
 
 
-def _supplied(block: HttpBlock) -> frozenset[str]:
+def _names_of_values(block: HttpBlock) -> frozenset[str]:
     """Return the names of the values in query string and body; of a body that is no JSON object, none."""
     try:
         names = {name for name, _ in query_text.pairs(block.target.partition("?")[2])}

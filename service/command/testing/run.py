@@ -236,7 +236,7 @@ class Run:
         """
         print(head(len(files)), flush=True)
         began = time.monotonic()
-        async with templates.prepared(self._copied(files)):
+        async with templates.prepared(self._connections_to_copy(files)):
             results = await runner.run(files, Progress([file.path for file in files], self._style))
         if behind is not None:
             await behind()
@@ -309,7 +309,7 @@ class Run:
         """Return the test files that the options select."""
         return selected((read_test(path) for path in find_tests(self._options)), self._options)
 
-    def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
+    def _connections_to_copy(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
         """Return key (`connection_key`) and connector of each connection whose database has to be copied: those of
         files isolated by `template`. Raises StartupError.
 
@@ -333,7 +333,7 @@ class Run:
         """Return `count` applications that serve the snapshot, with one key ring for all. options: from `for_tests`."""
         opening = OpeningRetries(self._settings)
         applications = [
-            TestApplication(replace(options, store=_own_store(options.store, number)), self._calls, opening)
+            TestApplication(replace(options, store=_create_state_folder(options.store, number)), self._calls, opening)
             for number in range(count)
         ]
         # A key ring in memory, so that the run does not change that of the service.
@@ -385,7 +385,7 @@ class Run:
         )
 
 
-def _own_store(store: str, number: int) -> str:
+def _create_state_folder(store: str, number: int) -> str:
     """Create the shared state folder of the application with this number in the folder `store`, and return its path: a
     process may open an LMDB environment only once.
     """

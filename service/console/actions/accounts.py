@@ -35,7 +35,7 @@ def sign_ins(sessions: Sessions, ring: KeyRing, database: Database, query: Mappi
                 "began": item.began,
                 "expires": item.expires,
             }
-            for item in sessions.running()
+            for item in sessions.list_sessions()
         ],
         "keys": [
             {"id": key.name, "created": key.created, "activated": key.activated, "expires": key.expires}

@@ -31,7 +31,7 @@ class Actions:
         self._actions = {action.name: action for action in actions}
         self._sources = sources
 
-    def listed(self) -> dict[str, Any]:
+    def list_actions(self) -> dict[str, Any]:
         """Return the actions with their parameters; none if actions are not allowed."""
         return {
             "allowed": self._allowed,

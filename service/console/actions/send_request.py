@@ -200,8 +200,8 @@ def _read_on(
     opened: gets the socket. closed: the results are not read any more. arrived: gets the results, and None at the end.
     """
 
-    def put(result: Result | None) -> None:
-        """Wait for room, as long as the results are read."""
+    def enqueue(result: Result | None) -> None:
+        """Put a result into the queue as soon as it has room; drop it if the results are not read any more."""
         while not closed.is_set():
             with contextlib.suppress(queue.Full):
                 arrived.put(result, timeout=_IDLE)
@@ -215,15 +215,15 @@ def _read_on(
         if closed.is_set():
             return
         response = connection.getresponse()
-        put(_head(response))
+        enqueue(_head(response))
         connected.settimeout(None)
         while not closed.is_set() and (data := response.read1(_PIECE)):
-            put({"text": decoder.decode(data)})
+            enqueue({"text": decoder.decode(data)})
     except (OSError, http.client.HTTPException) as error:
-        put({"error": f"{request.url}: {error or type(error).__name__}"})
+        enqueue({"error": f"{request.url}: {error or type(error).__name__}"})
     finally:
         connection.close()
-        put(None)
+        enqueue(None)
 
 
 def _connection(url: str) -> http.client.HTTPConnection:

@@ -28,7 +28,7 @@ def traces(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
     roots.sort(key=lambda item: -item[1].begins)
     return {
         "enabled": sources.options.tracing is not None,
-        "traces": [{"trace": span.trace, **_described(worker, span, span.begins)} for worker, span in roots[:limit]],
+        "traces": [{"trace": span.trace, **_span_members(worker, span, span.begins)} for worker, span in roots[:limit]],
     }
 
 
@@ -51,8 +51,8 @@ def trace(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
         "began": first / 1e9,
         "seconds": (last - first) / 1e9,
         "spans": [
-            {**_described(worker, span, first), "depth": depth, "endpoint": _endpoint(served, span)}
-            for depth, (worker, span) in _nested(spans)
+            {**_span_members(worker, span, first), "depth": depth, "endpoint": _endpoint(served, span)}
+            for depth, (worker, span) in _order_as_tree(spans)
         ],
     }
 
@@ -70,7 +70,7 @@ def _spans(sources: Sources, name: str | None) -> list[Located]:
     ]
 
 
-def _described(worker: str, span: SpanEntry, zero: int) -> dict[str, Any]:
+def _span_members(worker: str, span: SpanEntry, zero: int) -> dict[str, Any]:
     """Return the members of a span for JSON. worker: name of the process that has recorded it. zero: start of the
     trace, in nanoseconds since 1970.
     """
@@ -101,7 +101,7 @@ def _name(span: SpanEntry) -> Name:
     return str(span.attributes.get("http.request.method")), str(span.attributes.get("http.route"))
 
 
-def _nested(spans: Sequence[Located]) -> list[tuple[int, Located]]:
+def _order_as_tree(spans: Sequence[Located]) -> list[tuple[int, Located]]:
     """Return the spans as a tree in depth-first order, siblings by their start, each with its depth. A span whose
     parent is not among them has depth 0; there may be several of these.
     """

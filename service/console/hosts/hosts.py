@@ -13,7 +13,7 @@ from typing import Any
 
 from rowcall.core.operations.console import ConsoleOptions, HostsBy
 from rowcall.service.background import Background
-from rowcall.service.console.hosts.status import HostStatus, OwnStatus, parsed
+from rowcall.service.console.hosts.status import HostStatus, OwnStatus, parse_status
 from rowcall.service.console.hosts.transport import (
     CHANNEL,
     DatabaseTransport,
@@ -47,7 +47,7 @@ _BETWEEN = 0.5
 
 
 @dataclass(slots=True)
-class _Known:
+class _HostEntry:
     """What is known of a service. rates: requests and errors a second, None before the second answer. at: when the last
     answer has arrived, in seconds of the monotonic clock.
     """
@@ -82,7 +82,7 @@ class Hosts:
         self._own = OwnStatus(sources, self._name)
         self._transport: HostTransport | None = None
         self._background = Background()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _HostEntry] = {}
         self._asking: asyncio.Task[None] | None = None
         self._unreachable: str | None = None
         self._used = 0.0
@@ -125,7 +125,7 @@ class Hosts:
         try:
             while any(self._waiting.values()):
                 waiting, self._waiting = self._waiting, {}
-                text = (await asyncio.to_thread(self._own.read)).packed()
+                text = (await asyncio.to_thread(self._own.read)).to_json()
                 for transport, channels in waiting.items():
                     await self._send(transport, channels, text)
                 await asyncio.sleep(_BETWEEN)
@@ -241,7 +241,7 @@ class Hosts:
         self._note(await asyncio.to_thread(self._own.read))
 
     def _take(self, text: str | bytes) -> None:
-        status = parsed(text)
+        status = parse_status(text)
         if status is not None and status.id != self._name:
             self._note(status)
 
@@ -251,7 +251,7 @@ class Hosts:
         if known is not None:
             known.update(status, time.monotonic())
         elif len(self._known) <= _MOST:
-            self._known[status.id] = _Known(status, time.monotonic())
+            self._known[status.id] = _HostEntry(status, time.monotonic())
 
     def close(self) -> None:
         self._background.cancel()
@@ -259,7 +259,7 @@ class Hosts:
             self._asking.cancel()
 
 
-def _order(item: tuple[str, _Known], own: str) -> tuple[bool, str, str, str]:
+def _order(item: tuple[str, _HostEntry], own: str) -> tuple[bool, str, str, str]:
     """Return the sort key of a service: the own one first, then by host, application and id. own: id of the own
     service.
     """

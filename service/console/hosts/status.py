@@ -43,12 +43,12 @@ class HostStatus:
     started: float
     clock: float
 
-    def packed(self) -> str:
+    def to_json(self) -> str:
         """Return the text of an answer, in ASCII."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def parsed(text: str | bytes) -> HostStatus | None:
+def parse_status(text: str | bytes) -> HostStatus | None:
     """Return the status in an answer; None for another text: every user of the database can write to the channel."""
     try:
         members: Any = orjson.loads(text)

@@ -127,11 +127,11 @@ class RedisTransport:
         return link
 
     async def _publish(self, link: RedisLink, channel: bytes, text: str) -> None:
-        from rowcall.service.shared_state.redis_link import GoneError
+        from rowcall.service.shared_state.redis_link import RedisUnavailableError
 
         try:
             await link.ask(None if link.client is None else link.client.publish, channel, text)
-        except GoneError:
+        except RedisUnavailableError:
             raise UnreachableError("Redis does not answer") from None
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, statement_timeout
-from rowcall.service.database.preamble import Ahead, Values, ahead_of
+from rowcall.service.database.preamble import PrecedingStatements, Values, preceding_settings
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -52,14 +52,20 @@ class CallSettings:
         settings = timeout_setting(0.0 if watched else seconds)
         return settings + POOLED_SETTINGS if self._pooler else settings
 
-    def ahead(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
+    def preceding_statements(
+        self, call: Call, context: RequestContext, *, watched: bool, seconds: float
+    ) -> PrecedingStatements:
         """Return the statements for the settings of `values` and for the preamble of the call. watched, seconds: as for
         `values`.
         """
         settings = self.values(call, watched=watched, seconds=seconds)
-        return ahead_of(settings) if call.preamble is None else call.preamble.ahead(context, settings)
+        if call.preamble is None:
+            return preceding_settings(settings)
+        return call.preamble.preceding_statements(context, settings)
 
-    def ahead_alone(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
+    def dedicated_preceding_statements(
+        self, call: Call, context: RequestContext, *, watched: bool, seconds: float
+    ) -> PrecedingStatements:
         """Return the statements in front of a call in its segment on a dedicated connection. watched, seconds: as for
         `values`.
 
@@ -70,16 +76,16 @@ class CallSettings:
         """
         preamble = call.preamble
         if not call.procedure or (call.wrapped and not self._pooler):
-            others = self.ahead(call, context, watched=watched, seconds=seconds)
-            return others if self._pooler else ahead_of_sequences(call) + others
+            others = self.preceding_statements(call, context, watched=watched, seconds=seconds)
+            return others if self._pooler else discard_of_sequences(call) + others
         if preamble is None:
             return ()
         if self._pooler:
-            return preamble.ahead(context, [])
-        return () if preamble.lasts else preamble.commands_ahead(context)
+            return preamble.preceding_statements(context, [])
+        return () if preamble.lasts else preamble.preceding_commands(context)
 
 
-def ahead_of_sequences(call: Call) -> Ahead:
+def discard_of_sequences(call: Call) -> PrecedingStatements:
     """Return the statement that discards cached values of sequences, if the routine reads them; else nothing."""
     return ((DISCARD_SEQUENCES, []),) if call.session.reads_sequences else ()
 

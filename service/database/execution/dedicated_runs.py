@@ -15,11 +15,11 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.execution.call_settings import CallSettings, timeout_setting
 from rowcall.service.database.execution.pool_selection import PoolSelection
 from rowcall.service.database.failures import AttemptState, Failures
-from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import RESET_SECONDS, DedicatedPool
 from rowcall.service.database.pools.overload import Overload
-from rowcall.service.database.pools.pipelined import QueuedTooLongError, RerouteError
+from rowcall.service.database.pools.pipelined_pool import QueuedTooLongError, RerouteError
 from rowcall.service.database.pools.pool import NoticeHandler
-from rowcall.service.database.preamble import Ahead, Values
+from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.session.guarded_statements import PREPARE_TIMEOUT, GuardedStatements
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
 from rowcall.service.database.statements import settings_statement
@@ -88,7 +88,7 @@ class DedicatedRuns:
         refuses it.
         """
         run_on = partial(self._run_next, call, context, execution)
-        connection = self._pool.take_turn(run_on, execution.refuse, _left_of(execution))
+        connection = self._pool.take_turn(run_on, execution.refuse, _remaining_seconds(execution))
         if connection is not None:
             self._run_next(call, context, execution, connection)
 
@@ -116,7 +116,7 @@ class DedicatedRuns:
             statement = await self._statement(call, execution, context.mask, connection)
             self._run_with(call, context, execution, connection, statement)
         except asyncio.CancelledError:
-            execution.refuse(Overload.stopping())
+            execution.refuse(Overload.stopping_problem())
             raise
         except Exception as error:
             self._refuse(execution, error)
@@ -155,9 +155,9 @@ class DedicatedRuns:
             raise execution.failure
         if self._is_through(call, context, execution):
             return None
-        return self.again(call, context, execution)
+        return self.run_again(call, context, execution)
 
-    def again(self, call: Call, context: RequestContext, execution: Execution) -> Running:
+    def run_again(self, call: Call, context: RequestContext, execution: Execution) -> Running:
         """Run a failed execution of any pool again, on a dedicated connection; the returned awaitable ends like `run`.
 
         Raises: Problem: it may not run again.
@@ -257,7 +257,7 @@ class DedicatedRuns:
             execution = self.execution(call, context)
             # A silent repetition has the time that the runs before it have left.
             execution.began = tries.began = tries.began or execution.began
-            connection = pool.try_acquire() or await pool.acquire(_left_of(execution))
+            connection = pool.try_acquire() or await pool.acquire(_remaining_seconds(execution))
             # If a guarded statement was refused once for this request, the next run does not use it.
             statement = execution.statement
             if not tries.trips:
@@ -340,7 +340,7 @@ class DedicatedRuns:
         if statement is not None:
             return statement
         try:
-            remaining = _left_of(execution)
+            remaining = _remaining_seconds(execution)
             seconds = min(PREPARE_TIMEOUT, remaining / 2) if remaining > 0 else PREPARE_TIMEOUT
             ready = await self._guarded_statements.install_guards(call, mask, ALONE, connection, seconds)
         except BaseException:
@@ -379,7 +379,7 @@ class DedicatedRuns:
         may_stream = call.rows and not call.single
         watched = may_stream and (call.large or not call.small)
         limit = self._settings.limit(call, context)
-        ahead = self._settings.ahead_alone(call, context, watched=watched, seconds=limit)
+        ahead = self._settings.dedicated_preceding_statements(call, context, watched=watched, seconds=limit)
         execution = Execution(statement or call.statement(context.mask), context.arguments, ahead or None)
         execution.label = call.label
         execution.first_row_only = call.single
@@ -439,9 +439,11 @@ class DedicatedRuns:
                 settings += timeout_setting(self._settings.limit(call, context))
             if call.preamble is not None:
                 settings += call.preamble.setting_values(context)
-            ahead: Ahead = ((settings_statement(len(settings) // 2, local=False), settings),) if settings else ()
+            ahead: PrecedingStatements = (
+                ((settings_statement(len(settings) // 2, local=False), settings),) if settings else ()
+            )
             if call.preamble is not None and call.preamble.lasts:
-                ahead += call.preamble.lasting_ahead(context)
+                ahead += call.preamble.lasting_commands(context)
             if not ahead:
                 return
             statement, values = ahead[-1]
@@ -464,7 +466,7 @@ class DedicatedRuns:
             raise self._failures.problem(call, context, execution)
 
 
-def _left_of(execution: Execution) -> float:
+def _remaining_seconds(execution: Execution) -> float:
     """Remaining seconds of the execution's limit; 0: it has no limit."""
     return max(0.001, execution.timeout - execution.elapsed) if execution.timeout > 0 else 0.0
 

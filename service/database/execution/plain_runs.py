@@ -15,10 +15,10 @@ from functools import partial
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Statement
 from rowcall.service.database.call import NoticeListener
-from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool, RerouteError
+from rowcall.service.database.pools.dedicated_pool import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool, RerouteError
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
-from rowcall.service.database.preamble import Ahead, Values
+from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.statements import statement_for
 from rowcall.service.database.transactions.transaction import Throughout
 from rowcall.service.database.watchdog import Disconnected, Watchdog
@@ -219,7 +219,7 @@ class PlainTransaction:
         connection.owned = False
         self._pool.let_go(connection, resets=[])
 
-    async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
+    async def run(self, statement: Statement, values: Values, ahead: PrecedingStatements) -> Execution:
         """Run a statement behind `ahead` (in the first run, beginning with BEGIN) in one segment, and return the
         finished execution, successful or not. If the task is cancelled, the execution is cancelled.
         """
@@ -229,7 +229,7 @@ class PlainTransaction:
             self._connection.owned = True
         self._watchdog.watch(execution, self._disconnected)
         try:
-            await self._finished(execution)
+            await self._submit_and_wait(execution)
         except asyncio.CancelledError:
             self._watchdog.abandon(execution)
             raise
@@ -243,7 +243,7 @@ class PlainTransaction:
         execution = Execution(statement, [])
         connection = self._connection
         try:
-            finishing = asyncio.ensure_future(self._finished(execution))
+            finishing = asyncio.ensure_future(self._submit_and_wait(execution))
             while not finishing.done():
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait({finishing})
@@ -259,7 +259,7 @@ class PlainTransaction:
         if self._notice_listener is not None:
             self._notice_listener.close(committed=committed)
 
-    async def _finished(self, execution: Execution) -> None:
+    async def _submit_and_wait(self, execution: Execution) -> None:
         """Submit the execution and wait for its end. If the connection is lost, the execution ends as failed."""
         connection = self._connection
         waiter = asyncio.get_running_loop().create_future()

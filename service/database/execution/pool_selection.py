@@ -14,7 +14,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.pipelined import PipelinedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool
 from rowcall.service.database.pools.pool_assignment import Contention
 from rowcall.service.database.session.guarded_statements import GuardedStatements
 from rowcall.service.database.watchdog import HELD_UP

@@ -13,19 +13,19 @@ class Overload:
     """Makes the problem documents for requests for which there is no connection."""
 
     @staticmethod
-    def full() -> Problem:
+    def full_problem() -> Problem:
         return unavailable("every database connection is busy and the queue of waiting requests is full")
 
     @staticmethod
-    def stopping() -> Problem:
+    def stopping_problem() -> Problem:
         return unavailable("the service is stopping")
 
     @staticmethod
-    def away() -> Problem:
+    def unreachable_problem() -> Problem:
         return unavailable("the database cannot be reached")
 
     @staticmethod
-    def late(seconds: float) -> Problem:
+    def late_problem(seconds: float) -> Problem:
         """Return the problem of a request that has waited in vain for `seconds`, the longest wait of the pool or its
         own limit.
         """
@@ -33,6 +33,6 @@ class Overload:
         return ConnectionTimeoutError(503, detail, headers=unavailable(detail).headers)
 
     @staticmethod
-    def standing(seconds: float) -> Problem:
+    def standing_queue_problem(seconds: float) -> Problem:
         """Return the problem of a request that has waited for `seconds` in a queue that never empties."""
         return unavailable(f"the database is overloaded; this request has waited for {seconds:g} s")

@@ -43,7 +43,7 @@ class QueueTimeBound:
         self._empty_at = now
         self.standing = False
 
-    def bound(self, now: float) -> float:
+    def current_limit(self, now: float) -> float:
         """Return the current limit in seconds, and log once when it becomes `target`. Must be called while requests
         wait. now: as for `join`.
         """

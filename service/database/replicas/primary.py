@@ -56,7 +56,7 @@ class Primary:
             self._samples.clear()
         self._samples.append((now, position))
 
-    def behind_since(self, position: int) -> float:
+    def moment_of_position(self, position: int) -> float:
         """Return the moment up to which a replica at `position` has everything that the primary had committed, as a
         time of the event loop. 0: it lacks nothing, as far as known. Minus infinity: `position` is older than all
         samples, or there are none.

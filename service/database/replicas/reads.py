@@ -98,7 +98,7 @@ class Reads:
         if isinstance(waiting, Execution):
             self._shared[context] = replica
             return waiting
-        return None if waiting is None else self._guarded(context, waiting)
+        return None if waiting is None else self._fall_back_on_failure(context, waiting)
 
     def settle(self, context: RequestContext) -> Running:
         """Evaluate the finished execution, as `Database.settle` does. If the replica has caused a failure, the returned
@@ -111,9 +111,11 @@ class Reads:
             waiting = replica.database.settle(self._call_on(replica), context)
         except Problem as problem:
             return self._elsewhere(context, problem)
-        return None if waiting is None or isinstance(waiting, Execution) else self._guarded(context, waiting)
+        return (
+            None if waiting is None or isinstance(waiting, Execution) else self._fall_back_on_failure(context, waiting)
+        )
 
-    async def _guarded(self, context: RequestContext, waiting: Awaitable[None]) -> None:
+    async def _fall_back_on_failure(self, context: RequestContext, waiting: Awaitable[None]) -> None:
         """Wait for a run on a replica; if the replica causes a failure, run the call on the primary. waiting: ends with
         the run, and raises its `Problem`. Raises `Problem` if the call fails.
         """
@@ -129,7 +131,7 @@ class Reads:
         problem: the failure of the run on the replica. Raises `Problem` if the run on the primary fails.
         """
         sqlstate = _sqlstate(context)
-        if isinstance(problem, DeadlineError) or not (_lost(context, problem) or sqlstate in _OTHERS):
+        if isinstance(problem, DeadlineError) or not (_is_connection_failure(context, problem) or sqlstate in _OTHERS):
             raise problem
         if sqlstate == READ_ONLY and not self._writes:
             self._writes = True
@@ -142,7 +144,7 @@ class Reads:
         """Return the call for this replica, with its own record of durations."""
         call = self._calls.get(replica)
         if call is None:
-            call = self._calls[replica] = _unlearned(self._call)
+            call = self._calls[replica] = _without_learned_state(self._call)
         return call
 
 
@@ -155,14 +157,14 @@ def _sqlstate(context: RequestContext) -> str:
     return "" if execution is None or execution.error is None else execution.error.sqlstate
 
 
-def _lost(context: RequestContext, problem: Problem) -> bool:
+def _is_connection_failure(context: RequestContext, problem: Problem) -> bool:
     """Return whether the problem is that there was no connection, no room, or that the connection broke."""
     return problem.status == 503 and not _sqlstate(context)
 
 
-def _unlearned(call: Call) -> Call:
-    """Return the call with nothing learned, for another server. Retries with delays are off: the primary is the next
-    attempt.
+def _without_learned_state(call: Call) -> Call:
+    """Return a copy of the call for another server, without its prepared statements and measurements. Retries with
+    delays are off: the primary is the next attempt.
     """
     return replace(
         call,

@@ -34,7 +34,7 @@ class Replica:
         """Positions that requests wait for. A future is cancelled if its wait is over without success."""
         self._polling: asyncio.Task[None] | None = None
         self._behind_since = -math.inf
-        """The result of `Primary.behind_since` at the last check."""
+        """The result of `Primary.moment_of_position` at the last check."""
         self._started = False
         self._why: str | None = None
         """The fault that the last check found; None: there was none."""
@@ -59,8 +59,8 @@ class Replica:
         if not recovering:
             self._exclude("it is no replica: it does not replay another server's changes")
             return
-        self._moved(str(position))
-        self._behind_since = primary.behind_since(self.position)
+        self._record_position(str(position))
+        self._behind_since = primary.moment_of_position(self.position)
         if not self._started:
             self._started = True
             await self.database.start()
@@ -84,7 +84,7 @@ class Replica:
             if not waiter.done():
                 waiter.cancel()
 
-    def _moved(self, text: str) -> None:
+    def _record_position(self, text: str) -> None:
         """Record the position that the replica has replayed, and end the waits for it. text: the position as PostgreSQL
         writes it; any other text is ignored.
         """
@@ -124,7 +124,7 @@ class Replica:
         """
         while any(not waiter.done() for _, waiter in self._waiting) and self.up:
             try:
-                self._moved(str((await self._asking.ask(STATE))[1]))
+                self._record_position(str((await self._asking.ask(STATE))[1]))
             except psycopg.Error:
                 return  # the next check logs the error
             await asyncio.sleep(POLL)

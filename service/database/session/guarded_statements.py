@@ -20,7 +20,7 @@ from rowcall.ext.driver.execution import Execution, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
-from rowcall.service.database.preamble import Values, ahead_of
+from rowcall.service.database.preamble import Values, preceding_settings
 from rowcall.service.database.session.marks import MARKS
 from rowcall.service.database.statements import numbers
 
@@ -67,7 +67,7 @@ class GuardedStatements:
         if call.role is not None:
             settings += [b"role", call.role.encode()]
         execution = Execution(
-            self._marks, [_array(dependencies.functions), _array(dependencies.relations)], ahead_of(settings)
+            self._marks, [_array(dependencies.functions), _array(dependencies.relations)], preceding_settings(settings)
         )
         execution.guarded_to_prepare = statement
         execution.label = call.label

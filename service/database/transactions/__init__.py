@@ -1,1 +1,1 @@
-"""Connections that one request holds for several commands (`pools.dedicated.DedicatedPool.hold`)."""
+"""Connections that one request holds for several commands (`pools.dedicated_pool.DedicatedPool.hold`)."""

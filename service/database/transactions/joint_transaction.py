@@ -13,9 +13,9 @@ from rowcall.ext.driver.execution import Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.execution.call_settings import CallSettings, timeout_setting
 from rowcall.service.database.failures import Failures
-from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
-from rowcall.service.database.preamble import Ahead, Values, ahead_of
+from rowcall.service.database.preamble import PrecedingStatements, Values, preceding_settings
 from rowcall.service.database.statements import statement_for
 from rowcall.service.database.transactions.transaction import Throughout, Transaction
 from rowcall.service.database.watchdog import Watchdog
@@ -76,18 +76,18 @@ class JointTransaction(Transaction):
             self._notice_listener = Throughout(call.hear(context))
             self._listeners.append(self._notice_listener)
         try:
-            await self._run_call((*opening, *self._ahead_of(call, context)))
+            await self._run_call((*opening, *self._preceding_statements(call, context)))
         except BaseException:
             self.failed = True
             raise
 
-    def _ahead_of(self, call: Call, context: RequestContext) -> Ahead:
+    def _preceding_statements(self, call: Call, context: RequestContext) -> PrecedingStatements:
         """Return the statements in front of a call: resets of earlier settings, its limits and its preamble. The names
         of its settings are recorded for the resets in front of later calls.
         """
         own = timeout_setting(self._seconds) + self._settings.values(call, watched=False, seconds=self._seconds)
         preamble = call.preamble
-        ahead = ahead_of(own) if preamble is None else preamble.ahead(context, own)
+        ahead = preceding_settings(own) if preamble is None else preamble.preceding_statements(context, own)
         settings = [] if preamble is None else preamble.setting_values(context)
         names = frozenset(name for name in settings[::2] if name is not None)
         result = (*self._resets_of(self._set_before - names), *ahead)
@@ -95,7 +95,7 @@ class JointTransaction(Transaction):
         return result
 
     @staticmethod
-    def _resets_of(names: frozenset[bytes]) -> Ahead:
+    def _resets_of(names: frozenset[bytes]) -> PrecedingStatements:
         """Return the statements that reset settings of earlier requests of the batch, and those with which a routine
         sets its response, so that the next request does not see them. names: the settings of earlier requests.
         """
@@ -104,7 +104,7 @@ class JointTransaction(Transaction):
             if b"." in name or name == b"role":
                 own += [name, b"none" if name == b"role" else b""]
         others = (quote_identifier(name.decode()) for name in sorted(names) if b"." not in name and name != b"role")
-        return (*ahead_of(own), *((statement_for(f"set local {name} to default", 0), []) for name in others))
+        return (*preceding_settings(own), *((statement_for(f"set local {name} to default", 0), []) for name in others))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -15,7 +15,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.failures import AttemptState, Failures
-from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -95,13 +95,13 @@ class SharedSession:
 
     async def _run_once(self, call: Call, context: RequestContext) -> Execution:
         """Run the call once on the connection of the session, and return the finished execution, successful or not. If
-        the task is cancelled, the execution is cancelled. Raises `Problem` as `_acquired` does.
+        the task is cancelled, the execution is cancelled. Raises `Problem` as `_acquire_connection` does.
         """
         execution = self._request_of(call, context)
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         try:
             while execution.state == ExecutionState.WAITING:
-                connection = await self._acquired(execution)
+                connection = await self._acquire_connection(execution)
                 execution.connection = connection
                 connection.submit(execution)
             waiter = execution.waiter
@@ -114,7 +114,7 @@ class SharedSession:
             self._watchdog.forget(execution)
         return execution
 
-    async def _acquired(self, execution: Execution) -> Connection:
+    async def _acquire_connection(self, execution: Execution) -> Connection:
         """Return the connection of the session, which the first call acquires from the pool. Until a call has
         succeeded, a lost connection is replaced. execution: the next one, whose time limit bounds the wait for a
         connection.

@@ -25,8 +25,8 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, Loss, Statement
 from rowcall.service.database.call import Call, NoticeListener
 from rowcall.service.database.failures import Failures, guard_has_failed, level_of
-from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
-from rowcall.service.database.preamble import Ahead, Values
+from rowcall.service.database.pools.dedicated_pool import RESET_SECONDS, DedicatedPool
+from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.statements import settings_statement, statement_for
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.redaction import hide_values
@@ -38,7 +38,9 @@ log = logging.getLogger("rowcall.database")
 StatementOn = Callable[[Connection, Call, int], Awaitable[tuple[Statement, list[Statement]]]]
 """Returns the statement of a call with a mask on a connection, and the resets that have to run behind it."""
 
-_AS_SERVICE: Ahead = tuple((statement_for(sql, 0), []) for sql in ("set constraints all immediate", "reset role"))
+_AS_SERVICE: PrecedingStatements = tuple(
+    (statement_for(sql, 0), []) for sql in ("set constraints all immediate", "reset role")
+)
 """Statements after which the role is that of the service. Deferred constraints are checked before, with the other role:
 before version 18, PostgreSQL runs their triggers with the role of the COMMIT."""
 
@@ -53,7 +55,7 @@ class Transaction:
         failures: Failures,
         call: Call,
         context: RequestContext,
-        ahead: Callable[[], Ahead],
+        ahead: Callable[[], PrecedingStatements],
         *,
         seconds: float,
         resets: list[Statement],
@@ -120,7 +122,7 @@ class Transaction:
             return
         *before, (statement, values) = await self._opening()
         execution = Execution(statement, values, tuple(before) or None)
-        await self._finished(self._call, self._place(execution), ahead=True)
+        await self._wait_for_execution(self._call, self._place(execution), ahead=True)
 
     async def begin_with(self, call: Call, values: Values) -> Execution:
         """Begin the transaction with a first command (`call` with `values`), in one segment, and return the finished
@@ -128,7 +130,7 @@ class Transaction:
         """
         execution = Execution(call.statement(0), values, await self._opening())
         execution.label = call.label
-        return await self._finished(call, self._place(execution))
+        return await self._wait_for_execution(call, self._place(execution))
 
     async def begin_with_call(self, first: Call, values: Values, refusals: Mapping[str, str]) -> None:
         """Begin the transaction with a command of the service (`first` with `values`) and the routine, in one segment.
@@ -137,7 +139,7 @@ class Transaction:
 
         refusals: details of the `UnavailableError` for errors of the command, by their SQLSTATE. Raises: see `call`.
         """
-        connection = await self._acquired()
+        connection = await self._acquire_connection()
         self._refusals = refusals
         statement = None
         if self._statement_on is not None:
@@ -154,15 +156,15 @@ class Transaction:
             return False
         return bool(preamble.commands) or b"role" in preamble.setting_values(self._context)[::2]
 
-    async def _opening(self) -> Ahead:
+    async def _opening(self) -> PrecedingStatements:
         """Acquire the connection, mark the transaction as open, and return the statements that begin it: BEGIN and the
         preamble. Raises `Problem` if no connection is free.
         """
-        connection = await self._acquired()
+        connection = await self._acquire_connection()
         connection.owned = self._open = True
         return ((statement_for(self._begin, 0), []), *self._ahead())
 
-    async def _acquired(self) -> Connection:
+    async def _acquire_connection(self) -> Connection:
         """Return the connection of the transaction, which is acquired before its first use. Raises `Problem` if none is
         free.
         """
@@ -174,8 +176,8 @@ class Transaction:
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
         """Submit `call` with each of the values of `before` and then with `values`, all in one segment, and return the
-        last execution, of whose result only the first row is stored. The transaction must have begun; `finished`
-        follows.
+        last execution, of whose result only the first row is stored. The transaction must have begun;
+        `wait_for_execution` follows.
 
         Raises: Problem: the connection is lost.
         """
@@ -190,29 +192,31 @@ class Transaction:
         begun. Raises `Problem` if the command fails or the connection is lost.
         """
         await self.begin()
-        return await self.finished(call, self.send(call, values))
+        return await self.wait_for_execution(call, self.send(call, values))
 
-    async def finished(self, call: Call, execution: Execution, *, quiet: bool = False) -> Execution:
+    async def wait_for_execution(self, call: Call, execution: Execution, *, quiet: bool = False) -> Execution:
         """Wait for an execution that `send` has submitted, and return it. Raises `Problem` if it failed; then only a
         return to a savepoint can run in the transaction.
 
         call: the one that was sent. quiet: a failure is not logged.
         """
-        return await self._finished(call, execution, quiet=quiet)
+        return await self._wait_for_execution(call, execution, quiet=quiet)
 
     async def command(self, sql: str) -> None:
         """Run a command of the service itself, without a result. The transaction begins if it has not begun. Raises
         `Problem` if the command fails or the connection is lost.
         """
         await self.begin()
-        await self._finished(self._call, self._place(Execution(statement_for(sql, 0), [])))
+        await self._wait_for_execution(self._call, self._place(Execution(statement_for(sql, 0), [])))
 
     async def set(self, settings: Values) -> None:
         """Set transaction-local settings: names and values in turn. The transaction begins if it has not begun. Raises
         `Problem` if that fails or the connection is lost.
         """
         await self.begin()
-        await self._finished(self._call, self._place(Execution(settings_statement(len(settings) // 2), settings)))
+        await self._wait_for_execution(
+            self._call, self._place(Execution(settings_statement(len(settings) // 2), settings))
+        )
 
     async def call(self) -> None:
         """Run the routine with the arguments of the request context, and store its execution there. The transaction
@@ -223,7 +227,7 @@ class Transaction:
         await self.begin()
         await self._run_call(())
 
-    async def _run_call(self, ahead: Ahead, statement: Statement | None = None) -> None:
+    async def _run_call(self, ahead: PrecedingStatements, statement: Statement | None = None) -> None:
         """Run the routine behind `ahead`, and then its `publish` command. statement: runs instead of that of the call,
         unless None. Raises as `call` does.
         """
@@ -234,7 +238,7 @@ class Transaction:
         context.execution = execution
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         try:
-            await self._finished(call, self._place(execution))
+            await self._wait_for_execution(call, self._place(execution))
         except asyncio.CancelledError:
             self._watchdog.abandon(execution)
             raise
@@ -244,7 +248,7 @@ class Transaction:
             raise ClientDisconnectedError("the client has closed the connection")
         if call.publish is not None:
             publish, values = call.publish
-            await self._finished(publish, self._place(Execution(publish.statement(0), values(context))))
+            await self._wait_for_execution(publish, self._place(Execution(publish.statement(0), values(context))))
 
     async def commit(self, last: tuple[Call, Values] | None = None) -> None:
         """Commit, if the transaction has begun. If the task is cancelled meanwhile, the server's answer is awaited all
@@ -255,7 +259,7 @@ class Transaction:
         """
         if not self._open:
             return
-        ahead: Ahead | None = None
+        ahead: PrecedingStatements | None = None
         if last is not None:
             ahead = (*(_AS_SERVICE if self._as_service else ()), (last[0].statement(0), last[1]))
         execution = self._place(Execution(statement_for(self._commit, 0), [], ahead))
@@ -264,7 +268,7 @@ class Transaction:
             while execution.waiter is not None:
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait({execution.waiter})
-            await self._finished(self._call, execution)
+            await self._wait_for_execution(self._call, execution)
         finally:
             if connection is not None and execution.finished:
                 self._open = False
@@ -291,7 +295,7 @@ class Transaction:
             raise unavailable("the connection to the database was lost before the request took effect")
         return execution
 
-    async def _finished(
+    async def _wait_for_execution(
         self, call: Call, execution: Execution, *, ahead: bool = False, quiet: bool = False
     ) -> Execution:
         """Wait for the execution, and return it. Raises `Problem` if it failed.

@@ -57,11 +57,11 @@ def _profiles(settings: Settings) -> Iterator[Profile]:
             except _UnusableError as error:
                 log.warning("%s:%s is skipped: %s", _PROFILES, name, error)
                 continue
-            log.info("cache profile '%s': %s, %s", name, profile.place.value, _described(profile))
+            log.info("cache profile '%s': %s, %s", name, profile.place.value, _format_profile(profile))
             yield profile
 
 
-def _described(profile: Profile) -> str:
+def _format_profile(profile: Profile) -> str:
     lifetime = "no lifetime of its own" if profile.seconds is None else f"{profile.seconds:g} s"
     return f"{lifetime}, {len(profile.rules)} rules"
 

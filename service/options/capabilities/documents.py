@@ -15,7 +15,7 @@ from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.openapi import OpenApi, OpenApiOptions, OpenApiTargets, SecuritySchemeKeys, ServerKeys
 from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.service.options.auth import auth_options
-from rowcall.service.options.tables import table_formats
+from rowcall.service.options.tables import export_options, table_formats
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -73,6 +73,7 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         camel=settings.read(ServiceOptions).camel_case_names,
         claims=auth.login,
         tables=table_formats(settings),
+        exports=export_options(settings),
         level=settings.read(ServiceOptions).event_level,
     )
     servers = _servers(settings, urls if options.add_current_server else ())

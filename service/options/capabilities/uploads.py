@@ -97,14 +97,14 @@ class FolderCheck:
 def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
     """Return the enabled handlers by name; empty if only those for workbooks and JSON lines are enabled (uploads-1).
     Raises `StartupError` for an S3 handler without credentials."""
-    plain = _enabled(settings, LargeObjects, Folder, Csv)
+    plain = _enabled_handlers(settings, LargeObjects, Folder, Csv)
     if settings.enabled(ObjectStore):
         plain.append(_object_store(settings))
-    other = _enabled(settings, Excel, JsonLines) if plain else []
+    other = _enabled_handlers(settings, Excel, JsonLines) if plain else []
     return {handler.key: handler for handler in (*plain, *other)}
 
 
-def _enabled(settings: Settings, *kinds: type[HandlerOptions]) -> list[HandlerOptions]:
+def _enabled_handlers(settings: Settings, *kinds: type[HandlerOptions]) -> list[HandlerOptions]:
     return [handler for kind in kinds if (handler := settings.read_enabled(kind)) is not None]
 
 

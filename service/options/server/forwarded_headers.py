@@ -10,7 +10,7 @@ from rowcall.core.http.forwarded_headers import Forwarding
 log = logging.getLogger("rowcall")
 
 
-def forwarding(settings: Settings) -> Forwarding:
+def read_forwarding(settings: Settings) -> Forwarding:
     """Return the options for forwarded headers.
 
     Raises `ConfigError` for an invalid proxy or network. Skipping it would shorten the list of trusted proxies, and an

@@ -225,10 +225,10 @@ def _sections(value: JsonValue) -> dict[str, Mapping[str, Any]]:
     """Return named sections: names as written (except `Default`), keys in lower case. value: mapping of the
     configuration; any other value has no sections.
     """
-    return dict(_named(value)) if isinstance(value, Mapping) else {}
+    return dict(_sections_by_name(value)) if isinstance(value, Mapping) else {}
 
 
-def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _sections_by_name(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, section in value.items():
         if isinstance(section, Mapping):
             label = "Default" if name.casefold() == "default" else name

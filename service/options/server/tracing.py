@@ -21,7 +21,7 @@ def tracing_options(settings: Settings) -> TracingOptions | None:
     """Return the options of tracing, or None if it is disabled. Raises StartupError for settings that cannot work."""
     if not settings.enabled(TracingOptions):
         return None
-    if not _installed():
+    if not _is_exporter_installed():
         raise StartupError("Tracing:Enabled needs the extra: pip install 'rowcall[tracing]'")
     options = settings.read(TracingOptions)
     if options.names and settings.read(ConnectionSettings).names_request:
@@ -37,7 +37,7 @@ def tracing_options(settings: Settings) -> TracingOptions | None:
     return replace(options, resource={**sender, **options.resource}, stored=stored)
 
 
-def _installed() -> bool:
+def _is_exporter_installed() -> bool:
     try:
         return importlib.util.find_spec("opentelemetry.exporter.otlp.proto.http.trace_exporter") is not None
     except ImportError:

@@ -80,7 +80,7 @@ def _check_main_names(main: Iterable[Scheme]) -> None:
 def _check_unique(schemes: Iterable[Scheme]) -> None:
     schemes_by_value: dict[str, str] = {}
     for scheme in schemes:
-        for what, value in _claimed(scheme):
+        for what, value in _unique_names(scheme):
             other = schemes_by_value.setdefault(
                 f"{what} {value.lower() if what == 'refresh path' else value}", scheme.name
             )
@@ -88,7 +88,7 @@ def _check_unique(schemes: Iterable[Scheme]) -> None:
                 raise StartupError(f"Auth: the schemes {other} and {scheme.name} share the {what} {value}")
 
 
-def _claimed(scheme: Scheme) -> Iterable[tuple[str, str]]:
+def _unique_names(scheme: Scheme) -> Iterable[tuple[str, str]]:
     if isinstance(scheme, CookieScheme):
         yield "cookie name", scheme.cookie
     elif scheme.refresh_path:
@@ -100,7 +100,7 @@ def _path(name: str | None) -> str:
     return _AUTH if name is None else f"{_AUTH}Schemes:{name}:"
 
 
-def _own(settings: Settings, kind: type[Any], name: str | None, *not_inherited: str) -> dict[str, Any]:
+def _values_of_scheme(settings: Settings, kind: type[Any], name: str | None, *not_inherited: str) -> dict[str, Any]:
     """Return the values of a named scheme that are not those of the section `Auth`, by field. For a main scheme, there
     are none.
 
@@ -122,7 +122,7 @@ def _check_lifetime(name: str | None, key: str, seconds: float) -> None:
 
 def _cookie(settings: Settings, name: str | None = None) -> CookieScheme:
     # If two schemes shared a cookie, each sign-in would end the other's session (sign-in-11).
-    own = _own(settings, NamedCookie, name, "cookie")
+    own = _values_of_scheme(settings, NamedCookie, name, "cookie")
     if name is not None:
         own["cookie"] = own["cookie"] or ""
     if "same_site" in own:
@@ -134,12 +134,12 @@ def _cookie(settings: Settings, name: str | None = None) -> CookieScheme:
     _check_attribute(scheme.domain or "", "CookieDomain")
     if scheme.same_site == "none" and scheme.secure != "Always":
         log.warning("%sCookieSameSite is None: browsers drop the cookie unless CookieSecure is Always", _path(name))
-    for condition in _wanted_by_prefix(scheme):
+    for condition in _prefix_conditions(scheme):
         log.warning("%sCookieName is %s: browsers drop the cookie unless %s", _path(name), scheme.cookie, condition)
     return scheme
 
 
-def _wanted_by_prefix(scheme: CookieScheme) -> Iterable[str]:
+def _prefix_conditions(scheme: CookieScheme) -> Iterable[str]:
     """Yield unmet conditions of browsers for cookies named `__Secure-…` and `__Host-…` (RFC 6265bis, 4.1.3), as ends of
     a sentence.
     """
@@ -178,7 +178,7 @@ def _check_refresh_path(text: str | None, key: str) -> None:
 
 
 def _bearer(settings: Settings, name: str | None = None) -> BearerScheme:
-    own = _own(settings, NamedBearer, name, "refresh_path")
+    own = _values_of_scheme(settings, NamedBearer, name, "refresh_path")
     scheme = settings.read(BearerScheme, **own)
     _check_lifetime(name, "BearerTokenExpire", scheme.expire)
     _check_refresh_path(scheme.refresh_path, "BearerTokenRefreshPath")
@@ -186,9 +186,9 @@ def _bearer(settings: Settings, name: str | None = None) -> BearerScheme:
 
 
 def _jwt(settings: Settings, name: str | None = None) -> JwtScheme:
-    own = _own(settings, NamedJwt, name, "refresh_path")
+    own = _values_of_scheme(settings, NamedJwt, name, "refresh_path")
     scheme = settings.read(JwtScheme, **own)
-    files = settings.read(JwtFiles, **_own(settings, NamedJwtFiles, name))
+    files = settings.read(JwtFiles, **_values_of_scheme(settings, NamedJwtFiles, name))
     where = _path(name)
     if scheme.secret is None and files.signing is None:
         raise StartupError(f"{where}JwtSecret or {where}JwtSigningKeyPath is needed to sign tokens")

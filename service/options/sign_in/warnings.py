@@ -34,7 +34,7 @@ def configuration_warnings(settings: Settings, auth: AuthOptions, static: Static
     yield from _variable_warnings(auth)
     yield from _mapping_warnings(settings, auth)
     if not auth.schemes:
-        for key in _closed(settings, static):
+        for key in _keys_requiring_sign_in(settings, static):
             yield f"{key}: no user has access, since no authentication scheme is enabled ({MAIN_SCHEMES})"
 
 
@@ -96,7 +96,7 @@ def _mapping_warnings(settings: Settings, auth: AuthOptions) -> Iterator[str]:
 _IDENTITY = ("DefaultUserIdClaimType", "DefaultNameClaimType", "DefaultRoleClaimType")
 
 
-def _closed(settings: Settings, static: StaticFileOptions | None) -> Iterator[str]:
+def _keys_requiring_sign_in(settings: Settings, static: StaticFileOptions | None) -> Iterator[str]:
     """Yield the keys that require a sign-in for something other than endpoints. static: None: no files are served."""
     health, statistics = settings.read_enabled(HealthOptions), settings.read_enabled(StatisticsKeys)
     if health is not None and health.closed:

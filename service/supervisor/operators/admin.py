@@ -66,12 +66,12 @@ class Admin:
         `TimeoutError` if the event loop has not collected the gauges within `_ANSWER_WITHIN`.
         """
         open_metrics = wants_open_metrics(request.accept)
-        result = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
+        result = asyncio.run_coroutine_threadsafe(_as_coroutine(self._sample()), self._loop).result(_ANSWER_WITHIN)
         with self._one_at_a_time:
             families = [
                 *counted(self._folder),
                 *gauges(item for item in result if item is not None),
-                *self._processes.families(self._running()),
+                *self._processes.families(self._running_processes()),
                 *supervisor_families(self._workers(), result, self.restarts),
             ]
         return AdminResponse(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
@@ -87,11 +87,11 @@ class Admin:
         if only is not None and not only.isdecimal():
             raise Problem(400, f"worker: {only[:50]!r} is no number of a worker")
         profiling = self._profiler.profile(seconds, None if only is None else int(only))
-        profiles = asyncio.run_coroutine_threadsafe(_awaited(profiling), self._loop).result()
+        profiles = asyncio.run_coroutine_threadsafe(_as_coroutine(profiling), self._loop).result()
         members = {"seconds": seconds, "profiles": [asdict(profile) for profile in profiles]}
         return AdminResponse("application/json", orjson.dumps(members))
 
-    def _running(self) -> list[Process]:
+    def _running_processes(self) -> list[Process]:
         """Return the supervisor and the workers that run."""
         workers = [Process(f"worker {n}", pid) for n, pid in enumerate(self._workers()) if pid is not None]
         return [Process("supervisor", os.getpid()), *workers]
@@ -117,7 +117,7 @@ def supervisor_families(
     ]
 
 
-async def _awaited(work: Awaitable[Result]) -> Result:
+async def _as_coroutine(work: Awaitable[Result]) -> Result:
     """Return the result of `work`, as a coroutine, which `run_coroutine_threadsafe` requires."""
     return await work
 

@@ -121,7 +121,7 @@ class PostgRestAdmin:
 
     def _metrics(self, _request: AdminRequest) -> AdminResponse:
         """Return the metrics that PostgREST has as well. Raises `TimeoutError` if the gauges take too long."""
-        samples = self._wait(_awaited(self._sample()))
+        samples = self._wait(_as_coroutine(self._sample()))
         catalogue = self._catalogue()
         seconds = 0.0 if catalogue is None else catalogue.load_seconds
         return AdminResponse(_TEXT, exposition(postgrest_families(samples, seconds, self._loads()), open_metrics=False))
@@ -147,6 +147,6 @@ def _sum(samples: Sequence[Sequence[Gauge] | None], name: str) -> float:
     return sum(value for sample in samples if sample is not None for other, _, value in sample if other == name)
 
 
-async def _awaited(work: Awaitable[Any]) -> Any:
+async def _as_coroutine(work: Awaitable[Any]) -> Any:
     """Return the result of `work`, as a coroutine, which `run_coroutine_threadsafe` requires."""
     return await work

@@ -44,7 +44,7 @@ _BETWEEN = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class OperatorView:
     """The parts of the supervisor that operators see. folder: the shared state of the host. keys: the key ring. urls:
     of the public listeners.
     """
@@ -63,16 +63,16 @@ class Shown:
 class OperatorServers:
     """The servers for operators of one service."""
 
-    def __init__(self, shown: Shown) -> None:
-        self._shown = shown
-        self._admin_options = admin_options(shown.settings)
+    def __init__(self, view: OperatorView) -> None:
+        self._view = view
+        self._admin_options = admin_options(view.settings)
         self._admin: Admin | None = None
         self._console: Console | None = None
         self._postgrest_admin: PostgRestAdmin | None = None
         self._openers = (self._open_admin, self._open_postgrest_admin)
         self._loads = 0
         """How often workers have activated a schema snapshot."""
-        self.profiler = Profiler(shown.settings.read(ProfilingOptions), self._subjects)
+        self.profiler = Profiler(view.settings.read(ProfilingOptions), self._subjects)
 
     def open(self, *, first: bool) -> None:
         """Open the servers before the database is connected, so that operators see a service that waits for it.
@@ -133,13 +133,13 @@ class OperatorServers:
             return
         from rowcall.service.supervisor.operators.admin import Admin
 
-        shown = self._shown
+        view = self._view
         console = self._open_console(self._admin_options)
         self._admin = Admin(
             self._admin_options,
-            shown.folder,
-            shown.questions.sample,
-            lambda: shown.workers.pids,
+            view.folder,
+            view.questions.sample,
+            lambda: view.workers.pids,
             self.profiler,
             {} if console is None else {"console": console},
         )
@@ -154,7 +154,7 @@ class OperatorServers:
         from rowcall.service.console.console import Console
         from rowcall.service.console.sources import Sources
 
-        shown = self._shown
+        shown = self._view
         sources = Sources(
             shown.settings,
             shown.options,
@@ -181,12 +181,12 @@ class OperatorServers:
 
     def _open_postgrest_admin(self) -> None:
         """Open PostgREST's admin server, if it is configured. Raises `StartupError`."""
-        options = self._shown.options.postgrest
+        options = self._view.options.postgrest
         if options is None or (options.admin_port is None and options.admin_socket is None):
             return
         from rowcall.service.supervisor.operators.postgrest_admin import PostgRestAdmin
 
-        shown = self._shown
+        shown = self._view
         self._postgrest_admin = PostgRestAdmin(
             options,
             shown.connector,
@@ -200,8 +200,8 @@ class OperatorServers:
     def _subjects(self) -> dict[int, ProfileTarget]:
         """Return the running workers for the profiler, by number."""
         return {
-            worker.number: ProfileTarget(worker.process.pid, partial(worker.profile, self._shown.questions.number()))
-            for worker in self._shown.workers.running
+            worker.number: ProfileTarget(worker.process.pid, partial(worker.profile, self._view.questions.number()))
+            for worker in self._view.workers.running
         }
 
 

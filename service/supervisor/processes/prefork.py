@@ -124,7 +124,7 @@ class Copy:
     """
 
     @classmethod
-    async def made_by(cls, template: Template, descriptors: Sequence[int]) -> Copy:
+    async def start(cls, template: Template, descriptors: Sequence[int]) -> Copy:
         """Start a copy and return it. It has these descriptors under the same numbers. Raises OSError if the template
         has ended."""
         payload = " ".join(map(str, descriptors)).encode()

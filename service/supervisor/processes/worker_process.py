@@ -72,13 +72,13 @@ Gauges = list[tuple[str, Mapping[str, str], float]]
 """Name, labels and value of each gauge."""
 
 
-async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
+async def _start_process(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
     """Start a worker process that has these descriptors under the same numbers; the first is its channel. template: the
     process to copy; None, or if it has ended: the worker is started by exec. Raises `OSError`.
     """
     if template is not None:
         try:
-            return await Copy.made_by(template, descriptors)
+            return await Copy.start(template, descriptors)
         except OSError as error:
             log.info("a worker is started without a template: %s", error)
     return await asyncio.create_subprocess_exec(
@@ -132,7 +132,7 @@ class WorkerProcess:
         with theirs, contextlib.ExitStack() as until_started:
             until_started.callback(ours.close)
             shared = {fd: None for listener in listeners for fd in listener.descriptors}
-            process = await _started((theirs.fileno(), *shared), template)
+            process = await _start_process((theirs.fileno(), *shared), template)
             until_started.pop_all()
         return cls(number, process, await Channel.over(ours))
 

@@ -34,9 +34,9 @@ log = logging.getLogger("rowcall")
 class Workers:
     """Starts, watches, replaces and updates the workers.
 
-    count: number of workers. template: the process of which they are copies; None: each is started by exec. greeting:
-    returns the first messages to a new worker of this number. hear: receives messages that are no answers. on_gone:
-    called when a worker has ended unexpectedly.
+    count: number of workers. template: the process of which they are copies; None: each is started by exec.
+    first_messages: returns the first messages to a new worker of this number. hear: receives messages that are no
+    answers. on_gone: called when a worker has ended unexpectedly.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class Workers:
         listeners: Listeners,
         template: Template | None,
         *,
-        greeting: Callable[[int], Sequence[Message]],
+        first_messages: Callable[[int], Sequence[Message]],
         hear: Callable[[WorkerProcess, WorkerEvent], None],
         on_gone: Callable[[WorkerProcess], None],
     ) -> None:
         self._listeners = listeners
         self._template = template
-        self._greeting = greeting
+        self._first_messages = first_messages
         self._hear = hear
         self._on_gone = on_gone
         self._places: list[WorkerProcess | None] = [None] * count
@@ -99,7 +99,7 @@ class Workers:
     async def _spawn(self, number: int) -> None:
         """Start a worker with this number, send the first messages to it, and watch it. Raises `OSError`."""
         worker = await WorkerProcess.start(number, self._listeners.of(number), self._template)
-        for message in self._greeting(number):
+        for message in self._first_messages(number):
             worker.channel.send(message)
         self._places[number] = worker
         self._watches.start(self._watch(worker))
@@ -181,7 +181,7 @@ class Workers:
         self.stop_restarting()
         workers = list(self)
         self.send_all(Stop(seconds))
-        await self._ended(workers, seconds + 5, hurry)
+        await self._end_workers(workers, seconds + 5, hurry)
         if watches := list(self._watches):
             # The last log entries of the workers.
             await asyncio.wait(watches, timeout=1)
@@ -189,7 +189,7 @@ class Workers:
         for worker in workers:
             worker.channel.close()
 
-    async def _ended(self, workers: Sequence[WorkerProcess], seconds: float, hurry: asyncio.Event) -> None:
+    async def _end_workers(self, workers: Sequence[WorkerProcess], seconds: float, hurry: asyncio.Event) -> None:
         """Wait until the workers have ended, at most `seconds`, after which they are killed; kill them at once when
         `hurry` is set.
         """
@@ -217,7 +217,7 @@ class Workers:
         async with self._publishing:
             self.next_number = snapshot.number + 1
             workers = list(self)
-            errors = await self._prepared(snapshot, workers)
+            errors = await self._prepare_snapshot(snapshot, workers)
             failed = [error for worker, error in zip(workers, errors, strict=True) if error and not worker.gone]
             if failed:
                 return failed[0]
@@ -228,7 +228,7 @@ class Workers:
             self.snapshot = snapshot
             return None
 
-    async def _prepared(self, snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
+    async def _prepare_snapshot(self, snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
         """Make these workers build the snapshot. Return for each None, or the reason why it has not built it.
 
         If at most half of the endpoints are new, workers that serve the previous snapshot receive only the changes, and

@@ -13,8 +13,8 @@ from rowcall.core.uploads.options import Common, ObjectStore
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.http_client.bucket import Bucket
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
-from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.object_store.pending import PendingObject
+from rowcall.service.uploads.incoming_files import File
+from rowcall.service.uploads.object_store.pending_object import PendingObject
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
@@ -64,7 +64,7 @@ class ObjectStorage:
             await pending.add(part)
         return [self._entry(file, key, Status.OK)]
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [self._entry(file, self._key_for(file), status)]
 
     def _key_for(self, file: File) -> str:

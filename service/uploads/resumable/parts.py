@@ -28,8 +28,8 @@ from rowcall.core.uploads.options import Resumable
 from rowcall.core.uploads.resumable import About, is_id, loaded
 from rowcall.service.background import Background
 from rowcall.service.shared_state.message_bus import MessageBus
-from rowcall.service.uploads.resumable.unfinished import UnfinishedUploads
-from rowcall.service.uploads.spool import ended, not_stored, write_pieces
+from rowcall.service.uploads.resumable.unfinished_uploads import UnfinishedUploads
+from rowcall.service.uploads.spool import not_stored, wait_for_thread, write_pieces
 
 log = logging.getLogger("rowcall")
 
@@ -51,7 +51,7 @@ async def aside(work: Callable[[], Result]) -> Result:
     disk.
     """
     try:
-        return await ended(asyncio.get_running_loop().run_in_executor(None, work))
+        return await wait_for_thread(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
         raise _disk_problem(error) from None
 
@@ -102,7 +102,7 @@ class Part:
         self.save(length=length)
         self._unfinished.resize(self.id, length)
 
-    def cut(self, offset: int) -> None:
+    def truncate(self, offset: int) -> None:
         """Truncate the file at the offset, if it is longer; the next chunk is written at its end. Raises `OSError`."""
         if self.size > offset:
             self.file.truncate(offset)
@@ -240,7 +240,7 @@ class Parts:
         `Problem`: 423 if it is not released in time, 500 or 507 for errors of the disk."""
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
-            part = await aside(partial(_locked, self._folder, id, self._unfinished))
+            part = await aside(partial(_lock_upload, self._folder, id, self._unfinished))
             if part is None or isinstance(part, Part):
                 return part
             if time.monotonic() > until:
@@ -295,7 +295,7 @@ class Parts:
         count = 0
         for id in self._ids():
             with contextlib.suppress(OSError):
-                part = _locked(self._folder, id, self._unfinished)
+                part = _lock_upload(self._folder, id, self._unfinished)
                 if not isinstance(part, Part):
                     continue
                 with part:
@@ -345,7 +345,7 @@ async def _until_release(
         yield piece
 
 
-def _locked(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part | bool | None:
+def _lock_upload(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part | bool | None:
     """Lock an upload, and return it. Return False if another request holds it, None if there is none. unfinished: as
     for `Part`. Raises `OSError`.
     """

@@ -39,12 +39,12 @@ from rowcall.service.request.body import body_pieces
 from rowcall.service.request_context.client_address import address_reader
 from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
-from rowcall.service.uploads.digests import digested
-from rowcall.service.uploads.incoming import File, read_back
+from rowcall.service.uploads.digests import with_digest_check
+from rowcall.service.uploads.incoming_files import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
 from rowcall.service.uploads.receiving import UploadStep
 from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, aside
-from rowcall.service.uploads.resumable.responses import RETURNED, TusResponseProtocol, completed
+from rowcall.service.uploads.resumable.responses import RETURNED, TusResponseProtocol, find_tus_protocol
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -57,7 +57,7 @@ _AGAIN = frozenset({401, 403, 408, 409, 423, 429})
 """Statuses of refusals that may not occur at another attempt."""
 
 
-def announced(services: Services) -> Headers:
+def options_headers(services: Services) -> Headers:
     """Return the headers of the response to OPTIONS, which describe what resumable uploads support."""
     return [
         ("tus-resumable", VERSION),
@@ -76,7 +76,7 @@ def resumes(endpoint: Endpoint) -> bool:
 def parts_of(services: Services) -> Parts:
     """Return the resumable uploads of this worker, which all schema snapshots share."""
     options = services.options.uploads.resumable
-    return services.host.once("uploads:resumable", lambda: Parts(options, services.host.message_bus))
+    return services.host.get_or_create("uploads:resumable", lambda: Parts(options, services.host.message_bus))
 
 
 def resume(endpoint: Endpoint, services: Services) -> Step | None:
@@ -114,29 +114,29 @@ class _ResumableUploadStep:
         context.protocol = HeadersProtocol(context.protocol, [("tus-resumable", VERSION)])
         method = headers.get("x-http-method-override") or context.scope.method
         if version != VERSION:
-            raise _closing(
+            raise _with_connection_close(
                 context,
                 Problem(412, f"the header Tus-Resumable has to be {VERSION}", headers=(("tus-version", VERSION),)),
             )
         if id is None:
-            return self._guarded(context, self._create)
+            return self._run_work(context, self._create)
         if method not in ("HEAD", "PATCH", "DELETE"):
             allowed = (("allow", "DELETE, HEAD, OPTIONS, PATCH"),)
-            raise _closing(
+            raise _with_connection_close(
                 context, Problem(405, f"an upload does not support the method {method[:20]}", headers=allowed)
             )
         ways = {"HEAD": self._head, "PATCH": self._go_on, "DELETE": self._end}
-        return self._guarded(context, partial(ways[method], id=id))
+        return self._run_work(context, partial(ways[method], id=id))
 
-    async def _guarded(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
+    async def _run_work(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
         """Run the work for a request. Raises `Problem` if it fails; if the request may have a body, the connection is
-        closed after the response (`_closing`)."""
+        closed after the response (`_with_connection_close`)."""
         try:
             await work(context)
         except HeaderError as error:
-            raise _closing(context, Problem(400, str(error))) from None
+            raise _with_connection_close(context, Problem(400, str(error))) from None
         except Problem as problem:
-            raise _closing(context, problem) from None
+            raise _with_connection_close(context, problem) from None
 
     # --- the requests ------------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class _ResumableUploadStep:
         length = self._length(headers)
         about = About(self._key, owner(context), length, metadata, "partial" if is_part else None)
         id = await aside(partial(self._parts.create, about, length or 0, self._client(context)))
-        with await self._taken(context, id) as part:
+        with await self._lock_upload(context, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
                 await self._append(context, part)
             await self._answer(context, part, 201, [("location", _location(context, id))])
@@ -167,12 +167,12 @@ class _ResumableUploadStep:
     def _length(self, headers: Any) -> int | None:
         """Return the announced length; None if it is deferred. Raises `HeaderError`, and `Problem` 413."""
         if headers.get("upload-defer-length") is None:
-            return self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
+            return self._check_length(whole_number("Upload-Length", headers.get("upload-length")))
         if headers.get("upload-defer-length") != "1" or headers.get("upload-length") is not None:
             raise HeaderError("the header Upload-Defer-Length must be 1, and must not be sent with Upload-Length")
         return None
 
-    def _fitting(self, length: int) -> int:
+    def _check_length(self, length: int) -> int:
         """Return the length. Raises `Problem` 413 if it is beyond the limit."""
         if length > self._options.max_size:
             raise Problem(413, f"the file is larger than {self._options.max_size} bytes")
@@ -182,7 +182,7 @@ class _ResumableUploadStep:
         """Respond with the state of an upload (HEAD). Raises `Problem` 404 if the caller has no such upload."""
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
-            raise _missing()
+            raise _not_found_problem()
         about = state.about
         response_headers = [("cache-control", "no-store"), ("upload-offset", str(state.offset)), *_expiry(state)]
         response_headers.append(
@@ -192,7 +192,7 @@ class _ResumableUploadStep:
             response_headers.append(("upload-metadata", about.metadata))
         if about.concat:
             response_headers.append(("upload-concat", about.concat))
-        _answered(context, 200, response_headers)
+        _send_empty_response(context, 200, response_headers)
 
     async def _go_on(self, context: RequestContext, id: str) -> None:
         """Append a chunk (PATCH). Raises `Problem` and `HeaderError`."""
@@ -200,14 +200,14 @@ class _ResumableUploadStep:
         if headers.get("content-type") != CONTENT_TYPE:
             raise Problem(415, f"a chunk of an upload must have the Content-Type {CONTENT_TYPE}")
         offset = whole_number("Upload-Offset", headers.get("upload-offset"))
-        with await self._taken(context, id) as part:
+        with await self._lock_upload(context, id) as part:
             if offset != part.offset:
                 current_offset = (("upload-offset", str(part.offset)),)
                 raise Problem(
                     409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=current_offset
                 )
             if part.about.length is None and headers.get("upload-length") is not None:
-                length = self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
+                length = self._check_length(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
                     raise HeaderError("the header Upload-Length is less than the bytes that have arrived")
                 await aside(partial(part.set_length, length))
@@ -216,10 +216,10 @@ class _ResumableUploadStep:
             await self._answer(context, part, 204, [])
 
     async def _end(self, context: RequestContext, id: str) -> None:
-        """Terminate an upload (DELETE). Raises `Problem` as `_taken` does."""
-        with await self._taken(context, id, ends=True) as part:
+        """Terminate an upload (DELETE). Raises `Problem` as `_lock_upload` does."""
+        with await self._lock_upload(context, id, ends=True) as part:
             await aside(part.remove)
-        _answered(context, 204, [])
+        _send_empty_response(context, 204, [])
 
     async def _join(
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
@@ -235,14 +235,14 @@ class _ResumableUploadStep:
                 raise Problem(404, f"there is no part {id}")
             if part.about.length != part.offset:
                 raise Problem(409, f"the part {id} is not complete")
-            length = self._fitting(length + part.offset)
+            length = self._check_length(length + part.offset)
         about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
         final = await aside(partial(self._parts.create, about, 0, None))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
     # --- chunks ------------------------------------------------------------------------------------------------------
 
-    async def _taken(self, context: RequestContext, id: str, *, ends: bool = False) -> Part:
+    async def _lock_upload(self, context: RequestContext, id: str, *, ends: bool = False) -> Part:
         """Return the locked upload.
 
         Raises `Problem`: 404 if the caller has no such upload, 403 for chunks of an upload that was concatenated from
@@ -250,12 +250,12 @@ class _ResumableUploadStep:
         """
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
-            raise _missing()
+            raise _not_found_problem()
         if state.about.concat is not None and not state.about.partial and not ends:
             raise Problem(403, "this upload was concatenated from others and accepts no chunks")
         part = await self._parts.take(id)
         if part is None:
-            raise _missing()
+            raise _not_found_problem()
         return part
 
     def _may(self, context: RequestContext, about: About) -> bool:
@@ -269,7 +269,7 @@ class _ResumableUploadStep:
         """
         scope, length = context.scope, part.about.length
         begins = part.offset
-        await aside(partial(part.cut, begins))
+        await aside(partial(part.truncate, begins))
         checksum = scope.headers.get("upload-checksum")
         algorithm, digest = ("", b"") if checksum is None else upload_checksum(checksum)
         computed = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
@@ -279,7 +279,7 @@ class _ResumableUploadStep:
         if part.about.settled != valid_bytes:
             await aside(partial(part.save, settled=valid_bytes))
         room = (self._options.max_size if length is None else length) - begins
-        pieces = digested(scope, body_pieces(scope, context.protocol, room, self._time_limit))
+        pieces = with_digest_check(scope, body_pieces(scope, context.protocol, room, self._time_limit))
         if self._hear is not None:
             pieces = with_progress_of_part(pieces, self._hear(context), begins, length)
         try:
@@ -287,7 +287,7 @@ class _ResumableUploadStep:
             _check(None if computed is None else computed.digest(), digest)
         except BaseException:
             if checked:
-                part.cut(begins)
+                part.truncate(begins)
             raise
         finally:
             if checked:
@@ -301,7 +301,7 @@ class _ResumableUploadStep:
         headers = [*headers, ("upload-offset", str(part.offset))]
         if about.done or about.partial or about.length != size:
             state = await aside(partial(self._parts.look, part.id))
-            _answered(context, status, headers if state is None else [*headers, *_expiry(state)])
+            _send_empty_response(context, status, headers if state is None else [*headers, *_expiry(state)])
             return
         await aside(partial(part.save, settled=max(0, size - 1)))
         self._complete(context, headers, status, (part.id,), file_of(about.metadata), None)
@@ -344,7 +344,7 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
     Raises `Problem`: 404 if the upload does not exist any more, 409 if another request continues it, and as
     `Parts.take` and `UploadStep.receive` do.
     """
-    ready = completed(context.protocol)
+    ready = find_tus_protocol(context.protocol)
     if ready is None:
         await receiving.receive(context)
         return
@@ -353,7 +353,7 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
         for id in ready.ids:
             part = await parts.take(id)
             if part is None:
-                raise _missing()
+                raise _not_found_problem()
             taken_parts.append(stack.enter_context(part))
         if any(part.about.done for part in taken_parts):
             ready.answer()
@@ -412,7 +412,7 @@ def owner(context: RequestContext) -> str | None:
     return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 
-def _answered(context: RequestContext, status: int, headers: Headers) -> None:
+def _send_empty_response(context: RequestContext, status: int, headers: Headers) -> None:
     """Send an empty response, and end the request."""
     context.protocol.response_empty(status, headers)
     # An awaited step ends the request by removing the steps behind it.
@@ -424,12 +424,12 @@ def _expiry(upload: UploadState) -> Headers:
     return [] if upload.about.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
 
 
-def _missing() -> Problem:
+def _not_found_problem() -> Problem:
     """Return the 404 for an upload that does not exist, or not for the caller."""
     return Problem(404, "there is no such upload; it may have expired")
 
 
-def _closing(context: RequestContext, problem: Problem) -> Problem:
+def _with_connection_close(context: RequestContext, problem: Problem) -> Problem:
     """Return the problem with a header that lets the connection be closed after it, if the request may have a body,
     whose rest is not read.
     """

@@ -64,6 +64,6 @@ class TusResponseProtocol(HeadersProtocol):
         self.response_bytes(status, headers, body.encode())
 
 
-def completed(protocol: Any) -> TusResponseProtocol | None:
+def find_tus_protocol(protocol: Any) -> TusResponseProtocol | None:
     """Return the `TusResponseProtocol` among the nested protocols, or None."""
     return find_wrapper(protocol, TusResponseProtocol)

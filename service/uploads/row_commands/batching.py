@@ -19,7 +19,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.generic_plans import generic_plan
 from rowcall.service.database.statements import numbers
-from rowcall.service.uploads.row_commands.calls import own_call
+from rowcall.service.uploads.row_commands.calls import call_without_error_policy
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -80,7 +80,9 @@ class BatchCallProvider:
                 types=plan.types,
             )
 
-        return ManyRows(own_call(self._endpoint, self._services, "row_command", statement), plan.columns)
+        return ManyRows(
+            call_without_error_policy(self._endpoint, self._services, "row_command", statement), plan.columns
+        )
 
 
 async def _batch(database: Database, command: RowCommand, pattern: Pattern, own_about: bool) -> Batch | None:

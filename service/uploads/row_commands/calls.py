@@ -35,13 +35,15 @@ def large_object_commands(endpoint: Endpoint, services: Services) -> Commands:
     create = b"select pg_catalog.lo_create($1::pg_catalog.oid)"
     write = b"select pg_catalog.lo_put($1::pg_catalog.oid, $2::pg_catalog.int8, $3::pg_catalog.bytea)"
     return Commands(
-        own_call(
+        call_without_error_policy(
             endpoint,
             services,
             "lo_create",
             lambda: Statement(next(numbers), create, 1, CellRows(services.codecs, True)),
         ),
-        own_call(endpoint, services, "lo_put", lambda: Statement(next(numbers), write, 3, binary=(2,))),
+        call_without_error_policy(
+            endpoint, services, "lo_put", lambda: Statement(next(numbers), write, 3, binary=(2,))
+        ),
     )
 
 
@@ -58,10 +60,10 @@ def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Cal
             types=command.types if any(command.types) else None,
         )
 
-    return own_call(endpoint, services, "row_command", statement)
+    return call_without_error_policy(endpoint, services, "row_command", statement)
 
 
-def own_call(endpoint: Endpoint, services: Services, what: str, statement: Callable[[], Any]) -> Call:
+def call_without_error_policy(endpoint: Endpoint, services: Services, what: str, statement: Callable[[], Any]) -> Call:
     """Return a call whose errors are not subject to the error policy, which is for the routine (uploads-23).
 
     A cell that the command cannot take, or that violates a constraint, is a fault of the file: 400 or 409, unless

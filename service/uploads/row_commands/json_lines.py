@@ -8,7 +8,7 @@ from rowcall.core.uploads.json_lines import LineError, LineSplitter, checked, me
 from rowcall.core.uploads.options import Common, JsonLines
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.uploads.handler import Turn, judge
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.text_file import RowCalls, RowReader, TextFile
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, column_names

@@ -139,7 +139,7 @@ class Rows:
 
     async def _settle(self, execution: Execution, call: Call) -> None:
         """Wait for an execution, and store its result. call: the one that it runs. Raises `Problem` if it failed."""
-        await self._transaction.finished(call, execution)
+        await self._transaction.wait_for_execution(call, execution)
         self._last = execution
         self._previous, self.result = first_value(execution)
 

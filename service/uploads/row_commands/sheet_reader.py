@@ -64,7 +64,7 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
 
     try:
         workbook = _workbook(os.fdopen(options["file"], "rb", closefd=False), CellLimit(options["max_cells"]))
-        names = _chosen(workbook.names, options)
+        names = _select_sheets(workbook.names, options)
         send({"sheets": names})
         formats = MomentFormats(options["time"], options["date"], options["datetime"])
         for name in names:
@@ -84,7 +84,7 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
         send({"end": True})
 
 
-def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
+def _select_sheets(names: Sequence[str], options: dict[str, Any]) -> list[str]:
     """Return the sheets that the options select: all, the one of this name in any case, or the first; empty if there is
     no such sheet. options: as for `main`.
     """

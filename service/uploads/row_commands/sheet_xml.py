@@ -58,7 +58,7 @@ def shared_strings(source: BinaryIO) -> list[str]:
         nonlocal hidden, taking
         kind = kinds.get(name)
         if kind == "si":
-            strings.append(_unescaped("".join(parts)))
+            strings.append(_decode_escapes("".join(parts)))
         elif kind == "rPh":
             hidden = False
         elif kind == "t":
@@ -68,7 +68,7 @@ def shared_strings(source: BinaryIO) -> list[str]:
         if taking:
             parts.append(data)
 
-    for _ in _parsed(source, start, end, text):
+    for _ in _parse_chunks(source, start, end, text):
         pass
     return strings
 
@@ -101,7 +101,7 @@ class Sheet:
         """Yield the rows, each up to its last cell. source: XML of the sheet. Raises `UnreadableError`, and various
         errors for XML that is malformed.
         """
-        for _ in _parsed(source, self._start_handler(), self._end_handler(), self._text):
+        for _ in _parse_chunks(source, self._start_handler(), self._end_handler(), self._text):
             rows, self._rows = self._rows, []
             yield from rows
 
@@ -187,7 +187,7 @@ class Sheet:
         """Return the value of the cell that has ended; None if it is empty or an error."""
         kind = self._type
         if kind == "inlineStr":
-            return _unescaped("".join(self._inline))
+            return _decode_escapes("".join(self._inline))
         value = "".join(self._value) if self._value else ""
         if not value or kind == "e":
             return None
@@ -200,7 +200,7 @@ class Sheet:
         if kind == "d":
             moment: Cell = from_ISO8601(value)
             return moment
-        return _unescaped(value)
+        return _decode_escapes(value)
 
     def _moment(self, value: int | float) -> Cell:
         """Return a number, or the date, time or duration that it means in the style of its cell. None for a date
@@ -226,7 +226,7 @@ def column_number(letters: str) -> int:
     return number
 
 
-def _parsed(
+def _parse_chunks(
     source: BinaryIO,
     start: Callable[[str, dict[str, str]], None],
     end: Callable[[str], None],
@@ -271,7 +271,7 @@ def _number(text: str) -> int | float:
         return float(text)
 
 
-def _unescaped(text: str) -> str:
+def _decode_escapes(text: str) -> str:
     """Decode escapes such as `_x000D_` for characters that XML cannot have (ST_Xstring, 22.9.2.19). Half of a surrogate
     pair stays as it is.
     """

@@ -20,7 +20,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.call import Call
 from rowcall.service.interpreter import FOLDER, interpreter_command, interpreter_environment
 from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, judge, plain_refusal
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, report_progress, rows_of_file
@@ -130,7 +130,7 @@ class Spreadsheet:
         metadata = dumped(with_claims(about, self._claims_key, self._turn.claims))
         return _Sheet(rows, about, metadata, self._turn, place, with_metadata=self._command.has_file_metadata)
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]
 
 

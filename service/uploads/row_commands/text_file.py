@@ -13,7 +13,7 @@ from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.call import Call
 from rowcall.service.uploads.handler import HandlerCommon, Turn, plain_refusal
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, report_progress, rows_of_file
@@ -103,5 +103,5 @@ class TextFile(abc.ABC):
         entry = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
         return with_claims(entry, self._claims_key, self._turn.claims)
 
-    def refused(self, file: File, status: Status) -> list[Entry]:
+    def refusal_entries(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]

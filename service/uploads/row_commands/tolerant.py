@@ -231,7 +231,7 @@ class ImportRows:
             error = described_error(row.number, row.cells, names, sqlstate, message, column, source.place)
             errors.append({**error, **value})
             if len(errors) >= source.handling.limit:
-                raise _refused(errors, at_least=True)
+                raise _import_problem(errors, at_least=True)
         elif len(self.errors) < MOST_SHOWN:
             place = {name: value for name, value in source.place.items() if name != "file"}
             error = described_error(row.number, row.cells, names, sqlstate, message, column, place)
@@ -239,9 +239,9 @@ class ImportRows:
 
     async def _run_quietly(self, rows: list[_Row]) -> tuple[Execution | None, Problem | None]:
         """Run rows behind a savepoint, and return the execution and its problem (None: it succeeded)."""
-        execution = self._sent(rows)
+        execution = self._send_rows(rows)
         try:
-            await self._transaction.finished(self._used, execution, quiet=True)
+            await self._transaction.wait_for_execution(self._used, execution, quiet=True)
         except Problem as problem:
             return execution, problem
         self._previous, self.result = first_value(execution)
@@ -252,8 +252,8 @@ class ImportRows:
         groups = [[row] for row in rows] if self._source.command.chained else [rows]
         for group in groups:
             await self._transaction.begin()
-            execution = self._sent(group)
-            await self._transaction.finished(self._used, execution)
+            execution = self._send_rows(group)
+            await self._transaction.wait_for_execution(self._used, execution)
             self._previous, self.result = first_value(execution)
 
     @property
@@ -261,7 +261,7 @@ class ImportRows:
         """The call by which rows run: one row each, or many at once."""
         return self._source.call if self._batch is None else self._batch.call
 
-    def _sent(self, rows: list[_Row]) -> Execution:
+    def _send_rows(self, rows: list[_Row]) -> Execution:
         """Send rows and return the last execution."""
         if self._batch is None:
             *before, last = (self._values(row) for row in rows)
@@ -303,10 +303,10 @@ def counts_of(rows: Rows | ImportRows) -> dict[str, Any]:
 def refuse_rows(errors: list[dict[str, Any]]) -> None:
     """Raise `Problem` 400 if rows of an import have errors."""
     if errors:
-        raise _refused(errors)
+        raise _import_problem(errors)
 
 
-def _refused(errors: list[dict[str, Any]], *, at_least: bool = False) -> Problem:
+def _import_problem(errors: list[dict[str, Any]], *, at_least: bool = False) -> Problem:
     """Return the response to an import with errors. at_least: there may be more errors than these."""
     count = len(errors)
     rows = "row has an error" if count == 1 else "rows have errors"

@@ -105,6 +105,9 @@ def test_content_range_and_status(offset: int, rows: int, total: int | None, sta
         ("text/csv;q=1e-1, application/json;q=0.5", ["application/json; charset=utf-8", "text/csv; charset=utf-8"]),
         ("text/csv;q=0.5, application/json", ["application/json; charset=utf-8", "text/csv; charset=utf-8"]),
         ("*/*, text/csv", ["text/csv; charset=utf-8", "*/*"]),
+        ("application/json;q=0.9, text/csv;q=high", ["text/csv; charset=utf-8", "application/json; charset=utf-8"]),
+        ("application/json;q=0.9, text/csv;q=.5", ["text/csv; charset=utf-8", "application/json; charset=utf-8"]),
+        ("text/csv;q=5e-1, application/json;q=0.9x", ["application/json; charset=utf-8", "text/csv; charset=utf-8"]),
         ("APPLICATION/JSON", ["application/json; charset=utf-8"]),
         ("application/vnd.pgrst.object", ["application/vnd.pgrst.object+json; charset=utf-8"]),
         (

@@ -249,9 +249,25 @@ def test_repeated_parameters() -> None:
 def test_ranges() -> None:
     query = parse_query("limit=x&offset=-5&voyage.limit=2&voyage.offset=1")
     assert query.ranges == ((("voyage",), Range(1, 2)), ((), Range(0, None)))
-    with pytest.raises(ApiError) as caught:
-        parse_query("limit=-1")
-    assert (caught.value.status, caught.value.code) == (416, "PGRST103")
+    for text in ("limit=-1", "limit=2&offset=-3"):
+        with pytest.raises(ApiError) as caught:
+            parse_query(text)
+        assert (caught.value.status, caught.value.code) == (416, "PGRST103")
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("offset=-3", Range(0, None)),
+        ("offset=-3&limit=10", Range(0, 7)),
+        ("offset=-3&limit=3", Range(0, 0)),
+        ("offset=-3&limit=0", Range(0, 0)),
+        (f"limit={10**20}&offset={10**30}", Range(10**30, 10**20)),
+        (f"limit=1{'0' * 5000}", None),
+    ],
+)
+def test_limits_at_the_edges(query: str, rows: Range | None) -> None:
+    assert dict(parse_query(query).ranges).get(()) == rows
 
 
 def test_canonical_parameters_are_sorted_and_encoded() -> None:

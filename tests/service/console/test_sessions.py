@@ -62,7 +62,7 @@ def test_the_number_of_sessions_is_limited() -> None:
 def test_sessions_are_listed_and_ended_by_a_name_that_is_no_secret() -> None:
     sessions = Sessions(60, 600)
     secrets = [sessions.new_session(name, "127.0.0.1") for name in ("ana", "bo")]
-    listed = sessions.running()
+    listed = sessions.list_sessions()
     assert [(item.operator, item.address) for item in listed] == [("ana", "127.0.0.1"), ("bo", "127.0.0.1")]
     assert sessions.find(listed[0].id) is None
     assert sessions.end_named(listed[0].id)

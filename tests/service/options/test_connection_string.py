@@ -150,7 +150,7 @@ def test_any_password_survives_quoting_and_is_masked(password: str) -> None:
     parsed = parse_connection_string(f"Host=db;Password='{quoted}'")
     assert isinstance(parsed, ConnectionInfo)
     assert conninfo_to_dict(parsed.conninfo())["password"] == password
-    masked = parsed.masked()
+    masked = parsed.masked_text()
     assert conninfo_to_dict(masked) == {"host": "db", "password": "******"}
     assert masked in repr(parsed)
 
@@ -159,7 +159,7 @@ def test_values_that_libpq_hides_are_masked() -> None:
     hidden = [item.keyword.decode() for item in pq.Conninfo.get_defaults() if item.dispchar == b"*"]
     assert "password" in hidden
     for keyword in hidden:
-        assert conninfo_to_dict(ConnectionInfo({keyword: "hunter2"}).masked()) == {keyword: "******"}
+        assert conninfo_to_dict(ConnectionInfo({keyword: "hunter2"}).masked_text()) == {keyword: "******"}
 
 
 def settings(**overrides: str) -> Settings:

@@ -15,7 +15,7 @@ import pytest
 
 from rowcall.core.cache.entry import Entry
 from rowcall.service.shared_state import message_bus as bus_module
-from rowcall.service.shared_state.environment import Environment, Transaction, used
+from rowcall.service.shared_state.environment import Environment, Transaction, bytes_in_use
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.message_bus import MessageBus
@@ -70,11 +70,11 @@ def test_the_bytes_in_use_are_counted_in_pages_of_the_system(tmp_path: Path) -> 
         def stat(self) -> dict[str, int]:
             return {"psize": 16_384, "branch_pages": 1, "leaf_pages": 2, "overflow_pages": 3, "depth": 2, "entries": 9}
 
-    assert used(cast("Transaction", LargePages())) == 6 * 16_384
+    assert bytes_in_use(cast("Transaction", LargePages())) == 6 * 16_384
     environment = Environment(tmp_path / "one", MB)
     with environment.write() as transaction:
         transaction.put(b"key", bytes(100_000))
-        assert 100_000 < used(transaction) < 100_000 + 3 * os.sysconf("SC_PAGE_SIZE")
+        assert 100_000 < bytes_in_use(transaction) < 100_000 + 3 * os.sysconf("SC_PAGE_SIZE")
     environment.close()
 
 

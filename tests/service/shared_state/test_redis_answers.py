@@ -13,7 +13,7 @@ from rowcall.core.cache.redis_address import parse_redis
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.shared_state.redis_cache import RedisCache, RedisLease, stored_name
-from rowcall.service.shared_state.redis_link import GoneError, RedisLink
+from rowcall.service.shared_state.redis_link import RedisLink, RedisUnavailableError
 from rowcall.service.shared_state.single_flight import RETRY_LOOKUP, SingleFlightWaiters
 from tests.ext.wire import run, until
 from tests.harness.redis_server import RedisServer
@@ -58,7 +58,7 @@ class Cut(RedisCache):
 
     async def _invalidate(self, name: bytes) -> bool:
         if not self.remaining:
-            raise GoneError
+            raise RedisUnavailableError
         self.remaining -= 1
         result = await super()._invalidate(name)
         self.tickets.append(await begun(self.other))
@@ -161,7 +161,7 @@ def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> Non
             async def another_reply(*_arguments: object) -> list[object]:
                 return [b"the mark of another call", 1]
 
-            with pytest.raises(GoneError):
+            with pytest.raises(RedisUnavailableError):
                 await made.link.ask(another_reply, check=lambda reply: reply[0] == b"mine")
             assert made.link.gone
             await until(lambda: not made.link.gone)

@@ -8,10 +8,12 @@ import pytest
 
 from rowcall.core.errors.problems import Problem, UnavailableError
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.shared_state.single_flight import copied, ending, problem_of, problem_text
+from rowcall.service.shared_state.single_flight import copy_problem, ending, problem_of, problem_text
 
 
-@pytest.mark.parametrize("copy", [copied, lambda problem: problem_of(problem_text(problem))], ids=["here", "elsewhere"])
+@pytest.mark.parametrize(
+    "copy", [copy_problem, lambda problem: problem_of(problem_text(problem))], ids=["here", "elsewhere"]
+)
 def test_a_problem_is_copied_as_a_whole(copy: Callable[[Problem], Problem]) -> None:
     problem = Problem(
         409,
@@ -49,4 +51,4 @@ def test_waiting_requests_do_not_log_the_failure_of_another_one(error: Exception
 
 
 def test_a_copy_has_the_class_of_the_problem() -> None:
-    assert isinstance(copied(UnavailableError(503)), UnavailableError)
+    assert isinstance(copy_problem(UnavailableError(503)), UnavailableError)

@@ -16,7 +16,7 @@ async def _activated() -> None:
 def test_the_number_of_a_failed_publication_is_not_used_again() -> None:
     async def publish_twice() -> None:
         none = cast(Any, None)
-        workers = Workers(0, none, None, greeting=none, hear=none, on_gone=none)
+        workers = Workers(0, none, None, first_messages=none, hear=none, on_gone=none)
         numbers = []
         for _ in range(2):
             snapshot = SchemaSnapshot(workers.next_number, (), {})

@@ -45,6 +45,6 @@ def test_another_user_gets_no_sockets(
 def test_no_sockets_of_another_user_are_used(pair: tuple[socket.socket, socket.socket]) -> None:
     here, there = pair
     with pytest.raises(PermissionError):
-        socket_handover._received(here)
+        socket_handover._receive_sockets(here)
     with pytest.raises(BlockingIOError):
         there.recv(64)

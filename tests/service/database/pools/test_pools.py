@@ -19,8 +19,8 @@ from rowcall.ext.driver.execution import Execution, ExecutionState
 from rowcall.service.background import Background
 from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.execution.plain_runs import COMMIT, PlainRuns
-from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.pools.pipelined import PipelinedPool
+from rowcall.service.database.pools.dedicated_pool import DedicatedPool
+from rowcall.service.database.pools.pipelined_pool import PipelinedPool
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext

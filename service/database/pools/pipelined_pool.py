@@ -115,7 +115,7 @@ class PipelinedPool:
         """
         self.away = True
         while self._waiting:
-            self._waiting.popleft()[1].refuse(Overload.away())
+            self._waiting.popleft()[1].refuse(Overload.unreachable_problem())
 
     @property
     def waiting(self) -> int:
@@ -129,7 +129,7 @@ class PipelinedPool:
         for _ in range(missing if not self._closed else 0):
             task = asyncio.get_running_loop().create_task(self._open())
             self._opening.add(task)
-            task.add_done_callback(self._opened)
+            task.add_done_callback(self._on_connection_opened)
 
     def note(self, seconds: float) -> None:
         """Record the duration of a call in seconds, which determines the depth of the pipelines and the number of
@@ -147,7 +147,7 @@ class PipelinedPool:
             self._target_size += 1
             self.open_missing()
 
-    def _opened(self, task: asyncio.Task[None]) -> None:
+    def _on_connection_opened(self, task: asyncio.Task[None]) -> None:
         self._opening.discard(task)
         if not task.cancelled() and task.exception() is None:
             # A connection lost before this moment still counted as being opened.
@@ -173,7 +173,7 @@ class PipelinedPool:
         if self._closed:
             connection.close(STOPPING)
             return
-        connection.on_closed = self._lost
+        connection.on_closed = self._on_connection_lost
         connection.on_capacity = self._capacity
         connection.on_notice = self.on_notice
         self.connections.append(connection)
@@ -186,7 +186,7 @@ class PipelinedPool:
         Raises `Problem` 503 if the queue is full, the database away, or the service stopping.
         """
         if self._closed:
-            raise Overload.stopping()
+            raise Overload.stopping_problem()
         if self._waiting or not self._try_submit(execution):
             if (room := self._room_elsewhere()) > 0:
                 self._send_elsewhere(room - 1)
@@ -216,10 +216,10 @@ class PipelinedPool:
         queue is full.
         """
         if self.away:
-            raise Overload.away()
+            raise Overload.unreachable_problem()
         self._grow(self._width.few)
         if len(self._waiting) >= self._options.queue_limit:
-            raise Overload.full()
+            raise Overload.full_problem()
         now = asyncio.get_running_loop().time()
         self._queue_time.join(now, len(self._waiting))
         self._waiting.append((now, execution))
@@ -250,7 +250,7 @@ class PipelinedPool:
                 self._waiting.appendleft((since, execution))
                 return
 
-    def _lost(self, connection: Connection) -> None:
+    def _on_connection_lost(self, connection: Connection) -> None:
         """Remove a closed connection, open another one, and submit waiting executions to the others."""
         self.connections.remove(connection)
         log_closed(self.name, connection)
@@ -278,7 +278,7 @@ class PipelinedPool:
             return
         if not self.connections:
             self._queue_time.outage(now)
-        bound = self._queue_time.bound(now)
+        bound = self._queue_time.current_limit(now)
         # The wait also ends with the limit of the execution, which counts from its start.
         late = [entry for entry in self._waiting if now - entry[0] > queue_timeout_for(bound, entry[1].timeout)]
         for entry in late:
@@ -287,9 +287,11 @@ class PipelinedPool:
             seconds = queue_timeout_for(bound, execution.timeout)
             standing = self._queue_time.standing and seconds == bound
             if not self.connections:
-                execution.refuse(Overload.away())
+                execution.refuse(Overload.unreachable_problem())
             else:
-                execution.refuse(Overload.standing(seconds) if standing else Overload.late(seconds))
+                execution.refuse(
+                    Overload.standing_queue_problem(seconds) if standing else Overload.late_problem(seconds)
+                )
 
     async def cancel(self, connection: Connection, execution: Execution) -> None:
         """Cancel `execution` if the connection runs it and no other execution is in flight there."""
@@ -301,6 +303,6 @@ class PipelinedPool:
         for task in self._opening:
             task.cancel()
         while self._waiting:
-            self._waiting.popleft()[1].refuse(Overload.stopping())
+            self._waiting.popleft()[1].refuse(Overload.stopping_problem())
         for connection in list(self.connections):
             connection.drain(STOPPING)

@@ -47,7 +47,7 @@ class UnfinishedUploads:
         client: letters and digits. size: maximum size in bytes. Raises `Problem` if a limit is reached.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        with self._locked():
+        with self._hold_lock():
             entries = list(self._entries())
             self._check(
                 sum(item.client == client for item in entries), len(entries), size + sum(item.size for item in entries)
@@ -60,13 +60,13 @@ class UnfinishedUploads:
         the new one included.
         """
         options = self._options
-        if _reached(of_client, options.most_of_client):
+        if _is_limit_reached(of_client, options.most_of_client):
             raise Problem(
                 429,
                 f"you have {of_client} unfinished uploads, which is the limit: continue one, or end it by DELETE",
                 headers=(("retry-after", "60"),),
             )
-        if _reached(count, options.most_unfinished):
+        if _is_limit_reached(count, options.most_unfinished):
             raise _no_room(f"{count} uploads are unfinished")
         if options.most_bytes is not None and size > options.most_bytes:
             raise _no_room(f"unfinished uploads would come to {size} bytes")
@@ -102,7 +102,7 @@ class UnfinishedUploads:
                 yield _Entry(client, int(size), id)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         """Hold the lock of the folder; waits for other processes."""
         descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -112,7 +112,7 @@ class UnfinishedUploads:
             os.close(descriptor)
 
 
-def _reached(count: int, most: int | None) -> bool:
+def _is_limit_reached(count: int, most: int | None) -> bool:
     """Return whether a limit is reached. most: None: there is no limit."""
     return most is not None and count >= most
 

@@ -125,7 +125,7 @@ class DedicatedPool:
         while self._waiting:
             waiter = self._waiting.popleft()[1]
             if not waiter.done():
-                waiter.set_exception(Overload.away())
+                waiter.set_exception(Overload.unreachable_problem())
 
     def room(self) -> int:
         """Return how many more requests could get a connection now, or as soon as it is opened."""
@@ -172,11 +172,11 @@ class DedicatedPool:
         server is away, or the queue is full.
         """
         if self._closed:
-            raise Overload.stopping()
+            raise Overload.stopping_problem()
         if self.away:
-            raise Overload.away()
+            raise Overload.unreachable_problem()
         if len(self._waiting) >= self._options.queue_limit:
-            raise Overload.full()
+            raise Overload.full_problem()
         self._forget_finished()
         now = asyncio.get_running_loop().time()
         self._queue_time.join(now, len(self._waiting))
@@ -193,7 +193,7 @@ class DedicatedPool:
         """Return the problem of a request without a connection after `seconds`: the pool is exhausted, or the server is
         away.
         """
-        return Overload.late(seconds) if self._all else Overload.away()
+        return Overload.late_problem(seconds) if self._all else Overload.unreachable_problem()
 
     def _forget_finished(self) -> None:
         """Remove requests that no longer wait from the head of the queue."""
@@ -212,9 +212,9 @@ class DedicatedPool:
             return
         task = asyncio.get_running_loop().create_task(self._open())
         self._opening.add(task)
-        task.add_done_callback(self._opened)
+        task.add_done_callback(self._on_connection_opened)
 
-    def _opened(self, task: asyncio.Task[None]) -> None:
+    def _on_connection_opened(self, task: asyncio.Task[None]) -> None:
         self._opening.discard(task)
         self.open_missing()
 
@@ -260,7 +260,7 @@ class DedicatedPool:
         if self._closed:
             connection.close(STOPPING)
             return
-        connection.on_closed = self._lost
+        connection.on_closed = self._on_connection_lost
         connection.on_notice = self.on_notice
         self._all.add(connection)
         self.release(connection)
@@ -310,11 +310,11 @@ class DedicatedPool:
             return
         cleanup = Execution(resets[0], [])
         cleanup.timeout = RESET_SECONDS
-        cleanup.on_done = lambda execution: self._after_reset(connection, execution)
+        cleanup.on_done = lambda execution: self._on_reset_done(connection, execution)
         connection.submit_all(cleanup, resets)
         connection.flush()
 
-    def _after_reset(self, connection: Connection, execution: Execution) -> None:
+    def _on_reset_done(self, connection: Connection, execution: Execution) -> None:
         """Release the connection behind its resets; close it if one failed. execution: the resets."""
         if connection.state == ConnectionState.CLOSED:
             return
@@ -331,7 +331,7 @@ class DedicatedPool:
         if cancelled and connection.head is None and connection not in self._held:
             self.release(connection)
 
-    def _lost(self, connection: Connection) -> None:
+    def _on_connection_lost(self, connection: Connection) -> None:
         """Remove a closed connection, and open another one if requests wait."""
         self._all.discard(connection)
         log_closed("exclusive", connection)
@@ -377,11 +377,11 @@ class DedicatedPool:
             return
         if not self._all:
             self._queue_time.outage(now)
-        bound = self._queue_time.bound(now)
+        bound = self._queue_time.current_limit(now)
         while self._queue_time.standing and self._waiting and now - self._waiting[0][0] > bound:
             _, waiter = self._waiting.popleft()
             if not waiter.done():
-                waiter.set_exception(Overload.standing(bound))
+                waiter.set_exception(Overload.standing_queue_problem(bound))
 
     def close(self) -> None:
         self._closed = True
@@ -389,7 +389,7 @@ class DedicatedPool:
             task.cancel()
         for _, waiter in self._waiting:
             if not waiter.done():
-                waiter.set_exception(Overload.stopping())
+                waiter.set_exception(Overload.stopping_problem())
         self._waiting.clear()
         for connection in list(self._all):
             connection.drain(STOPPING)

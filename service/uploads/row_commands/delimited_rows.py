@@ -11,13 +11,13 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.ext.binding.csv_rows import CsvError, EncodingError
 from rowcall.ext.binding.csv_rows import CsvRows as FastRows
 from rowcall.service.uploads.handler import Turn
-from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.text_file import RowCalls, RowReader, TextFile
 from rowcall.service.uploads.row_commands.tolerant import ImportRows
 
 
-class Delimited(TextFile):
+class DelimitedRows(TextFile):
     """Runs the rows of CSV files of one request."""
 
     def __init__(
