@@ -20,8 +20,12 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
 
     texts: by key of PostgREST. Ordinary endpoints are switched off, because the file describes all that is served.
     """
+    uri = texts.get("db-uri") or "postgresql://"
+    # With this key, the name of the service would replace that of the URI.
+    own_name = [("ConnectionSettings:SetApplicationNameInConnection", "false")] if "application_name" in uri else []
     return [
-        ("ConnectionStrings:Default", texts.get("db-uri") or "postgresql://"),
+        ("ConnectionStrings:Default", uri),
+        *own_name,
         ("Service:RoutineOptions:Enabled", "false"),
         ("Service:CrudSource:Enabled", "false"),
         ("Service:SqlFileSource:Enabled", "false"),
