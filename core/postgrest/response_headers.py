@@ -16,6 +16,7 @@ Headers = list[tuple[str, str]]
 VERSION = "16.1"
 """Version of PostgREST that responses show."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_DIGITS = re.compile(r"[0-9]{1,9}(?![0-9])")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 VARY = ("vary", "Accept, Prefer, Range")
 RENAMED_WARNING = (
@@ -70,10 +71,12 @@ def is_sendable(status: int) -> bool:
 
 
 def status_by_sql(text: str) -> int:
-    """Return the status that SQL has set by `response.status`. Raises `ApiError` (`PGRST112`) if it is not sendable."""
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or not is_sendable(int(text)):
+    """Return the status that SQL has set by `response.status`: the number at the beginning of the text. Raises
+    `ApiError` (`PGRST112`) if there is none, or it is not sendable."""
+    digits = _DIGITS.match(text)
+    if digits is None or not is_sendable(int(digits.group())):
         raise errors.invalid_response_status()
-    return int(text)
+    return int(digits.group())
 
 
 def renamed_warning(targets: Iterable[str]) -> Headers:

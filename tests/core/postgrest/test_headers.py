@@ -11,6 +11,7 @@ from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.media_types import parse_accept
 from rowcall.core.postgrest.request.preferences import Preferences, applied, parse_preferences
 from rowcall.core.postgrest.request.tree import Range
+from rowcall.core.postgrest.response_headers import status_by_sql
 
 
 def test_preferences_of_several_headers_are_merged_and_the_first_counts() -> None:
@@ -155,3 +156,15 @@ def test_body_of_an_error() -> None:
         b'"message":"Could not find the table \'api.vesel\' in the schema cache"}'
     )
     assert orjson.loads(error.body(minimal=True)) == {"code": "PGRST205", "message": error.message}
+
+
+@pytest.mark.parametrize(("text", "status"), [("404", 404), ("404.0", 404), ("299 x", 299), ("0000404", 404)])
+def test_the_status_set_by_sql_is_the_number_at_the_beginning(text: str, status: int) -> None:
+    assert status_by_sql(text) == status
+
+
+@pytest.mark.parametrize("text", ["", "x", " 404", "+404", "-404", "600", "199", "4" * 5000, "\u0664\u0660\u0664"])
+def test_another_status_set_by_sql_is_refused(text: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        status_by_sql(text)
+    assert (caught.value.status, caught.value.code) == (500, "PGRST112")
