@@ -22,7 +22,7 @@ from rowcall.core.operations.exposition import FORMER_GAUGES
 from rowcall.core.sections.declaration import keys_of
 from rowcall.core.sections.keys import Key
 from rowcall.service.handler.step_order import STEPS
-from rowcall.service.metrics.report import Processes, counted, gauges
+from rowcall.service.metrics.report import Processes, gauges, read_counts
 from rowcall.service.supervisor.operators.admin import supervisor_families
 from rowcall.service.supervisor.operators.postgrest_admin import postgrest_families
 
@@ -211,7 +211,7 @@ def metrics() -> Iterator[str]:
     """Iterate over the names of all metrics, as a service without requests and workers has them; not former names."""
     with TemporaryDirectory() as folder:
         families = (
-            *counted(Path(folder)),
+            *read_counts(Path(folder)),
             *gauges(()),
             *Processes().families(()),
             *supervisor_families((), (), 0),

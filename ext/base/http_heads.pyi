@@ -15,7 +15,7 @@ def field_problem(
     bytes of a body that is sent in one piece; -1: no body, or an unknown length.
     """
 
-def lowered(headers: list[tuple[str, str]], dropped: frozenset[str]) -> list[tuple[str, str]] | None:
+def lowercase_headers(headers: list[tuple[str, str]], dropped: frozenset[str]) -> list[tuple[str, str]] | None:
     """Return the pairs with lower-case names: one `content-type` first, without the names in `dropped`.
 
     If a Connection header has another value than `keep-alive` or `close`, return None.

@@ -138,7 +138,7 @@ cdef bint _is_printable(value) except -1:
     return True
 
 
-def lowered(list headers not None, frozenset dropped not None):
+def lowercase_headers(list headers not None, frozenset dropped not None):
     """Return the pairs with names in lower case. The first `content-type` comes first; further ones and the names in
     `dropped`, which are in lower case, are left out.
 
@@ -187,32 +187,32 @@ def request_head(str method not None, str target not None, str authority not Non
         size += PyUnicode_GET_LENGTH(authority) + 8
     head = PyBytes_FromStringAndSize(NULL, size)
     out = <unsigned char *>PyBytes_AS_STRING(head)
-    out = _put(out, method)
-    out = _put_bytes(out, b" ", 1)
-    out = _put(out, target)
-    out = _put_bytes(out, b" HTTP/1.1\r\n", 11)
+    out = _copy_text(out, method)
+    out = _copy_bytes(out, b" ", 1)
+    out = _copy_text(out, target)
+    out = _copy_bytes(out, b" HTTP/1.1\r\n", 11)
     if not named:
-        out = _put_bytes(out, b"Host: ", 6)
-        out = _put(out, authority)
-        out = _put_bytes(out, b"\r\n", 2)
+        out = _copy_bytes(out, b"Host: ", 6)
+        out = _copy_text(out, authority)
+        out = _copy_bytes(out, b"\r\n", 2)
     for pairs in (headers, framing):
         for name, value in pairs:
-            out = _put(out, name)
-            out = _put_bytes(out, b": ", 2)
-            out = _put(out, value)
-            out = _put_bytes(out, b"\r\n", 2)
-    _put_bytes(out, b"\r\n", 2)
+            out = _copy_text(out, name)
+            out = _copy_bytes(out, b": ", 2)
+            out = _copy_text(out, value)
+            out = _copy_bytes(out, b"\r\n", 2)
+    _copy_bytes(out, b"\r\n", 2)
     return head
 
 
-cdef inline unsigned char *_put(unsigned char *out, text):
+cdef inline unsigned char *_copy_text(unsigned char *out, text):
     """Copy a str, which must be ASCII, to `out`, which must have room for it. Return the position behind it."""
     cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
     memcpy(out, PyUnicode_DATA(text), length)
     return out + length
 
 
-cdef inline unsigned char *_put_bytes(unsigned char *out, const char *text, Py_ssize_t length) noexcept:
+cdef inline unsigned char *_copy_bytes(unsigned char *out, const char *text, Py_ssize_t length) noexcept:
     memcpy(out, text, length)
     return out + length
 

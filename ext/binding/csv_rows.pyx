@@ -2,7 +2,7 @@
 
 `rowcall.core.uploads.csv_text` is the slow twin of this module and states the rules. Errors are `CsvError` with the
 number of the line and the reason. All texts are UTF-8; positions (`at`, `start`, `stop`, `end`) are borrowed pointers
-into the text of a line, and the byte at `end` is not read. Everything runs with the GIL. `nested` combines such
+into the text of a line, and the byte at `end` is not read. Everything runs with the GIL. `array_of_texts` combines such
 literals into one array literal of texts; `columns` transposes them into one array literal for each column.
 """
 
@@ -275,9 +275,9 @@ cdef class CsvRows:
                 while start < end and is_blank(start[0]) and not self.delimits[start[0]]:
                     start += 1
                 if start < end and start[0] >= 0x80:
-                    start = self._behind_blanks(start, end)
+                    start = self._skip_blanks(start, end)
             if self.quotes and start < end and start[0] == c'"':
-                at = self._quoted(start + 1, end, &out)
+                at = self._parse_quoted_cell(start + 1, end, &out)
             else:
                 stop = at
                 while stop < end and not self.delimits[stop[0]]:
@@ -301,7 +301,7 @@ cdef class CsvRows:
         """Return the `size` bytes at `at`, which are valid UTF-8, as str."""
         return (<const char *>at)[:size].decode()
 
-    cdef const unsigned char *_behind_blanks(self, const unsigned char *at, const unsigned char *end) noexcept:
+    cdef const unsigned char *_skip_blanks(self, const unsigned char *at, const unsigned char *end) noexcept:
         """Return the position of the first character in [at, end) that is no blank, or is a delimiter; `end` without
         one.
 
@@ -318,7 +318,7 @@ cdef class CsvRows:
             at += size
         return at
 
-    cdef const unsigned char *_quoted(
+    cdef const unsigned char *_parse_quoted_cell(
         self, const unsigned char *at, const unsigned char *end, unsigned char **out
     ) except NULL:
         """Parse a quoted cell and write it as an element to `out[0]`, which is moved behind it.
@@ -345,7 +345,7 @@ cdef class CsvRows:
         while at < end and is_blank(at[0]) and not self.delimits[at[0]]:
             at += 1
         if at < end and at[0] >= 0x80:
-            at = self._behind_blanks(at, end)
+            at = self._skip_blanks(at, end)
         if at < end and not self.delimits[at[0]]:
             raise CsvError(self.lines, "text follows a closing quote")
         out[0] = self._write(out[0], self.cell, cell)
@@ -405,7 +405,7 @@ cdef class CsvRows:
         return 0
 
 
-def nested(list texts not None):
+def array_of_texts(list texts not None):
     """Return an array literal whose elements are these texts (UTF-8), which are escaped here; None becomes NULL."""
     cdef Py_ssize_t room = 2
     cdef const unsigned char *at

@@ -41,7 +41,7 @@ def members(bytes body not None):
         raise JsonError("the body is not a JSON object")
     position = skip_space(position + 1, end)
     if position < end and position[0] == c"}":
-        return _finished(result, position + 1, end)
+        return _finish_object(result, position + 1, end)
     while True:
         stop = string_end(position, end, &escaped)
         if stop == NULL:
@@ -63,13 +63,13 @@ def members(bytes body not None):
         if position == end:
             raise _invalid()
         if position[0] == c"}":
-            return _finished(result, position + 1, end)
+            return _finish_object(result, position + 1, end)
         if position[0] != c",":
             raise _invalid()
         position = skip_space(position + 1, end)
 
 
-cdef list _finished(dict result, const char *position, const char *end):
+cdef list _finish_object(dict result, const char *position, const char *end):
     """Return `result`, the members, as pairs if only white space is in [position, end), the text behind the object.
     Raises `JsonError` otherwise."""
     if skip_space(position, end) != end:

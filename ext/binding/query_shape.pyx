@@ -49,7 +49,7 @@ def shape_of(str query not None, is_operation=None):
         stop = <const char *>memchr(position, c"&", end - position)
         if stop == NULL:
             stop = end
-        value = _replaced(position, stop, is_operation, values)
+        value = _extract_value(position, stop, is_operation, values)
         if value == NULL:
             value = stop
             memcpy(written, position, stop - position)
@@ -66,27 +66,27 @@ def shape_of(str query not None, is_operation=None):
     return PyUnicode_DecodeASCII(shape, written - shape, NULL), tuple(values)
 
 
-cdef const char *_replaced(const char *start, const char *stop, object is_operation, list values) except? NULL:
+cdef const char *_extract_value(const char *start, const char *stop, object is_operation, list values) except? NULL:
     """Return the position of the value of a part that a mark replaces, and append the value; NULL if there is none."""
-    cdef const char *value = _after_name(start, stop)
+    cdef const char *value = _skip_name(start, stop)
     cdef const char *operand
     cdef str text
     if value == NULL:
         return NULL
-    operand = _after_operator(value, stop)
+    operand = _skip_operator(value, stop)
     if operand != NULL:
-        values.append(_decoded(operand, stop - operand))
+        values.append(_decode_text(operand, stop - operand))
         return operand
     if is_operation is None:
         return NULL
-    text = _decoded(value, stop - value)
+    text = _decode_text(value, stop - value)
     if _begins_like_operation(text) and is_operation(text):
         return NULL
     values.append(text)
     return value
 
 
-cdef const char *_after_name(const char *start, const char *stop) noexcept:
+cdef const char *_skip_name(const char *start, const char *stop) noexcept:
     """Return the position after the first `=` of a part; NULL without one, and if the name is reserved."""
     cdef const char *equals = <const char *>memchr(start, c"=", stop - start)
     cdef const char *word
@@ -115,7 +115,7 @@ cdef bint _is_reserved(const char *word, Py_ssize_t length) noexcept:
     return length == 11 and memcmp(word, b"on_conflict", 11) == 0
 
 
-cdef const char *_after_operator(const char *value, const char *stop) noexcept:
+cdef const char *_skip_operator(const char *value, const char *stop) noexcept:
     """Return the position after `not.` and the operator of a simple comparison; NULL for any other value."""
     if stop - value >= 4 and memcmp(value, b"not.", 4) == 0:
         value += 4
@@ -137,7 +137,7 @@ cdef bint _begins_like_operation(str text):
     return False
 
 
-cdef str _decoded(const char *text, Py_ssize_t length):
+cdef str _decode_text(const char *text, Py_ssize_t length):
     """Decode percent-encoding, and `+` as a blank. Bytes that are not UTF-8 become U+FFFD. length: at most LONGEST."""
     cdef char[LONGEST] decoded
     if memchr(text, c"%", length) == NULL and memchr(text, c"+", length) == NULL:

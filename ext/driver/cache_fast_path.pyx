@@ -33,11 +33,11 @@ def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
     raises ValueError for a mask that does not have one bit for each argument.
     """
     if mask & ~key_mask:
-        arguments = _chosen(mask, arguments, key_mask)
+        arguments = _key_arguments(mask, arguments, key_mask)
     return _key(prefix, b"%x:" % (mask & key_mask), arguments)
 
 
-cdef list _chosen(mask, list arguments, key_mask):
+cdef list _key_arguments(mask, list arguments, key_mask):
     """Return the arguments of the parameters that are part of the key. The parameters are as of `encode_key`; raises
     ValueError if `mask` does not have one bit for each argument."""
     places = [index for index in range(mask.bit_length()) if mask >> index & 1]

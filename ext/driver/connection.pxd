@@ -72,7 +72,7 @@ cdef class Connection:
     cpdef accept_session(self)
     cpdef bint knows(self, Statement statement) except -1
     cpdef admit(self, Statement statement)
-    cpdef bytes reported(self, bytes name)
+    cpdef bytes parameter_status(self, bytes name)
 
     cdef int place(self, Execution execution) except -1
     cdef int _end_of_part(self, Execution execution, PGresult *result) except -1

@@ -539,7 +539,7 @@ cdef class Connection:
         # 26000: no such prepared statement; 42P05: the name is taken already; 25P02: the transaction has failed before.
         if step == STEP_PARSE:
             self.writer.drop_parse(execution)
-        elif error.sqlstate == "26000" and self.writer.relied_on(execution, step):
+        elif error.sqlstate == "26000" and self.writer.is_statement_prepared(execution, step):
             self.drain("a routine deallocated prepared statements")
         elif error.sqlstate == "42P05":
             self.drain("a routine left a prepared statement")
@@ -761,7 +761,7 @@ cdef class Connection:
             self.admitted.append(statement)
             statement.admissions += 1
 
-    cpdef bytes reported(self, bytes name):
+    cpdef bytes parameter_status(self, bytes name):
         """Return the value of a parameter that the server reports; empty if the server does not report it, or the
         connection is closed. name: such as `server_version`, in ASCII."""
         cdef const char *value = NULL

@@ -38,7 +38,7 @@ cdef class BasicHttp1Connection:
     cdef public int _state
     # The response to the request in flight.
     cdef public ReceivedBody _answer
-    # Its `answered` is called when the head has arrived; None: it was called already.
+    # Its `on_response` is called when the head has arrived; None: it was called already.
     cdef public object _receiver
     # Bytes of the body of a simple response that have not arrived.
     cdef public Py_ssize_t _left
@@ -59,7 +59,7 @@ cdef class BasicHttp1Connection:
     cpdef _begin(self, ReceivedBody answer, receiver, bint without_body)
     cpdef _hold_back(self, ReceivedBody answer)
     cpdef _complete(self)
-    cpdef _freed(self)
+    cpdef _release(self)
     cdef bint _take_plain(self, bytes data) except -1
     cdef int _take_left(self, bytes data) except -1
 
@@ -71,5 +71,5 @@ cdef class PendingHttpResponse(PendingWork):
     cdef dict unwatched
     cdef object finish
 
-    cpdef answered(self, ReceivedBody answer)
+    cpdef on_response(self, ReceivedBody answer)
     cpdef _finish(self, ReceivedBody answer)

@@ -89,7 +89,7 @@ cdef class ReceivedBody:
 
 
 cdef class BasicHttp1Connection:
-    """Base of a connection. Subclasses have `_received(data)`, for data of responses that are not simple, and
+    """Base of a connection. Subclasses have `_handle_data(data)`, for data of responses that are not simple, and
     `_close()`.
 
     `_close()` is called if the connection must not be used again. on_free: called with the connection when it can take
@@ -111,7 +111,7 @@ cdef class BasicHttp1Connection:
     cpdef _begin(self, ReceivedBody answer, receiver, bint without_body):
         """Expect the response to a request that is being sent.
 
-        answer: receives the response. receiver: its `answered(answer)` is called when the head has arrived; None: no
+        answer: receives the response. receiver: its `on_response(answer)` is called when the head has arrived; None: no
         such call. without_body: the response has no body whatever its headers say, because the method is HEAD.
         """
         self.used += 1
@@ -130,7 +130,7 @@ cdef class BasicHttp1Connection:
             if self._left:
                 self._take_left(data)
                 return
-        self._received(data)
+        self._handle_data(data)
 
     cdef bint _take_plain(self, bytes data) except -1:
         """Parse a simple response, whose first bytes are `data`: the whole head, and perhaps bytes of the body.
@@ -164,7 +164,7 @@ cdef class BasicHttp1Connection:
                 answer.add(data[begin:])
                 self._hold_back(answer)
         if receiver is not None:
-            receiver.answered(answer)
+            receiver.on_response(answer)
         return True
 
     cdef int _take_left(self, bytes data) except -1:
@@ -201,9 +201,9 @@ cdef class BasicHttp1Connection:
         if not self._sent:
             # The response has come before the request was sent completely, so no other request can follow.
             self._keeps = False
-        self._freed()
+        self._release()
 
-    cpdef _freed(self):
+    cpdef _release(self):
         """Report that the connection is free; close it if it must not be used again."""
         if not self._keeps:
             self._close()
@@ -220,10 +220,10 @@ cpdef bint is_final_with_body(int status):
 cdef class PendingHttpResponse(PendingWork):
     """The work of a step that waits for a response of another service.
 
-    Subclasses have `_answered_otherwise(answer)`, for a response that is incomplete or leads to a further request, and
-    `_count(status)`, for a response that is sent on. unwatched: the requests without a task, as keys; this object is
-    removed from it when its response is sent on. finish(context, answer, moment): sends the response on. moment: passed
-    to `finish`.
+    Subclasses have `_handle_other_response(answer)`, for a response that is incomplete or leads to a further request,
+    and `_count(status)`, for a response that is sent on. unwatched: the requests without a task, as keys; this object
+    is removed from it when its response is sent on. finish(context, answer, moment): sends the response on. moment:
+    passed to `finish`.
     """
 
     def __init__(self, context, dict unwatched not None, finish):
@@ -231,14 +231,14 @@ cdef class PendingHttpResponse(PendingWork):
         self.unwatched = unwatched
         self.finish = finish
 
-    cpdef answered(self, ReceivedBody answer):
+    cpdef on_response(self, ReceivedBody answer):
         """Handle a response whose head has arrived: send it on if it is complete and final, and leave any other one to
-        `_answered_otherwise`."""
+        `_handle_other_response`."""
         if self._arriving is None and self.context is not None and answer._ended and answer._error is None \
                 and is_final_with_body(answer.status):
             self._finish(answer)
         else:
-            self._answered_otherwise(answer)
+            self._handle_other_response(answer)
 
     cpdef _finish(self, ReceivedBody answer):
         """Send a complete response on, and continue the request; fail it if `finish` raises."""

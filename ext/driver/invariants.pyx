@@ -9,20 +9,20 @@ from rowcall.ext.driver.connection cimport Connection, ConnectionState
 from rowcall.ext.driver.execution cimport Execution, ExecutionState, Statement
 
 
-def broken_invariants(Connection connection not None):
+def invariant_violations(Connection connection not None):
     """Return a sentence for each invariant of the connection that does not hold, with its number; an empty list if all
     hold. The functions below append their sentences to `broken`."""
     cdef list broken = []
-    _queue(connection, broken)
-    _state(connection, broken)
-    _flushes(connection, broken)
-    _statements(connection, broken)
+    _check_queue(connection, broken)
+    _check_state(connection, broken)
+    _check_flushes(connection, broken)
+    _check_statements(connection, broken)
     if connection.state == ConnectionState.CLOSED:
-        _closed(connection, broken)
+        _check_closed(connection, broken)
     return broken
 
 
-cdef int _queue(Connection connection, list broken) except -1:
+cdef int _check_queue(Connection connection, list broken) except -1:
     cdef Execution execution
     cdef int count = len(connection.queue) + (connection.head is not None)
     if connection.in_flight != count:
@@ -53,7 +53,7 @@ cdef int _queue(Connection connection, list broken) except -1:
     return 0
 
 
-cdef int _state(Connection connection, list broken) except -1:
+cdef int _check_state(Connection connection, list broken) except -1:
     cdef ConnectionState state = connection.state
     cdef bint streams = connection.head is not None and connection.head.state == ExecutionState.STREAMING
     if state == ConnectionState.PAUSED and (not streams or connection.fatal_reason is not None):
@@ -76,7 +76,7 @@ cdef int _state(Connection connection, list broken) except -1:
     return 0
 
 
-cdef int _flushes(Connection connection, list broken) except -1:
+cdef int _check_flushes(Connection connection, list broken) except -1:
     cdef Execution execution
     cdef long mark = 0
     for execution in ([] if connection.head is None else [connection.head, *connection.queue]):
@@ -92,7 +92,7 @@ cdef int _flushes(Connection connection, list broken) except -1:
     return 0
 
 
-cdef int _statements(Connection connection, list broken) except -1:
+cdef int _check_statements(Connection connection, list broken) except -1:
     cdef Statement statement
     cdef set names = {(<Statement>statement).name for statement in connection.admitted}
     if len(names) != len(connection.admitted):
@@ -105,7 +105,7 @@ cdef int _statements(Connection connection, list broken) except -1:
     return 0
 
 
-cdef int _closed(Connection connection, list broken) except -1:
+cdef int _check_closed(Connection connection, list broken) except -1:
     if connection.head is not None or connection.queue or connection.admitted:
         broken.append("connection-10: a closed connection has executions or statements")
     if connection.conn != NULL or connection.writer_registered or connection.end_timer is not None:

@@ -15,8 +15,8 @@ cdef class Meter:
     cdef void count(self, int status) noexcept nogil
     cpdef add(self, str column, double amount=*)
     cpdef begin(self)
-    cpdef done(self, double began, int status)
-    cpdef refused(self, int status)
+    cpdef record_end(self, double began, int status)
+    cpdef count_refusal(self, int status)
 
 
 cdef class MeteredProtocol:
@@ -34,4 +34,4 @@ cdef class MeteredProtocol:
     # The client has disconnected.
     cdef bint left
 
-    cdef int answered(self, int status, Py_ssize_t sent) except -1
+    cdef int record_response(self, int status, Py_ssize_t sent) except -1

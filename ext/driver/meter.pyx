@@ -110,18 +110,18 @@ cdef class Meter:
         self.numbers[COLUMN[column]] += amount
 
     cpdef begin(self):
-        """Count the beginning of work without a request context; return the present time (`now`), for `done`."""
+        """Count the beginning of work without a request context; return the present time (`now`), for `record_end`."""
         self.numbers[<int>IN_FLIGHT] += 1
         return now()
 
-    cpdef done(self, double began, int status):
+    cpdef record_end(self, double began, int status):
         """Count the end of work that `begin` has counted at the time `began`. status: that of the response; 0: none was
         sent, which counts as 499."""
         self.numbers[<int>IN_FLIGHT] -= 1
         self.count(status or GONE)
         self.observe(DURATION, now() - began)
 
-    cpdef refused(self, int status):
+    cpdef count_refusal(self, int status):
         """Count a response to a request that was refused before it began."""
         self.count(status)
 
@@ -145,30 +145,30 @@ cdef class MeteredProtocol:
 
     def response_empty(self, int status, headers):
         self.inner.response_empty(status, headers)
-        self.answered(status, 0)
+        self.record_response(status, 0)
 
     def response_bytes(self, int status, headers, body):
         self.inner.response_bytes(status, headers, body)
-        self.answered(status, 0 if self.bodiless else len(body))
+        self.record_response(status, 0 if self.bodiless else len(body))
 
     def response_str(self, int status, headers, str body):
         self.inner.response_str(status, headers, body)
-        self.answered(status, 0 if self.bodiless else len(body) if body.isascii() else len(body.encode()))
+        self.record_response(status, 0 if self.bodiless else len(body) if body.isascii() else len(body.encode()))
 
     def response_file(self, int status, headers, file):
         self.inner.response_file(status, headers, file)
-        self.answered(status, 0)
+        self.record_response(status, 0)
 
     def response_file_range(self, int status, headers, file, start, end):
         self.inner.response_file_range(status, headers, file, start, end)
-        self.answered(status, 0 if self.bodiless else end - start)
+        self.record_response(status, 0 if self.bodiless else end - start)
 
     def response_stream(self, int status, headers):
         stream = self.inner.response_stream(status, headers)
-        self.answered(status, 0)
+        self.record_response(status, 0)
         return stream
 
-    cdef int answered(self, int status, Py_ssize_t sent) except -1:
+    cdef int record_response(self, int status, Py_ssize_t sent) except -1:
         """Store the status of the response for `end`, and count its bytes and the time that its execution has waited.
 
         If `end` was called before, count the response instead of the waiting time. If the client has disconnected, the
@@ -199,8 +199,8 @@ cdef class MeteredProtocol:
     def end(self, context, error):
         """Count the end of a request, whose steps are done (error: None) or failed.
 
-        If the response has not begun, as after a failure, `answered` counts it later. If the client has disconnected,
-        none follows, and the request counts as 499 here.
+        If the response has not begun, as after a failure, `record_response` counts it later. If the client has
+        disconnected, none follows, and the request counts as 499 here.
         """
         cdef Meter meter = self.meter
         cdef Execution request = (<RequestContext?>context).execution
@@ -212,7 +212,7 @@ cdef class MeteredProtocol:
             if type(request.plan) is TimedPlan:
                 meter.numbers[<int>RENDERING] += (<TimedPlan>request.plan).seconds
         if not self.status:
-            # `answered` counts the response that follows.
+            # `record_response` counts the response that follows.
             if error is None or type(error) is not meter.gone:
                 return
             self.status = GONE

@@ -59,7 +59,7 @@ def try_submit(list connections not None, int depth, double slow, bint crowded, 
     return True
 
 
-def stalled(list connections not None, double seconds):
+def are_stalled(list connections not None, double seconds):
     """Return whether the head of each ready connection has been running for more than `seconds`.
 
     True if no connection is ready.

@@ -100,10 +100,10 @@ cdef class BodyArrival:
         """Let `runner` continue the request when the body has arrived. Called when a step has returned this object."""
         self.runner = runner
         self.context.task = self
-        self.future.add_done_callback(self._arrived)
+        self.future.add_done_callback(self._continue_with_body)
         return 0
 
-    def _arrived(self, future):
+    def _continue_with_body(self, future):
         """Continue the request with the body, or fail it with the error from `refusal`. future: the done one."""
         cdef RequestContext context = self.context
         self.context = None

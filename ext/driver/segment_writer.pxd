@@ -32,5 +32,5 @@ cdef class SegmentWriter:
     cdef int command(self, Execution execution, Statement statement, list values, Step step) except -1
     cdef int sync(self) except -1
     cdef int drop_parse(self, Execution execution) except -1
-    cdef bint relied_on(self, Execution execution, Step step) except -1
+    cdef bint is_statement_prepared(self, Execution execution, Step step) except -1
     cdef int _parse(self, Execution execution, Statement statement) except -1

@@ -192,7 +192,7 @@ cdef class SegmentWriter:
             execution.parse += 1
         return 0
 
-    cdef bint relied_on(self, Execution execution, Step step) except -1:
+    cdef bint is_statement_prepared(self, Execution execution, Step step) except -1:
         """Return whether the statement on which the present step of `execution` relies counts as prepared, so that its
         Parse has not failed. step: kind of this step.
 

@@ -116,7 +116,7 @@ cdef class RequestProtocol:
     cdef int end_of_input(self) except -1
     cdef int check_hang_up(self) except -1
     cdef int _notify_watchers(self) except -1
-    cdef int disconnected(self) except -1
+    cdef int record_disconnect(self) except -1
     cdef int _check(self, status, headers, Py_ssize_t length) except -1
     cdef bint _may_answer(self) noexcept
     cdef bint _has_no_body(self, int status) noexcept

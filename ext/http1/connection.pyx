@@ -230,7 +230,7 @@ cdef class Connection:
             self.writable.set_result(None)
         self.writable = None
         if request is not None:
-            request.disconnected()
+            request.record_disconnect()
         self.server.on_closed(self)
 
     # Requests
@@ -761,7 +761,7 @@ cdef class RequestProtocol:
                     watcher.set_result(None)
         return 0
 
-    cdef int disconnected(self) except -1:
+    cdef int record_disconnect(self) except -1:
         """Record that the connection has ended, and wake all waiting tasks."""
         self.connection = None
         self.input_ended = not self.body_complete

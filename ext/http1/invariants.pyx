@@ -10,19 +10,19 @@ from rowcall.ext.http1.connection cimport (
 from rowcall.ext.http1.request_head cimport RequestHead
 
 
-def broken_invariants(Connection connection not None):
+def invariant_violations(Connection connection not None):
     """Return a sentence for each invariant of the connection that does not hold, with its number; an empty list if all
     hold. The functions below append their sentences to `broken`."""
     cdef list broken = []
-    _request(connection, broken)
-    _input(connection, broken)
-    _end(connection, broken)
+    _check_request(connection, broken)
+    _check_input(connection, broken)
+    _check_end(connection, broken)
     if connection.phase == RUNNING and connection.request is not None:
-        _body(connection.request, broken)
+        _check_body(connection.request, broken)
     return broken
 
 
-cdef int _request(Connection connection, list broken) except -1:
+cdef int _check_request(Connection connection, list broken) except -1:
     cdef RequestProtocol request = connection.request
     if connection.phase in (RUNNING, DISCARDING) and request is None:
         broken.append(f"engine-1: phase {connection.phase} without a request")
@@ -44,7 +44,7 @@ cdef int _request(Connection connection, list broken) except -1:
     return 0
 
 
-cdef int _input(Connection connection, list broken) except -1:
+cdef int _check_input(Connection connection, list broken) except -1:
     cdef RequestHead head
     cdef bint waits = connection.phase == READING_HEAD and connection.pending is not None
     if connection.pending is not None and connection.position > PyBytes_GET_SIZE(connection.pending):
@@ -70,7 +70,7 @@ cdef bint _is_ahead(Connection connection) except -1:
     return connection.request.is_ahead() or (connection.request.body_complete and connection.has_more())
 
 
-cdef int _body(RequestProtocol request, list broken) except -1:
+cdef int _check_body(RequestProtocol request, list broken) except -1:
     cdef bint ended = request.body_complete or request.body_broken or request.input_ended
     if request.waiting_bytes != sum([len(piece) for piece in request.pieces]):
         broken.append("engine-6: the bytes that wait are counted wrongly")
@@ -83,7 +83,7 @@ cdef int _body(RequestProtocol request, list broken) except -1:
     return 0
 
 
-cdef int _end(Connection connection, list broken) except -1:
+cdef int _check_end(Connection connection, list broken) except -1:
     cdef Connection other
     cdef Py_ssize_t running = 0
     for other in connection.server.connections:

@@ -79,7 +79,7 @@ cdef bytes response_message(
         size += PyBytes_GET_SIZE(body)
     message = PyBytes_FromStringAndSize(NULL, size)
     start = out = PyBytes_AS_STRING(message)
-    out = _put(out, PyBytes_AS_STRING(line), PyBytes_GET_SIZE(line))
+    out = _copy_bytes(out, PyBytes_AS_STRING(line), PyBytes_GET_SIZE(line))
     for pair in headers:
         name = PyUnicode_AsUTF8AndSize((<tuple>pair)[0], &name_size)
         kind = _kind(name, name_size)
@@ -90,25 +90,25 @@ cdef bytes response_message(
         dated = dated or kind == DATE
         named = named or kind == SERVER
         value = PyUnicode_AsUTF8AndSize((<tuple>pair)[1], &value_size)
-        out = _put_lowered(out, name, name_size)
-        out = _put(out, ": ", 2)
-        out = _put(out, value, value_size)
-        out = _put(out, "\r\n", 2)
+        out = _copy_lowercase(out, name, name_size)
+        out = _copy_bytes(out, ": ", 2)
+        out = _copy_bytes(out, value, value_size)
+        out = _copy_bytes(out, "\r\n", 2)
     if not named:
-        out = _put(out, "server: rowcall\r\n", 17)
+        out = _copy_bytes(out, "server: rowcall\r\n", 17)
     if framing == WITH_LENGTH:
         out += snprintf(out, 48, "content-length: %lld\r\n", length)
     elif framing == CHUNKED:
-        out = _put(out, "transfer-encoding: chunked\r\n", 28)
+        out = _copy_bytes(out, "transfer-encoding: chunked\r\n", 28)
     if persistence == CLOSE:
-        out = _put(out, "connection: close\r\n", 19)
+        out = _copy_bytes(out, "connection: close\r\n", 19)
     elif persistence == KEEP_ALIVE:
-        out = _put(out, "connection: keep-alive\r\n", 24)
+        out = _copy_bytes(out, "connection: keep-alive\r\n", 24)
     if not dated:
-        out = _put(out, _date_line(), DATE_SIZE)
-    out = _put(out, "\r\n", 2)
+        out = _copy_bytes(out, _date_line(), DATE_SIZE)
+    out = _copy_bytes(out, "\r\n", 2)
     if body is not None:
-        out = _put(out, PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
+        out = _copy_bytes(out, PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
     return message[:out - start]
 
 
@@ -162,14 +162,14 @@ cdef inline bint _is(const char *text, const char *lowered, Py_ssize_t size) noe
     return True
 
 
-cdef inline char *_put(char *out, const char *text, Py_ssize_t size) noexcept:
+cdef inline char *_copy_bytes(char *out, const char *text, Py_ssize_t size) noexcept:
     """Copy `size` bytes to `out`, which must have room for them. Return the position behind them."""
     memcpy(out, text, size)
     return out + size
 
 
-cdef inline char *_put_lowered(char *out, const char *text, Py_ssize_t size) noexcept:
-    """Do what `_put` does, with ASCII letters in lower case."""
+cdef inline char *_copy_lowercase(char *out, const char *text, Py_ssize_t size) noexcept:
+    """Do what `_copy_bytes` does, with ASCII letters in lower case."""
     cdef Py_ssize_t place
     for place in range(size):
         out[place] = text[place] | 32 if 65 <= text[place] <= 90 else text[place]

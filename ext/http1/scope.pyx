@@ -110,7 +110,7 @@ cdef class Headers:
             place += 1
             source = text + head.fields[index].name
             for other in range(head.fields[index].name_length):
-                target[place] = _lowered(source[other])
+                target[place] = _to_lowercase(source[other])
                 place += 1
             target[place] = 34
             target[place + 1] = 58  # :
@@ -190,7 +190,7 @@ cdef class Scope:
     def path(self):
         """The path, percent-decoded: bytes that are no UTF-8 become U+FFFD, and an empty path becomes `/`."""
         if self._path is None:
-            self._path = _decoded(self.head.text + self.head.path, self.head.path_length)
+            self._path = _decode_path(self.head.text + self.head.path, self.head.path_length)
         return self._path
 
     @property
@@ -231,7 +231,7 @@ cdef class Scope:
         return self._headers
 
 
-cdef inline unsigned char _lowered(unsigned char byte) noexcept:
+cdef inline unsigned char _to_lowercase(unsigned char byte) noexcept:
     return byte + 32 if 65 <= byte <= 90 else byte
 
 
@@ -242,12 +242,12 @@ cdef bint _equal_names(RequestHead head, Py_ssize_t first, Py_ssize_t second) no
     cdef const unsigned char *other = head.text + head.fields[second].name
     cdef Py_ssize_t place
     for place in range(head.fields[first].name_length):
-        if _lowered(one[place]) != _lowered(other[place]):
+        if _to_lowercase(one[place]) != _to_lowercase(other[place]):
             return False
     return True
 
 
-cdef str _decoded(const unsigned char *text, Py_ssize_t length):
+cdef str _decode_path(const unsigned char *text, Py_ssize_t length):
     """Return the percent-decoded path; `/` for an empty one. A percent sign without two digits stays as it is, and
     bytes that are not UTF-8 become U+FFFD. text: `length` bytes."""
     cdef Py_ssize_t place = 0, out = 0

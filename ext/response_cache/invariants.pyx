@@ -13,7 +13,7 @@ from rowcall.ext.response_cache.layout cimport (
 )
 
 
-cdef list broken_invariants_of(Region *region):
+cdef list region_invariant_violations(Region *region):
     return _Check().run(region)
 
 

@@ -48,7 +48,7 @@ cdef class Shard:
     cdef object begin(self, bytes key, double ends, double now, bint fresh)
     cdef bint has(self, bytes key, uint64_t number) except -1
     cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2
-    cdef bint put(self, bytes key, entry, double began, double now) except -1
+    cdef bint store(self, bytes key, entry, double began, double now) except -1
     cdef int drop(self, bytes key, uint64_t number) except? -2
     cdef object invalidate(self, bytes key, double now, bint noted)
     # Returns the number of removed responses that had not expired. more: receives whether responses may be left.
@@ -57,5 +57,5 @@ cdef class Shard:
     cdef int prune(self, double now) except -1
     cdef int retire(self) except -1
     cdef int release_process(self, int process) except -1
-    cdef list broken_invariants(self)
+    cdef list invariant_violations(self)
     cdef void _invalidate_bucket(self, uint32_t bucket, bytes prefix) noexcept

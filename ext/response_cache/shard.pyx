@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 from rowcall.ext.response_cache.blocks cimport Place, is_there, read, skip
 from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find_response, find_block, name_of
 from rowcall.ext.response_cache.entries cimport insert, is_whole, make_room, remove, remove_ended, tick_of
-from rowcall.ext.response_cache.invariants cimport broken_invariants_of
+from rowcall.ext.response_cache.invariants cimport region_invariant_violations
 from rowcall.ext.response_cache.layout cimport (
     RESPONSE, BLOCK, HEAD, NODE_BITS, PLACES, SLOTS, TAG, CachedResponse, Head, Lease, Region, is_over, node_at,
     response_at, rowcall_lock, tag_at,
@@ -282,7 +282,7 @@ cdef class Shard:
         finally:
             self._unlock()
 
-    cdef bint put(self, bytes key, entry, double began, double now) except -1:
+    cdef bint store(self, bytes key, entry, double began, double now) except -1:
         cdef uint64_t[2] name
         cdef uint64_t[2] mark_name
         cdef tuple values = _values(entry)
@@ -412,10 +412,10 @@ cdef class Shard:
         self._unlock()
         return 0
 
-    cdef list broken_invariants(self):
+    cdef list invariant_violations(self):
         self._lock()
         try:
-            return broken_invariants_of(&self.region)
+            return region_invariant_violations(&self.region)
         finally:
             self._unlock()
 

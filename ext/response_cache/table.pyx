@@ -94,14 +94,14 @@ cdef class ResponseTable:
         """
         return self._of(key).keep(key, number, began, entry, now)
 
-    def put(self, bytes key not None, entry not None, double began, double now):
+    def store(self, bytes key not None, entry not None, double began, double now):
         """Store a response that was computed without a lease; return whether it was stored.
 
         It is not stored if the key (`invalidate` with `noted`) or one of its tags was, or may have been, invalidated
         since `began`, if the table is retired, or if there is no room. began: when the computation began. Raises
         TypeError for the same entries as `keep`.
         """
-        return self._of(key).put(key, entry, began, now)
+        return self._of(key).store(key, entry, began, now)
 
     def drop(self, bytes key not None, uint64_t number):
         """End the lease with this number, without a response.
@@ -114,7 +114,7 @@ cdef class ResponseTable:
         """Invalidate one key: remove its response, and end its lease, also if another process holds it.
 
         Returns two booleans: whether there was a response that had not expired, and whether other processes wait for
-        the lease. noted: record the time, so that `put` refuses a response whose computation began before.
+        the lease. noted: record the time, so that `store` refuses a response whose computation began before.
         """
         return self._of(key).invalidate(key, now, noted)
 
@@ -148,7 +148,7 @@ cdef class ResponseTable:
 
     def retire(self):
         """Remove all responses and leases, and store nothing from now on: for all processes, `begin` returns FULL,
-        `put` False and `keep` GONE."""
+        `store` False and `keep` GONE."""
         cdef Shard shard
         for shard in self._shards:
             shard.retire()
@@ -159,12 +159,12 @@ cdef class ResponseTable:
         for shard in self._shards:
             shard.release_process(process)
 
-    def broken_invariants(self):
+    def invariant_violations(self):
         """Return a sentence for each invariant that does not hold (docs/internals/response-cache.md), for tests."""
         cdef Shard shard
         cdef list broken = []
         for shard in self._shards:
-            broken += shard.broken_invariants()
+            broken += shard.invariant_violations()
         return broken
 
     @property

@@ -23,8 +23,8 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.preamble import Values
 from rowcall.service.database.transactions.transaction import Transaction
-from rowcall.service.pipeline.own_call import own_call, rows_of
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import rows_of, sql_call
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import tenant_of
 from rowcall.service.response.headers import argument_text, comment_fields
@@ -87,7 +87,7 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
     404 for a `single` endpoint without a row, and 429 if a subject has too many tokens; and the errors of the call.
     """
     options = endpoint.options
-    own = partial(own_call, f"{endpoint.name} accounts", services=services, sensitive=True)
+    own = partial(sql_call, f"{endpoint.name} accounts", services=services, sensitive=True)
 
     def token_call(sql: str, values: int) -> Call:
         """Return the call of the SQL, with the tenant as one more value if the endpoint has one."""

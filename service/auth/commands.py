@@ -11,7 +11,7 @@ from rowcall.core.auth.login import Cell
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
-from rowcall.service.pipeline.own_call import rows_of
+from rowcall.service.pipeline.sql_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:

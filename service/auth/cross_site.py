@@ -18,7 +18,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -112,10 +112,10 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding, name: str | No
         ):
             return
         # A page cannot use up the places of other origins by requests without an origin, which share one place.
-        logged_origin = one_line((origin or "")[:200])
+        logged_origin = escape_unprintable((origin or "")[:200])
         if logged_origin not in logged and len(logged) < _MOST_LOGGED:
             logged.add(logged_origin)
-            log.warning("%s", _warning(name or f"{scope.method} {one_line(scope.path[:200])}", logged_origin))
+            log.warning("%s", _warning(name or f"{scope.method} {escape_unprintable(scope.path[:200])}", logged_origin))
         raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
     def request_origin(scope: Any) -> str:

@@ -19,8 +19,8 @@ from rowcall.service.auth.commands import Command
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
 from rowcall.service.identity.session_cookies import RenewingProtocol
-from rowcall.service.log.entry import one_line
-from rowcall.service.pipeline.own_call import rows_of
+from rowcall.service.log.entry import escape_unprintable
+from rowcall.service.pipeline.sql_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import argument_text, comment_fields
 
@@ -155,7 +155,7 @@ class _Login:
         ]
         if not await self._hasher.verify(password, stored):
             # Users choose their names themselves, so the names may contain line breaks.
-            log_values = (None if value is None else one_line(value) for value in values[1:])
+            log_values = (None if value is None else escape_unprintable(value) for value in values[1:])
             log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, *log_values)
             await self._report_failure(context, values)
             if self._options.distinguishes_wrong_passwords:
@@ -244,7 +244,7 @@ class _Login:
         """Return id and name of a user for the log."""
         by_type = dict(claims)
         parts = (by_type.get(kind) for kind in (self._identity.user_id, self._identity.user_name))
-        return "user " + " ".join(one_line(part) for part in parts if part)
+        return "user " + " ".join(escape_unprintable(part) for part in parts if part)
 
     def _answer_status(self, context: RequestContext, row: LoginRow, headers: list[tuple[str, str]]) -> None:
         """Respond with status and body of the row, without a sign-in. If the row has no body, a status of 400 or above

@@ -92,7 +92,7 @@ class _Batches:
                 if any(name == KEY for name, _ in request.headers):
                     detail = f"request {request.number}: keys are recorded in transactions of their own: {_KEYS}"
                     raise Problem(400, detail, others={"item": request.number})
-        written = _Written(self._replicas)
+        written = _WritePosition(self._replicas)
         responses = _Responses(self._options.most_bytes)
         run = self._run_in_one_transaction if in_transaction else self._run_each
         try:
@@ -109,10 +109,10 @@ class _Batches:
             position = written.fields(secure=context.scope.scheme == "https")
             cookies = cookie_headers(responses.cookies) if responses.cookies else []
             headers = [("content-type", _JSON), *cookies, *position]
-            context.protocol.response_bytes(200, headers, responses.written())
+            context.protocol.response_bytes(200, headers, responses.to_json())
 
     async def _run_in_one_transaction(
-        self, requests: Sequence[BatchRequest], context: RequestContext, responses: _Responses, written: _Written
+        self, requests: Sequence[BatchRequest], context: RequestContext, responses: _Responses, written: _WritePosition
     ) -> bool:
         """Run all requests in one transaction, and add their responses. Return whether it was committed; if not, a
         request has failed, and its response was sent. Raises `Problem`: 400 if a request refers to a result that
@@ -133,7 +133,7 @@ class _Batches:
         return True
 
     async def _run_each(
-        self, requests: Sequence[BatchRequest], context: RequestContext, responses: _Responses, written: _Written
+        self, requests: Sequence[BatchRequest], context: RequestContext, responses: _Responses, written: _WritePosition
     ) -> bool:
         """Run the requests one after the other, each by itself, and add their responses: 424 for one that refers to a
         result which does not exist. Return True. Raises `Problem` as `_run_request` does.
@@ -153,7 +153,7 @@ class _Batches:
         responses: _Responses,
         calls: Subrequests,
         transaction: JointTransaction | None,
-        written: _Written,
+        written: _WritePosition,
     ) -> int:
         """Run one request and add its response. Return the status. Raises `MissingResultError` if it refers to a result
         that does not exist, and `Problem` if all responses together are too large. transaction: in which it runs; None:
@@ -190,7 +190,7 @@ class _Batches:
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
 
 
-class _Written:
+class _WritePosition:
     """The WAL position up to which a batch has written: its later requests see that, whichever server they read, and so
     does the client afterwards. replicas: None: there are none.
     """
@@ -246,8 +246,8 @@ class _Responses:
         for name, cookie in headers:
             if name.lower() == _COOKIE:
                 self._cookies[_identity_of(cookie)] = cookie
-        shown = _joined(headers)
-        value, encoding = _shown_body(shown.get("content-type", ""), body)
+        shown = _join_headers(headers)
+        value, encoding = _body_as_json(shown.get("content-type", ""), body)
         self.results.append(Result(status, shown, value))
         self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
@@ -262,7 +262,7 @@ class _Responses:
         detail = f"the responses of the batch have more than {self._most} bytes (Batch:MaxResponseBytes)"
         return Problem(413, detail, others={"item": len(self.results) + 1})
 
-    def written(self) -> bytes:
+    def to_json(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"
 
 
@@ -277,7 +277,7 @@ def _identity_of(cookie: str) -> tuple[str, ...]:
     )
 
 
-def _joined(headers: Headers) -> dict[str, str]:
+def _join_headers(headers: Headers) -> dict[str, str]:
     """Return the headers that the body of a batch contains, by their names in lower case. The values of a repeated one
     are joined to one list (RFC 9110, 5.3).
     """
@@ -299,7 +299,7 @@ def _in_transaction(query: str) -> bool:
     raise Problem(400, "the parameters of a batch are transaction=true, which is the default, and transaction=false")
 
 
-def _shown_body(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
+def _body_as_json(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
     """Return a body as a JSON value, and the member that names its encoding, if it has one. JSON that is invalid or
     nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
     if not body:

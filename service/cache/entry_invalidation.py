@@ -37,11 +37,11 @@ async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, serv
     """
     if not endpoints:
         raise Problem(400, "the endpoint does not exist (any more)")
-    endpoint = _selected(endpoints[::-1], arguments, services)
+    endpoint = _select_overload(endpoints[::-1], arguments, services)
     plan = plan_of(endpoint, services)
     if plan is None:
         raise Problem(400, "its responses are not cached")
-    refused = _refused(endpoint, plan)
+    refused = _refusal_reason(endpoint, plan)
     context = RequestContext(
         SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
     )
@@ -58,7 +58,7 @@ async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, serv
     return int(await existed if isinstance(existed, Awaitable) else existed)
 
 
-def _selected(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> Endpoint:
+def _select_overload(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> Endpoint:
     """Return the overload that a request with the arguments calls. endpoints: the one discovered last first. Raises
     `Problem` 400 if the arguments are no JSON object.
     """
@@ -72,7 +72,7 @@ def _selected(endpoints: Sequence[Endpoint], arguments: bytes, services: Service
     return endpoints[choose(candidates, keys, len(segments))]
 
 
-def _refused(endpoint: Endpoint, plan: CachePlan) -> str | None:
+def _refusal_reason(endpoint: Endpoint, plan: CachePlan) -> str | None:
     """Return why arguments do not determine the key of a response, as the end of a sentence; None: they do."""
     if endpoint.options.proxy is not None or plan.per_user or plan.surroundings or plan.before or plan.everything:
         return "depends on the caller or on the whole request"

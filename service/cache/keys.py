@@ -46,7 +46,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     if plan.per_user:
         parts.append(claims_of(services))
     if plan.before:
-        parts.append(_given_before(plan, services))
+        parts.append(_values_before_routine(plan, services))
     if plan.surroundings:
         parts.append(partial(_surroundings, endpoint.options.tenant, endpoint.options.time_zone))
     values = recorded_digests if changes_values(endpoint) else None
@@ -63,14 +63,14 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     longest = float("inf") if plan.longest_key is None else plan.longest_key
     uncounted = plan.uncounted
 
-    def bounded(context: RequestContext) -> bytes | None:
+    def compute_bounded_key(context: RequestContext) -> bytes | None:
         result = compute_key(context)
         length = characters(result) - uncounted
         if length > hash_from:
             result, length = hashed(result), 64
         return None if length > longest else result
 
-    return bounded
+    return compute_bounded_key
 
 
 def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
@@ -97,31 +97,31 @@ def _credentials(services: Services) -> Part:
 
     def credentials(context: RequestContext) -> bytes:
         headers = context.scope.headers
-        text = joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+        text = join_with_lengths(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
         return hashlib.sha256(text).digest()
 
     return credentials
 
 
-def _given_before(plan: CachePlan, services: Services) -> Part:
+def _values_before_routine(plan: CachePlan, services: Services) -> Part:
     """Return the function for the key part of the values that `BeforeRoutineCommands` receive. It is a digest, as the
     values may be secret and keys are stored.
     """
     sources = [value_of(item, services) for item in plan.before]
 
-    def before_values(context: RequestContext) -> bytes:
+    def digest_values(context: RequestContext) -> bytes:
         values = [source(context) for source in sources]
         whole = b"".join(b"-" if value is None else b"%d:%b" % (len(value), value) for value in values)
         return hashlib.sha256(whole).digest()
 
-    return before_values
+    return digest_values
 
 
 def _surroundings(tenant: Tenant | None, zone: TimeZone | None, context: RequestContext) -> bytes:
     """Return the key part for tenant and time zone. tenant, zone: how they are determined; None: the endpoint has
     none.
     """
-    return joined(tenant_of(tenant, context) or "", zone_of(zone, context) or "")
+    return join_with_lengths(tenant_of(tenant, context) or "", zone_of(zone, context) or "")
 
 
 def _request(context: RequestContext) -> bytes:
@@ -131,10 +131,10 @@ def _request(context: RequestContext) -> bytes:
     """
     body = hashlib.sha256(context.body or b"").hexdigest()
     segments = (f"{name}={value}" for name, value in sorted(context.values.items()))
-    return joined(context.scope.query_string, body, *segments)
+    return join_with_lengths(context.scope.query_string, body, *segments)
 
 
-def joined(*texts: str) -> bytes:
+def join_with_lengths(*texts: str) -> bytes:
     """Join texts, each with its length, so that different texts never give equal bytes."""
     parts = (text.encode(errors="surrogateescape") for text in texts)
     return b"".join(b"%d:%b" % (len(part), part) for part in parts)

@@ -15,7 +15,7 @@ import orjson
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.cache.keys import joined, key_of, reads_body
+from rowcall.service.cache.keys import join_with_lengths, key_of, reads_body
 from rowcall.service.cache.response_cache import announce, lifetime_of, skips_of, status_reporter
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
@@ -41,7 +41,7 @@ _IN_KEY = frozenset({"", "authorization", "cookie"})
 """Words of `Vary` that need no key of their own: these headers are part of every key."""
 
 
-def around_answer(
+def with_proxy_cache(
     endpoint: Endpoint,
     services: Services,
     plan: CachePlan,
@@ -89,7 +89,7 @@ def around_answer(
         if type(result) is not Entry and isinstance(result, Awaitable):
             result = await result
         # A response that varies by headers has a key for each combination of their values.
-        if type(result) is Entry and (varied_key := _other_key(result, context, place_of)) is not None:
+        if type(result) is Entry and (varied_key := _vary_key(result, context, place_of)) is not None:
             return await find(context, varied_key)
         return result
 
@@ -139,7 +139,7 @@ def _place_reader(services: Services) -> PlaceOf:
     return place_of
 
 
-def _other_key(entry: Entry, context: RequestContext, place_of: PlaceOf) -> bytes | None:
+def _vary_key(entry: Entry, context: RequestContext, place_of: PlaceOf) -> bytes | None:
     """Return the key of another entry for this request; None: `entry` is for it (RFC 9111, 4.1).
 
     There is another key if the other service varies its response by headers (`Vary`), or by the requested host, that
@@ -151,14 +151,14 @@ def _other_key(entry: Entry, context: RequestContext, place_of: PlaceOf) -> byte
         return None
     names, number, values = varies
     own = _values(context, names, place_of)
-    return None if own == values else hashlib.sha256(joined(number, own)).hexdigest().encode()
+    return None if own == values else hashlib.sha256(join_with_lengths(number, own)).hexdigest().encode()
 
 
 def _values(context: RequestContext, names: list[str], place_of: PlaceOf) -> str:
     """Return a digest of the values that the headers with these names have in the request."""
     scope = context.scope
     values = (place_of(scope) if name == _PLACE else ", ".join(scope.headers.get_all(name)) for name in names)
-    return hashlib.sha256(joined(*values)).hexdigest()
+    return hashlib.sha256(join_with_lengths(*values)).hexdigest()
 
 
 def _varies_by(headers: Headers, always: frozenset[str]) -> list[str]:

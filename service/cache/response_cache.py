@@ -39,7 +39,7 @@ def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
     )
 
 
-def around(
+def with_response_cache(
     endpoint: Endpoint,
     services: Services,
     plan: CachePlan,
@@ -77,7 +77,7 @@ def around(
     stale = None
     if plan.stale is not None:
         stale = StaleResponses(store, plan.stale, Refresher(endpoint.name, compute, services.database), give)
-        compute = (*stale.guarded(run), keep)
+        compute = (*stale.with_fallback(run), keep)
 
     def take(context: RequestContext, cached: LookupResult) -> None:
         if type(cached) is Entry:
@@ -144,14 +144,14 @@ def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
     seconds_of = lifetime_of(plan)
     stale = 0.0 if plan.stale is None else plan.stale.longest
 
-    def announced(context: RequestContext) -> Awaitable[None] | None:
+    def announce_tags(context: RequestContext) -> Awaitable[None] | None:
         lease: CacheLease | None = context.lease
         if lease is None:
             return None
         seconds = seconds_of(context)
         return lease.announce(tags_for(context), None if seconds is None else seconds + stale)
 
-    return announced
+    return announce_tags
 
 
 def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
@@ -274,7 +274,7 @@ def _needs_row(endpoint: Endpoint) -> bool:
     return endpoint.shape.path is ResultPath.ROWS and endpoint.options.single
 
 
-def invalidating(
+def invalidation_step(
     endpoint: Endpoint,
     services: Services,
     plan: CachePlan | None,

@@ -83,12 +83,12 @@ class StaleResponses:
 
         return look_up
 
-    def guarded(self, run: tuple[Step, ...]) -> tuple[Step, ...]:
+    def with_fallback(self, run: tuple[Step, ...]) -> tuple[Step, ...]:
         """Return the steps of `run`, wrapped so that the last response is sent if a step fails with a status from
         `FAILED` on (stale-if-error). If the options do not allow that, the steps are unchanged."""
-        return tuple(self._guarded(step) for step in run) if self._stale.error else run
+        return tuple(self._wrap_step(step) for step in run) if self._stale.error else run
 
-    def _guarded(self, step: Step) -> Step:
+    def _wrap_step(self, step: Step) -> Step:
         """Wrap one of the steps that the lookup enters: if it raises a `Problem`, `_fall_back` sends the last response
         in place of it, or raises it. If the response was sent, no further step of these runs."""
 

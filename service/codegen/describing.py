@@ -97,7 +97,7 @@ class Describer:
         endpoints, types_of = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
         return await asyncio.to_thread(
-            lambda: tuple(_rendered(endpoints, types_of, self._descriptions, definitions or {}, catalogue))
+            lambda: tuple(_render_outputs(endpoints, types_of, self._descriptions, definitions or {}, catalogue))
         )
 
     def _as_sent(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
@@ -136,7 +136,7 @@ async def _read_definitions(connector: Connector, endpoints: Iterable[Endpoint],
     return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}
 
 
-def _rendered(
+def _render_outputs(
     endpoints: Sequence[Endpoint],
     types_of: TypesOf,
     descriptions: Descriptions,

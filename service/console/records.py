@@ -132,7 +132,7 @@ def log_entries(entries: RecentEntries, query: Mapping[str, str]) -> dict[str, A
     word = query.get("search", "").casefold()
     channel = query.get("channel", "")
     after = whole(query, "after", 0, 10**11)
-    newer = entries.after(after)
+    newer = entries.entries_after(after)
     found = [
         {
             "number": number,

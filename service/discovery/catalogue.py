@@ -37,7 +37,7 @@ from rowcall.service.discovery.ignored_objects import ignored_routines, ignored_
 from rowcall.service.discovery.installation import INSTALLED, installation_of
 from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, OF_GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
-from rowcall.service.discovery.trust import NO_TRUST, Owners, Trust, left_out, read_owners
+from rowcall.service.discovery.trust import NO_TRUST, Owners, Trust, read_owners, untrusted_owner_diagnostics
 
 DEFAULT_SEARCH_PATH = "public"
 """Schema that is set as search path while reading if the configuration names none."""
@@ -97,9 +97,11 @@ async def discover_all(
         installation = await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
         owners = await read_owners(cursor)
         rows = await _read_routines(cursor, selection.routines)
-        rows = _trusted(rows, _ROUTINE, selection.routines, owners, untrusted)
+        rows = _rows_of_trusted_owners(rows, _ROUTINE, selection.routines, owners, untrusted)
         table_rows = TableRows() if selection.tables is None else await read_tables(cursor, selection.tables)
-        table_rows = table_rows.of(_trusted(table_rows.tables, _TABLE, selection.tables, owners, tables_untrusted))
+        table_rows = table_rows.of(
+            _rows_of_trusted_owners(table_rows.tables, _TABLE, selection.tables, owners, tables_untrusted)
+        )
         table_types = frozenset(table_rows.types)
         types = await _load_types(cursor, [*{*_roots(rows), *table_types}], owners, selection.trust)
         tables = await build_tables(cursor, table_rows, types, owners)
@@ -111,7 +113,7 @@ async def discover_all(
         server_version=connection.info.server_version, types=types, tables=tables, installation=installation
     )
     routines = _Routines(types, owners).of(rows)
-    return _composed(
+    return _with_routines(
         DiscoveredCatalogue(
             catalog, routines, untrusted, ignored_objects, [*tables_untrusted.values()], ignored_tables, table_types
         ),
@@ -139,7 +141,7 @@ async def discover_changes(
         await cursor.execute(OF_GROUPS.encode(), {"groups": sorted(groups)})
         listed = [row[0] for row in await cursor.fetchall()]
         rows = await _read_routines(cursor, selection.routines, listed)
-        rows = _trusted(rows, _ROUTINE, selection.routines, owners, untrusted)
+        rows = _rows_of_trusted_owners(rows, _ROUTINE, selection.routines, owners, untrusted)
         if any(_is_renamed(row, known.routines) for row in rows):
             return None
         types, roots = known.catalog.types, _roots(rows)
@@ -151,20 +153,20 @@ async def discover_changes(
         )
     # An unchanged routine in a changed group stays the same object, by which callers recognize it.
     read = {oid: _same(known.routines.get(oid), routine) for oid, routine in _Routines(types, owners).of(rows).items()}
-    routines = _others(known.routines, groups) | read
+    routines = _without_groups(known.routines, groups) | read
     before = [routine for oid, routine in known.routines.items() if oid % GROUPS in groups]
     if not set().union(*map(_types_of, before)) <= roots:
         types = types_below({*known.table_types}.union(*map(_types_of, routines.values())), types)
     ordered = [routine for routine in known.catalog.routines if routine.oid % GROUPS not in groups]
     for routine in read.values():
         bisect.insort(ordered, routine, key=_order)
-    return _composed(
+    return _with_routines(
         replace(
             known,
             catalog=replace(known.catalog, types=types, installation=installation),
             routines=routines,
-            untrusted=_others(known.untrusted, groups) | untrusted,
-            ignored_objects=_others(known.ignored_objects, groups) | ignored_objects,
+            untrusted=_without_groups(known.untrusted, groups) | untrusted,
+            ignored_objects=_without_groups(known.ignored_objects, groups) | ignored_objects,
         ),
         ordered,
     )
@@ -174,7 +176,7 @@ _Value = TypeVar("_Value")
 Part = TypeVar("Part", tuple[Column, ...], Parameter)
 
 
-def _others(values: Mapping[int, _Value], groups: frozenset[int]) -> dict[int, _Value]:
+def _without_groups(values: Mapping[int, _Value], groups: frozenset[int]) -> dict[int, _Value]:
     """Return the values of objects that are in none of the groups. values: by oid. groups: remainders of oids by
     `GROUPS`.
     """
@@ -197,7 +199,7 @@ def _order(routine: Routine) -> tuple[str, str, int]:
     return routine.schema, routine.name, routine.oid
 
 
-def _composed(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
+def _with_routines(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
     """Return the result with a catalogue that has the routines, and lists the objects that are left out. routines: all
     that are served, in order."""
     untrusted = (*discovered.untrusted.values(), *discovered.tables_untrusted)
@@ -207,7 +209,7 @@ def _composed(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> D
     catalog = replace(
         discovered.catalog,
         routines=tuple(routines),
-        left_out=(*left_out(untrusted), *ignored_objects, *discovered.ignored_tables),
+        left_out=(*untrusted_owner_diagnostics(untrusted), *ignored_objects, *discovered.ignored_tables),
     )
     return replace(discovered, catalog=catalog)
 
@@ -257,7 +259,7 @@ _ROUTINE = _Places(2, 4, 16)
 _TABLE = _Places(2, 4, 10)
 
 
-def _trusted(
+def _rows_of_trusted_owners(
     rows: Sequence[TupleRow],
     places: _Places,
     names: NameFilter | None,
@@ -434,12 +436,12 @@ class _Routines:
         shared = self._signatures.get(key)
         if shared is None:
             unshared = _signature(row, names, self._types)
-            parameters = tuple(map(self._shared, unshared.parameters))
-            shared = replace(unshared, parameters=parameters, columns=self._shared(unshared.columns))
+            parameters = tuple(map(self._intern, unshared.parameters))
+            shared = replace(unshared, parameters=parameters, columns=self._intern(unshared.columns))
             self._signatures[key] = shared
         return shared
 
-    def _shared(self, part: Part) -> Part:
+    def _intern(self, part: Part) -> Part:
         """Return one object for equal parts."""
         shared: Part = self._parts.setdefault(part, part)
         return shared
@@ -455,7 +457,7 @@ def _signature(row: TupleRow, names: Sequence[str], types: Mapping[int, TypeInfo
         for index, oid in enumerate(_argument_types(row))
     ]
     procedure: bool = row[1]
-    return_type = _below_domains(types[row[9]], types)
+    return_type = _base_type(types[row[9]], types)
     outputs = () if procedure else tuple(_columns(arguments, types))
     direct = not outputs and not procedure and return_type.kind is TypeKind.COMPOSITE
     return _Signature(
@@ -466,7 +468,7 @@ def _signature(row: TupleRow, names: Sequence[str], types: Mapping[int, TypeInfo
     )
 
 
-def _below_domains(info: TypeInfo, types: Mapping[int, TypeInfo]) -> TypeInfo:
+def _base_type(info: TypeInfo, types: Mapping[int, TypeInfo]) -> TypeInfo:
     """Return the type below all domains; the type itself if it is no domain. FROM expands a domain over a composite
     like the composite itself.
     """

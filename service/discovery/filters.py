@@ -30,12 +30,12 @@ class NameFilter:
         return {
             "schema_similar_to": _pattern(self.schema_similar_to),
             "schema_not_similar_to": _pattern(self.schema_not_similar_to),
-            "include_schemas": _listed(self.include_schemas),
-            "exclude_schemas": _listed(self.exclude_schemas),
+            "include_schemas": _nonblank_names(self.include_schemas),
+            "exclude_schemas": _nonblank_names(self.exclude_schemas),
             "name_similar_to": _pattern(self.name_similar_to),
             "name_not_similar_to": _pattern(self.name_not_similar_to),
-            "include_names": _listed(self.include_names),
-            "exclude_names": _listed(self.exclude_names),
+            "include_names": _nonblank_names(self.include_names),
+            "exclude_names": _nonblank_names(self.exclude_names),
         }
 
 
@@ -51,8 +51,8 @@ class RoutineFilter(NameFilter):
         excluded = ("c", "internal") if self.exclude_languages is None else self.exclude_languages
         return {
             **NameFilter.parameters(self),
-            "include_languages": _listed(language.lower() for language in self.include_languages or ()),
-            "exclude_languages": _listed(language.lower() for language in excluded),
+            "include_languages": _nonblank_names(language.lower() for language in self.include_languages or ()),
+            "exclude_languages": _nonblank_names(language.lower() for language in excluded),
         }
 
 
@@ -72,6 +72,6 @@ def _pattern(text: str | None) -> str | None:
     return text if text and text.strip() else None
 
 
-def _listed(names: Iterable[str] | None) -> list[str] | None:
+def _nonblank_names(names: Iterable[str] | None) -> list[str] | None:
     """Return the names that are not blank; None if there are none, which is no condition."""
     return [name for name in names or () if name.strip()] or None

@@ -78,8 +78,8 @@ async def ignored_routines(
     routines: tuple[RoutineFilter, bool] | None,
     oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
-    """Return diagnostics of ignored routines by oid. Routines of untrusted owners have none here: `trust.left_out`
-    reports them. Raises `psycopg.Error`.
+    """Return diagnostics of ignored routines by oid. Routines of untrusted owners have none here:
+    `trust.untrusted_owner_diagnostics` reports them. Raises `psycopg.Error`.
 
     routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these routines;
     None: all.
@@ -133,7 +133,7 @@ def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str
         return "HTTP in its comment has no effect, as Service:RoutineOptions:Enabled is false"
     if language in ("c", "internal") and names.exclude_languages is None and not names.include_languages:
         return f"left out, as its language is {language}: change Service:RoutineOptions:ExcludeLanguages to serve it"
-    grants = _missing(
+    grants = _format_missing_grants(
         (allowed[0], f"GRANT USAGE ON SCHEMA {schema} TO {role}"),
         (allowed[1], f"GRANT USAGE ON SCHEMA {return_schema} TO {role}"),
         (allowed[2], f"GRANT EXECUTE ON {kind.upper()} {signature} TO {role}"),
@@ -149,19 +149,19 @@ def _why_no_table(row: TupleRow, *, served: bool) -> str | None:
     _, _, _, quoted, schema, role, uses, touches = row
     if not served:
         return "HTTP in its comment has no effect, as Service:CrudSource:Enabled is false"
-    grants = _missing(
+    grants = _format_missing_grants(
         (uses, f"GRANT USAGE ON SCHEMA {schema} TO {role}"), (touches, f"GRANT SELECT ON {quoted} TO {role}")
     )
     return f"left out, as the role {role} may neither read nor change it: {grants}" if grants else None
 
 
-def _missing(*grants: tuple[bool, str]) -> str:
+def _format_missing_grants(*grants: tuple[bool, str]) -> str:
     """Return the statements of privileges that the role lacks; empty if it has all. grants: whether the role has a
     privilege, and the statement that grants it.
     """
-    return "; ".join(dict.fromkeys(_lacking(grants)))
+    return "; ".join(dict.fromkeys(_missing_grants(grants)))
 
 
-def _lacking(grants: tuple[tuple[bool, str], ...]) -> Iterator[str]:
-    """Yield the statements of privileges that the role lacks. grants: as for `_missing`."""
+def _missing_grants(grants: tuple[tuple[bool, str], ...]) -> Iterator[str]:
+    """Yield the statements of privileges that the role lacks. grants: as for `_format_missing_grants`."""
     return (statement for granted, statement in grants if not granted)

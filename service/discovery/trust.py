@@ -84,7 +84,7 @@ async def read_owners(cursor: AsyncCursor[TupleRow]) -> Owners:
     return Owners({row[0]: row[1] for row in rows}, frozenset(row[0] for row in rows if row[2]))
 
 
-def left_out(objects: Iterable[tuple[str, str]]) -> tuple[Diagnostic, ...]:
+def untrusted_owner_diagnostics(objects: Iterable[tuple[str, str]]) -> tuple[Diagnostic, ...]:
     """Return a diagnostic for each pair of schema and owner. objects: schema and owner of each object that is left out
     because its owner is not trusted.
     """

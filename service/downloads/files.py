@@ -14,11 +14,11 @@ from rowcall.core.uploads.names import RESERVED
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.http_client.errors import OutboundError
-from rowcall.service.log.request_log import logged
+from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.response.stream_body import StreamBody
-from rowcall.service.response.streaming import PipeBody, alone_on, open_body
+from rowcall.service.response.streaming import PipeBody, client_of_only_response, open_body
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.bucket import Bucket
@@ -200,7 +200,7 @@ def _body(
     may wait for the client.
     """
     headers = [*headers, ("content-length", str(length))]
-    return open_body(context.protocol, status, headers, time_limit, alone_on(context.scope))
+    return open_body(context.protocol, status, headers, time_limit, client_of_only_response(context.scope))
 
 
 async def _close(body: PipeBody | StreamBody, context: RequestContext, *, complete: bool) -> None:
@@ -208,7 +208,7 @@ async def _close(body: PipeBody | StreamBody, context: RequestContext, *, comple
     if complete:
         await body.close()
     else:
-        body.cut(alone_on(context.scope))
+        body.abort(client_of_only_response(context.scope))
     protocol: Any = context.protocol
-    if (waiting := logged(protocol)) is not None:
+    if (waiting := logging_protocol_of(protocol)) is not None:
         waiting.stream_ended()

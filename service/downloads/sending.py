@@ -37,8 +37,8 @@ from rowcall.service.downloads.files import (
     StoredObject,
     find_file,
 )
-from rowcall.service.pipeline.own_call import own_call, rows_of
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import rows_of, sql_call
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import comment_fields
@@ -222,7 +222,7 @@ class _Download:
             ("x-content-type-options", "nosniff"),
         ]
         if isinstance(file, FileOfFolder) and self._options.send_file is not None:
-            protocol.response_empty(200, [*headers, self._sent_by_proxy(file, self._options.send_file)])
+            protocol.response_empty(200, [*headers, self._proxy_header(file, self._options.send_file)])
             return
         try:
             part = None
@@ -255,7 +255,7 @@ class _Download:
         except StoreError as error:
             raise self._unavailable(error) from None
 
-    def _sent_by_proxy(self, file: FileOfFolder, header: SendFile) -> tuple[str, str]:
+    def _proxy_header(self, file: FileOfFolder, header: SendFile) -> tuple[str, str]:
         """Return the header that makes the proxy in front of the service send the file."""
         if header is SendFile.APACHE:
             return header.value, file.path
@@ -272,7 +272,7 @@ def _digest(data: bytes) -> str:
 
 
 def _reader(endpoint: Endpoint, services: Services, call: Call) -> LargeObjectReader:
-    own = partial(own_call, f"{endpoint.name} large object", services=services)
+    own = partial(sql_call, f"{endpoint.name} large object", services=services)
     read = own("select loread($1::int, $2::int)", 2)
     renderer = BytesRenderer(True)
     read.made = lambda _mask: Statement(next(numbers), b"select loread($1::int, $2::int)", 2, renderer)

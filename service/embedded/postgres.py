@@ -100,7 +100,7 @@ class EmbeddedServer:
     def __enter__(self) -> Self:
         try:
             self._prepare_folder()
-            self._lock = _locked(self._path)
+            self._lock = _lock_folder(self._path)
             if not has_cluster(self._path):
                 self._create_cluster()
             self._start()
@@ -217,7 +217,7 @@ def _options(settings: Mapping[str, str]) -> str:
     return " ".join(f"-c {name}={shlex.quote(value)}" for name, value in settings.items())
 
 
-def _locked(path: Path) -> IO[str]:
+def _lock_folder(path: Path) -> IO[str]:
     """Lock the folder and return the file that holds the lock. Raises `StartupError` if another rowcall uses it, and
     `OSError`."""
     lock = (path / "lock").open("a")

@@ -69,7 +69,7 @@ class DecryptedColumns:
         self._bound_protector = Protector(keys, BOUND_PURPOSE)
         self._requested_at = 0.0
 
-    def bound_to(self, binding: str) -> Open:
+    def decrypter_for(self, binding: str) -> Open:
         """Return a function that decrypts texts with this binding or without any; if the binding is empty, all
         texts."""
         return partial(self.text, start=prefix(binding) if binding else MARK)
@@ -113,7 +113,7 @@ class _Choice:
         return self.names is None or not column.names.isdisjoint(self.names)
 
     def of(self, column: ResultColumn) -> Open:
-        return self.opened.bound_to(column_binding(self.encryption, column))
+        return self.opened.decrypter_for(column_binding(self.encryption, column))
 
 
 def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs) -> Iterator[Opener | None]:
@@ -122,7 +122,7 @@ def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Co
     """
     if not shape.columns:
         # A single value is decrypted, whatever names the comment has.
-        open_text = choice.opened.bound_to(single_value_binding(choice.encryption))
+        open_text = choice.opened.decrypter_for(single_value_binding(choice.encryption))
         opener = _of_type(endpoint.routine.return_type_oid, codecs, open_text)
         yield None if opener is None else _in_bytes(opener)
         return
@@ -172,15 +172,17 @@ def _array(element: Open, delimiter: str) -> Open:
     with decrypted elements. A text that is no array is returned unchanged. element: decrypts the text of one element.
     delimiter: between elements."""
 
-    def within(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
-        return [within(item) if isinstance(item, list) else None if item is None else element(item) for item in items]
+    def decrypt_items(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
+        return [
+            decrypt_items(item) if isinstance(item, list) else None if item is None else element(item) for item in items
+        ]
 
     def open_elements(text: str) -> str:
         try:
             items = array_literal.parse(text, delimiter)
         except ValueError:
             return text
-        opened = within(items)
+        opened = decrypt_items(items)
         return text if opened == items else array_literal.literal(opened, quoted=True, delimiter=delimiter)
 
     return open_elements

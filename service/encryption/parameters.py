@@ -47,12 +47,12 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     }
 
     def seal_array(value: bytes, delimiter: str, seal: Seal) -> str:
-        items = within(array_literal.parse(value.decode(), delimiter), seal)
+        items = encrypt_items(array_literal.parse(value.decode(), delimiter), seal)
         return array_literal.literal(items, quoted=True, delimiter=delimiter)
 
-    def within(items: list[array_literal.Nested], seal: Seal) -> list[array_literal.Nested]:
+    def encrypt_items(items: list[array_literal.Nested], seal: Seal) -> list[array_literal.Nested]:
         return [
-            within(item, seal) if isinstance(item, list) else None if item is None else seal(item.encode())
+            encrypt_items(item, seal) if isinstance(item, list) else None if item is None else seal(item.encode())
             for item in items
         ]
 

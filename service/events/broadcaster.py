@@ -101,7 +101,7 @@ class Broadcaster:
         last_value: a new client first gets the latest event that it may see.
         """
         viewer = stream.viewer
-        first = [CONNECTED, *self._beginning(viewer, position, last_value=last_value)]
+        first = [CONNECTED, *self._initial_texts(viewer, position, last_value=last_value)]
         stream.send(first, b"".join(first))
         if not stream.open:
             return
@@ -156,7 +156,7 @@ class Broadcaster:
         if not same:
             del self._by_execution[viewer.channel, viewer.execution]
 
-    def _beginning(self, viewer: Viewer, position: Position | None, *, last_value: bool) -> Iterable[bytes]:
+    def _initial_texts(self, viewer: Viewer, position: Position | None, *, last_value: bool) -> Iterable[bytes]:
         """Yield the texts with which a stream begins: retry interval, missed events or the last value, and the present
         position. Parameters as for `add`.
         """
@@ -167,7 +167,7 @@ class Broadcaster:
             if history.misses(position):
                 yield named_text("gap", '{"missed":null}')
             seen = dict(position)
-            for stored in history.after(position):
+            for stored in history.events_after(position):
                 advance(seen, stored.origin, stored.number)
                 if viewer.may_see(stored.event):
                     yield event_text(stored.event.message, position_text(seen))
@@ -251,12 +251,12 @@ class Broadcaster:
         """
         text = event_text(event.message, event_id)
         waiting = self._waiting
-        for group in self._addressed(event):
+        for group in self._addressed_groups(event):
             if group.viewer.may_see(event):
                 group.pending.append(text)
                 waiting[group] = None
 
-    def _addressed(self, event: Event) -> Iterable[_Group]:
+    def _addressed_groups(self, event: Event) -> Iterable[_Group]:
         """Return the groups to which channel and execution of the event are addressed; others need not be asked whether
         they may see it.
         """

@@ -35,7 +35,7 @@ class HostTransport(Protocol):
     def send(self, batch: Batch) -> None:
         """Queue events to be sent by `write`. If too many wait, the oldest ones are dropped."""
 
-    async def sent(self) -> None:
+    async def wait_until_sent(self) -> None:
         """Wait until no event waits to be sent."""
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
@@ -122,7 +122,7 @@ class EventHub:
         """
         if self._transport is not None:
             try:
-                await asyncio.wait_for(self._transport.sent(), LAST_SENDING)
+                await asyncio.wait_for(self._transport.wait_until_sent(), LAST_SENDING)
             except TimeoutError:
                 log.warning("the last events were not sent to other hosts within %g s and are lost", LAST_SENDING)
 
@@ -153,7 +153,7 @@ class EventHub:
 
     # --- PostgreSQL ------------------------------------------------------------------------------------------------
 
-    def notified(self, channel: str, payload: str) -> None:
+    def publish_notification(self, channel: str, payload: str) -> None:
         """Publish a notification of PostgreSQL as an event to the streams of this host. All other hosts receive the
         notification as well, so it is not sent to them.
         """

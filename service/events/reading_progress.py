@@ -57,7 +57,7 @@ class Connections:
             unread = self._unread[client] = Unread()
         return unread
 
-    def acknowledged(self, client: str) -> int | None:
+    def acknowledged_bytes(self, client: str) -> int | None:
         """Return the number of bytes that a client has acknowledged since its connection was opened; None: unknown. An
         unknown client makes this scan all sockets, at most every 0.2 seconds. client: as for `unread`; may be empty.
         """
@@ -77,7 +77,7 @@ class Connections:
         descriptor = self._descriptors.get(client)
         if descriptor is None:
             return None
-        with contextlib.suppress(OSError), _borrowed(descriptor) as connection:
+        with contextlib.suppress(OSError), _borrow_socket(descriptor) as connection:
             # The descriptor may belong to another connection by now.
             if client_of(connection) == client:
                 info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
@@ -86,7 +86,7 @@ class Connections:
         self._descriptors.pop(client, None)
         return None
 
-    def cut(self, client: str) -> None:
+    def reset_connection(self, client: str) -> None:
         """Reset the connection of a client at once. An orderly end would wait behind the data that the reader does not
         take. On other systems than Linux, nothing happens. client: as for `unread`.
         """
@@ -96,7 +96,7 @@ class Connections:
         with contextlib.suppress(OSError, KeyError):
             if self._ask(client) is None:
                 self._connections_among(os.listdir(_DESCRIPTORS))
-            with _borrowed(self._descriptors[client]) as end:
+            with _borrow_socket(self._descriptors[client]) as end:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 end.shutdown(socket.SHUT_RDWR)
 
@@ -137,7 +137,7 @@ class Connections:
                 descriptor = int(name)
                 if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                     continue
-                with _borrowed(descriptor) as connection:
+                with _borrow_socket(descriptor) as connection:
                     if connection.family in (socket.AF_INET, socket.AF_INET6):
                         result[client_of(connection)] = descriptor
         self._descriptors.update(result)
@@ -145,7 +145,7 @@ class Connections:
 
 
 @contextlib.contextmanager
-def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+def _borrow_socket(descriptor: int) -> Iterator[socket.socket]:
     """Provide the socket of a descriptor, which stays open. No free descriptor is needed. Raises `OSError` if it is no
     socket.
     """
@@ -214,7 +214,7 @@ class Progress:
         """Update the progress. sent: bytes that the stream has sent since the last call. pieces: number of chunks in
         which they were sent.
         """
-        acknowledged = self._connections.acknowledged(self._client)
+        acknowledged = self._connections.acknowledged_bytes(self._client)
         if acknowledged is None:
             self.outstanding = 0
             self.taken = True

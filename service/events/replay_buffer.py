@@ -62,7 +62,7 @@ class ReplayBuffer:
             self._stored_size -= len(removed.event.message)
             advance(self._removed, removed.origin, removed.number)
 
-    def after(self, position: Position) -> list[ReplayEntry]:
+    def events_after(self, position: Position) -> list[ReplayEntry]:
         """Return the stored events behind this position."""
         return [stored for stored in self._events if stored.number > position.get(stored.origin, 0)]
 

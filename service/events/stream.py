@@ -110,7 +110,7 @@ class Stream:
             # Otherwise the next heartbeat notices the disconnect, and 2 KiB for each of thousands of streams are saved.
             # In this event loop, a future is all that the observation costs.
             self._gone = innermost.client_disconnect()
-            self._gone.add_done_callback(self._left)
+            self._gone.add_done_callback(self._on_disconnect)
 
     @property
     def open(self) -> bool:
@@ -183,7 +183,7 @@ class Stream:
         self.dropped += dropped
         self._on_dropped(dropped)
         if self._options.ends_slow:
-            self.cut()
+            self.reset()
 
     def push(self) -> bool:
         """Send waiting events as far as the reader has room, and end the stream if the reader has taken nothing for the
@@ -198,7 +198,7 @@ class Stream:
         if progress.taken:
             self._taken = now
         elif now - self._taken > self._options.time_limit:
-            self.cut()
+            self.reset()
             return False
         room = 0 if progress.crowded else WINDOW - progress.outstanding
         while backlog and room > 0 and self._transport is not None:
@@ -209,13 +209,13 @@ class Stream:
             return False
         return True
 
-    def cut(self) -> None:
+    def reset(self) -> None:
         """End the stream by a reset of the connection. An orderly end would wait behind the data that the reader does
         not take.
         """
         if self._transport is not None:
             self.end()
-            self._connections.cut(self.client)
+            self._connections.reset_connection(self.client)
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Stream:
             self._gone.cancel()
         self._on_end(self)
 
-    def _left(self, _gone: Any) -> None:
+    def _on_disconnect(self, _gone: Any) -> None:
         self.end()
 
 

@@ -7,12 +7,12 @@ import logging
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.header_lines import response_header_lines
 from rowcall.core.errors.problems import Problem
-from rowcall.service.cache.proxied_responses import around_answer
-from rowcall.service.cache.response_cache import invalidating, plan_of
+from rowcall.service.cache.proxied_responses import with_proxy_cache
+from rowcall.service.cache.response_cache import invalidation_step, plan_of
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.command_log import log_cached_forward, log_invalidation
 from rowcall.service.handler.endpoint_call import is_procedure, may_commit, preamble_of
-from rowcall.service.log.request_log import logged
+from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.metrics.meters import cache_counter
 from rowcall.service.outgoing.proxy import proxy
 from rowcall.service.outgoing.type_calls import call_types
@@ -34,12 +34,12 @@ def request_log(endpoint: Endpoint, services: Services) -> Step | None:
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
 
     def record_name(context: RequestContext) -> None:
-        if (result := logged(context.protocol)) is not None:
+        if (result := logging_protocol_of(context.protocol)) is not None:
             result.endpoint = name
 
     def record_name_alone(context: RequestContext) -> None:
         """Record name and path template, as the real path contains values."""
-        if (result := logged(context.protocol)) is not None:
+        if (result := logging_protocol_of(context.protocol)) is not None:
             result.endpoint = name
             result.path = endpoint.path
 
@@ -51,7 +51,7 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
     it is known. The endpoint exists, so that callers get the reason (execution-15).
     """
     name = endpoint.options.connection
-    if services.known(name):
+    if services.has_connection(name):
         return None
     detail = f"Connection name {name} could not be found in options DataSources or ConnectionStrings dictionaries."
 
@@ -130,11 +130,11 @@ def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """
     plan = plan_of(endpoint, services)
     if endpoint.options.invalidates:
-        return (invalidating(endpoint, services, plan, log_invalidation(endpoint, services.options)),)
+        return (invalidation_step(endpoint, services, plan, log_invalidation(endpoint, services.options)),)
     forward = proxy(endpoint, services)
     if plan is not None and forward is not None and endpoint.passes_through:
         hit = log_cached_forward(endpoint, services.options)
-        return around_answer(endpoint, services, plan, forward, hit, cache_counter(endpoint, services))
+        return with_proxy_cache(endpoint, services, plan, forward, hit, cache_counter(endpoint, services))
     return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
 

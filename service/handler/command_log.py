@@ -15,7 +15,7 @@ from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKin
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
 from rowcall.service.encryption.parameters import sealed_parameters
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.log.request_log import request_properties
 from rowcall.service.request_context.redaction import HIDDEN
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -70,7 +70,11 @@ def log_invalidation(
 
     def log_it(context: RequestContext, was_cached: bool, key: bytes | None) -> None:
         word = "removed" if was_cached else "not found"
-        key_text = "-" if key is None else one_line((key if plain else hashed(key)).decode(errors="backslashreplace"))
+        key_text = (
+            "-"
+            if key is None
+            else escape_unprintable((key if plain else hashed(key)).decode(errors="backslashreplace"))
+        )
         report(context, f"/* cache invalidation: {word} */ {key_text}")
 
     return log_it
@@ -107,7 +111,7 @@ def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = Tr
     resolved = {name for name, _ in endpoint.options.expressions}
 
     def describe(context: RequestContext) -> str:
-        lines = [f"-- {one_line(context.scope.method)} {_url(context, instead)}"]
+        lines = [f"-- {escape_unprintable(context.scope.method)} {_url(context, instead)}"]
         if options.log_command_parameters:
             lines += _values(context, endpoint, resolved, secret)
         return "\n".join(lines)
@@ -134,7 +138,7 @@ def _url(context: RequestContext, instead: str | None) -> str:
     scope = context.scope
     query = f"?{scope.query_string}" if scope.query_string and instead is None else ""
     host = scope.headers.get("host") or scope.authority or scope.server
-    return one_line(f"{scope.scheme}://{host}{instead or scope.path}{query}")
+    return escape_unprintable(f"{scope.scheme}://{host}{instead or scope.path}{query}")
 
 
 def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
@@ -143,17 +147,17 @@ def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], sec
     """
     present = [(index, item) for index, item in enumerate(endpoint.parameters) if context.mask >> index & 1]
     return [
-        f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _shown(parameter, value, resolved)}"
+        f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _format_value(parameter, value, resolved)}"
         for number, ((index, parameter), value) in enumerate(zip(present, context.arguments, strict=False), 1)
     ]
 
 
-def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str]) -> str:
+def _format_value(parameter: EndpointParameter, value: bytes | None, resolved: set[str]) -> str:
     """Return the value as it is logged: a number or boolean plainly, other values between quotes (quotes within them
     are not doubled), `null` for None, or a mark for a value that SQL computes. resolved: as for `_values`."""
     if parameter.db_name in resolved:
         return "(resolved)"
     if value is None:
         return "null"
-    text = one_line(value.decode(errors="replace"))
+    text = escape_unprintable(value.decode(errors="replace"))
     return text if parameter.kind in _BARE and not parameter.array else f"'{text}'"

@@ -28,7 +28,7 @@ from rowcall.service.handler.command_log import description
 from rowcall.service.metrics.meters import repetition_counter
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.application_name import application_name
-from rowcall.service.request.before_routine import before_routine
+from rowcall.service.request.before_routine import commands_before_routine
 from rowcall.service.request.headers import headers_context
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.tenancy.tenants import tenant_settings
@@ -63,7 +63,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     volatile = routine.volatility is Volatility.VOLATILE or not preamble.has_no_session_effects
     procedure = is_procedure(routine)
     session = endpoint.session if preamble.has_no_session_effects else UNKNOWN
-    label = f"{endpoint.name} {_shown(routine)}"
+    label = f"{endpoint.name} {_format_routine(routine)}"
     tag = query_tag(endpoint, services)
 
     def build(mask: int) -> tuple[str, int]:
@@ -150,7 +150,7 @@ def may_stream(endpoint: Endpoint) -> bool:
     return is_set and not whole and endpoint.options.buffer_rows != 1
 
 
-def _shown(routine: Routine) -> str:
+def _format_routine(routine: Routine) -> str:
     """Return the name of a routine, table operation or file for the log."""
     return f"{routine.schema}.{routine.name}" if routine.source is None else routine.identity
 
@@ -167,7 +167,7 @@ PREAMBLE: Sequence[PreambleFactory] = (
     tenant_settings,
     time_zone_settings,
     database_role,
-    before_routine,
+    commands_before_routine,
 )
 """The parts of the preamble, in the order in which they are set (`service.database.preamble`)."""
 

@@ -22,7 +22,7 @@ from rowcall.service.accounts.steps import (
 )
 from rowcall.service.auth.login import login_steps, logout_steps
 from rowcall.service.batch.joint_requests import run_jointly
-from rowcall.service.cache.response_cache import around, plan_of, status_reporter
+from rowcall.service.cache.response_cache import plan_of, status_reporter, with_response_cache
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.downloads.sending import send_file
@@ -33,7 +33,7 @@ from rowcall.service.handler.command_log import log_command
 from rowcall.service.handler.endpoint_call import call_of, is_procedure, preamble_of
 from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.idempotency.key import key_of
-from rowcall.service.idempotency.once import take_once
+from rowcall.service.idempotency.recorded_requests import take_once
 from rowcall.service.jobs.enqueuing import enqueue
 from rowcall.service.jobs.running import run_in_job
 from rowcall.service.metrics.meters import cache_counter, key_counter
@@ -216,7 +216,7 @@ def _run(
     if plan is None:
         return steps
     hit = log_command(call, endpoint, services.options, "/* from cache */")
-    return (around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services)),)
+    return (with_response_cache(endpoint, services, plan, steps, hit, cache_counter(endpoint, services)),)
 
 
 def _is_measured(options: WorkerOptions) -> bool:

@@ -70,7 +70,7 @@ def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
     if options is None or not options.of(endpoint):
         return None
     before = (*STEPS[: STEPS.index(choose_export) + 1],)
-    return Exports(endpoint, services, options, lambda other, using: _compiled(other, using, before)).choose
+    return Exports(endpoint, services, options, lambda other, using: _compile_steps(other, using, before)).choose
 
 
 def choose_connection(endpoint: Endpoint, services: Services) -> Step | None:
@@ -79,15 +79,15 @@ def choose_connection(endpoint: Endpoint, services: Services) -> Step | None:
     if tenant is None or not tenant.connection:
         return None
     before = (*STEPS[: STEPS.index(choose_connection) + 1],)
-    return TenantConnections(endpoint, services, lambda other, there: _compiled(other, there, before)).choose
+    return TenantConnections(endpoint, services, lambda other, there: _compile_steps(other, there, before)).choose
 
 
 def choose_role(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that continues with the steps of the database role; None: the endpoint runs as the service."""
     if not endpoint.options.role_from_claim:
         return None
-    before = (*STEPS[: STEPS.index(choose_role) + 1], *(_done_before_job() if services.job_runs else ()))
-    return RoleSteps(endpoint, services, lambda other, using: _compiled(other, using, before)).choose
+    before = (*STEPS[: STEPS.index(choose_role) + 1], *(_factories_before_job() if services.job_runs else ()))
+    return RoleSteps(endpoint, services, lambda other, using: _compile_steps(other, using, before)).choose
 
 
 def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
@@ -101,7 +101,7 @@ def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
     refusals = replace(endpoint.options, ignores_unknown_parameters=True)
     bound = bind(replace(endpoint, options=refusals), services)
     before = STEPS[: STEPS.index(bind) + 1]
-    return Queries(language, services, bound, lambda queried: _compiled(queried, services, before)).apply
+    return Queries(language, services, bound, lambda queried: _compile_steps(queried, services, before)).apply
 
 
 STEPS: Sequence[Factory] = (
@@ -173,17 +173,17 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
     exports = services.options.exports
     if exports is not None and exports.of(endpoint):
         endpoint = with_exports(endpoint)
-    return _compiled(endpoint, services.there(endpoint.options.connection), done)
+    return _compile_steps(endpoint, services.for_connection(endpoint.options.connection), done)
 
 
 def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps of an attempt of a job, whose arguments are bound already. Values of a job that was enqueued in
     SQL are hashed and encrypted here; those of a request were before they were stored. services: those with `job_runs`.
     """
-    return _compiled(endpoint, services, _done_before_job())
+    return _compile_steps(endpoint, services, _factories_before_job())
 
 
-def _done_before_job() -> Sequence[Factory]:
+def _factories_before_job() -> Sequence[Factory]:
     """Return the factories whose steps an attempt of a job does not have, as its request has been through them."""
     of_job = (trace_requests, note_call, choose_role, fill_of_job, *_UNLESS_BOUND)
     return tuple(step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job)
@@ -205,7 +205,7 @@ _IN_JOB: Sequence[Factory] = (
 """Steps that belong to the attempts of a job, and not to the request that enqueues it."""
 
 
-def _compiled(endpoint: Endpoint, services: Services, done: Sequence[Factory]) -> tuple[Step, ...]:
+def _compile_steps(endpoint: Endpoint, services: Services, done: Sequence[Factory]) -> tuple[Step, ...]:
     """Return the steps of an endpoint in the order of `STEPS`. done: factories to leave out."""
     if endpoint.options.job is not None and not services.job_runs:
         done = (*done, *_IN_JOB)

@@ -48,7 +48,7 @@ def event_stream_routes(
             result[path] = endpoint
     for path, endpoint in result.items():
         terms = _terms(endpoint, services)
-        steps = _steps(endpoint, path, terms, services.there(endpoint.options.connection), broadcaster)
+        steps = _steps(endpoint, path, terms, services.for_connection(endpoint.options.connection), broadcaster)
         events = endpoint.options.events or Events()
         access = endpoint.access if _is_closed(events, services) else ANYONE
         yield EventStreamRoute(path, terms, access, tuple(steps))

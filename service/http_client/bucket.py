@@ -67,7 +67,7 @@ class Bucket:
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
-    async def put(self, key: str, content_type: str, data: bytes) -> None:
+    async def store_object(self, key: str, content_type: str, data: bytes) -> None:
         """Store an object; an existing one is replaced. Raises `StoreError`."""
         await self._ask("PUT", key, data=data, content_type=content_type)
 
@@ -80,7 +80,7 @@ class Bucket:
         _, body = await self._ask("POST", key, {"uploads": ""}, content_type=content_type)
         return _member(body, "UploadId")
 
-    async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
+    async def upload_part(self, key: str, upload: str, number: int, data: bytes) -> str:
         """Send a part of a multipart upload and return its entity tag. upload: id of `begin`. number: from 1. Raises
         `StoreError`.
         """
@@ -90,7 +90,7 @@ class Bucket:
     async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
         """Complete a multipart upload. tags: entity tags of its parts, in order. Raises `StoreError`."""
         parts = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{_escaped(tag)}</ETag></Part>"
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{_escape(tag)}</ETag></Part>"
             for number, tag in enumerate(tags, 1)
         )
         document = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
@@ -206,7 +206,7 @@ class Bucket:
             raise StoreError(0, str(error)) from None
         if answer.status >= 300:
             raise StoreError(answer.status, _member(body, "Code"))
-        return _named(answer), body
+        return _headers_by_name(answer), body
 
     async def _send(
         self,
@@ -245,7 +245,7 @@ def _begins_with(answer: HttpResponse, first: int, end: int) -> bool:
     return (answer.header("content-range") or "").startswith(f"bytes {first}-{end - 1}/")
 
 
-def _named(answer: HttpResponse) -> Mapping[str, str]:
+def _headers_by_name(answer: HttpResponse) -> Mapping[str, str]:
     """Return the headers by their names in lower case."""
     return {name.lower(): value for name, value in answer.headers}
 
@@ -262,5 +262,5 @@ def _member(body: bytes, name: str) -> str:
     return "" if match is None else html.unescape(match[1].decode(errors="replace"))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return "".join(_BELOW.get(item, item) for item in text)

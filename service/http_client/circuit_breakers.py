@@ -51,26 +51,26 @@ class CircuitBreakers:
 
     def check(self, origin: Origin) -> None:
         """Raise `CircuitOpenError` if the circuit of the server is open."""
-        remaining = self._left(origin)
+        remaining = self._seconds_until_closed(origin)
         if remaining > 0:
             raise CircuitOpenError(origin.authority, math.ceil(remaining))
 
     def is_open(self, origin: Origin) -> bool:
-        return self._left(origin) > 0
+        return self._seconds_until_closed(origin) > 0
 
-    def _left(self, origin: Origin) -> float:
+    def _seconds_until_closed(self, origin: Origin) -> float:
         """Return the seconds until the circuit closes; 0 or less if it is closed."""
         data = self._environment.get(_key(origin))
         return 0.0 if data is None else float(_RECORD.unpack(data)[1]) - time.monotonic()
 
-    def succeeded(self, origin: Origin) -> None:
+    def record_success(self, origin: Origin) -> None:
         """Delete the record of failures, if there is one."""
         key = _key(origin)
         if self._environment.get(key) is not None:
             with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
                 transaction.delete(key)
 
-    def failed(self, origin: Origin) -> None:
+    def record_failure(self, origin: Origin) -> None:
         """Count a failure; enough consecutive ones open the circuit of the server. Hosts may come from values of
         requests: if there are more than the environment has room for, some are not counted.
         """

@@ -84,26 +84,26 @@ class Client:
         """
         if trace is None:
             return await self._send(request, named=named)
-        span = trace.outgoing(request.method, request.address.origin.authority)
+        span = trace.begin_outgoing_request(request.method, request.address.origin.authority)
         headers = [(name, value) for name, value in request.headers if name.lower() not in NAMES]
         status = 0
         try:
-            answer = await self._send(_changed(request, headers=[*headers, *span.headers]), named=named)
+            answer = await self._send(_copy_request(request, headers=[*headers, *span.headers]), named=named)
             status = answer.status
         finally:
             span.end(status)
         return answer
 
-    def begin(self, begun: Begun) -> bool:
+    def begin(self, begun: RequestWithoutTask) -> bool:
         """Send a request to a host that the operator has named, if that needs no waiting.
 
-        The receiver then calls either `ended` or `go_on`. False: nothing was done, and `send` has to be called.
+        The receiver then calls either `record_end` or `go_on`. False: nothing was done, and `send` has to be called.
         """
         address = begun.request.address
         origin = address.origin
         if address.userinfo or (self._circuit_breakers is not None and self._circuit_breakers.is_open(origin)):
             return False
-        connection = self._pool.unused(origin)
+        connection = self._pool.take_idle(origin)
         if connection is None:
             return False
         begun.connection = connection
@@ -112,13 +112,13 @@ class Client:
         connection.begin(begun.request, begun)
         return True
 
-    def ended(self, begun: Begun, status: int) -> None:
+    def record_end(self, begun: RequestWithoutTask, status: int) -> None:
         """Record the end of a request that `begin` has sent. Needed if `watches`. status: of the response; 0: it was
         given up.
         """
         self._over(begun.request, begun.metered, status)
 
-    async def go_on(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
+    async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does.
 
         For a receiver that got another result than a final response, or that does not wait by callbacks any more.
@@ -126,7 +126,7 @@ class Client:
         """
         return await self._send(begun.request, named=True, first=self._first(begun, arriving))
 
-    async def _first(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
+    async def _first(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
         """Return the response to a request that `begin` has sent; the request is repeated once if `_repeats` allows
         it. arriving: gets the result of `begun`.
         """
@@ -140,7 +140,7 @@ class Client:
             connection = await self._pool.acquire(begun.request.address.origin, None, fresh=True)
             return await connection.send(begun.request)
 
-        return await self._watched(begun.request, begun.metered, receive())
+        return await self._record_outcome(begun.request, begun.metered, receive())
 
     async def _send(
         self, request: OutgoingRequest, *, named: bool, first: Coroutine[Any, Any, HttpResponse] | None = None
@@ -158,7 +158,7 @@ class Client:
             answer = await (first or self._attempt(request, guard))
             first = None
             answer.address = request.address
-            following = _following(request, answer)
+            following = _redirect_request(request, answer)
             if following is None:
                 return answer
             await _drain(answer)
@@ -174,14 +174,14 @@ class Client:
         """Send one request, without following redirects. guard: checks the host; None: the operator has named it."""
         if not self.watches:
             return await self._send_with_retry(request, guard)
-        return await self._watched(request, self._begun(request), self._send_with_retry(request, guard))
+        return await self._record_outcome(request, self._record_begin(request), self._send_with_retry(request, guard))
 
     @property
     def watches(self) -> bool:
         """Whether the ends of requests are recorded by meters or circuit breakers."""
         return self._meters is not None or self._circuit_breakers is not None
 
-    async def _watched(
+    async def _record_outcome(
         self, request: OutgoingRequest, began: float, answering: Coroutine[Any, Any, HttpResponse]
     ) -> HttpResponse:
         """Await a response until its header section has arrived, and record the outcome. began: what the meter returned
@@ -192,14 +192,14 @@ class Client:
         except BaseException as error:
             is_of_server = isinstance(error, OutboundError) and not isinstance(error, QueueFullError)
             if self._circuit_breakers is not None and is_of_server:
-                self._circuit_breakers.failed(request.address.origin)
+                self._circuit_breakers.record_failure(request.address.origin)
             if self._meters is not None:
-                self._meters(request.address.origin.authority).done(began, 0)
+                self._meters(request.address.origin.authority).record_end(began, 0)
             raise
         self._over(request, began, answer.status)
         return answer
 
-    def _begun(self, request: OutgoingRequest) -> float:
+    def _record_begin(self, request: OutgoingRequest) -> float:
         """Record the begin of a request, and return its time for the meter. Raises `OutboundError` if the circuit of
         the server is open.
         """
@@ -211,7 +211,7 @@ class Client:
                 self._circuit_breakers.check(origin)
             except OutboundError:
                 if meter is not None:
-                    meter.done(began, 0)
+                    meter.record_end(began, 0)
                 raise
         return began
 
@@ -222,16 +222,16 @@ class Client:
         origin = request.address.origin
         if self._circuit_breakers is not None and status:
             if status in FAILING:
-                self._circuit_breakers.failed(origin)
+                self._circuit_breakers.record_failure(origin)
             else:
-                self._circuit_breakers.succeeded(origin)
+                self._circuit_breakers.record_success(origin)
         if self._meters is not None:
-            self._meters(origin.authority).done(began, status)
+            self._meters(origin.authority).record_end(began, status)
 
-    def timed_out(self, address: Address) -> None:
+    def record_timeout(self, address: Address) -> None:
         """Record a timeout. The caller has to report it, as it looks like any other cancelled request here."""
         if self._circuit_breakers is not None:
-            self._circuit_breakers.failed(address.origin)
+            self._circuit_breakers.record_failure(address.origin)
 
     async def _send_with_retry(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
         """Send a request on a connection of the pool, once more on a new connection if `_repeats` allows it. guard: as
@@ -249,7 +249,7 @@ class Client:
         return await connection.send(request)
 
 
-class Begun(Receiver, Protocol):
+class RequestWithoutTask(Receiver, Protocol):
     """A request in flight without a task. Its sender sets `request`, the client sets the other attributes."""
 
     request: OutgoingRequest
@@ -287,10 +287,10 @@ def _with_credentials(request: OutgoingRequest) -> OutgoingRequest:
         return request
     text = userinfo if ":" in userinfo else f"{userinfo}:"
     value = f"Basic {base64.b64encode(text.encode()).decode()}"
-    return _changed(request, headers=[*request.headers, ("Authorization", value)])
+    return _copy_request(request, headers=[*request.headers, ("Authorization", value)])
 
 
-def _following(request: OutgoingRequest, answer: HttpResponse) -> OutgoingRequest | None:
+def _redirect_request(request: OutgoingRequest, answer: HttpResponse) -> OutgoingRequest | None:
     """Return the request of a redirect, or None if the response is final.
 
     It is final if it is no redirect, if it leads to an invalid URL or from https to http, or if the body cannot be sent
@@ -310,13 +310,15 @@ def _following(request: OutgoingRequest, answer: HttpResponse) -> OutgoingReques
     )
     if not becomes_get and not request.repeatable:
         return None
-    headers = _carried(request.headers, becomes_get=becomes_get, same=_same(request.address.origin, address.origin))
+    headers = _redirect_headers(
+        request.headers, becomes_get=becomes_get, same=_same(request.address.origin, address.origin)
+    )
     if becomes_get:
         return OutgoingRequest("GET", address, headers)
     return OutgoingRequest(request.method, address, headers, request.body, request.length)
 
 
-def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
+def _redirect_headers(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
     """Return the headers for a redirect. becomes_get: leave out those about the body, which is not sent again. same:
     the redirect leads to the same server; otherwise those for the first server only, such as credentials, are left out.
     """
@@ -339,7 +341,7 @@ def _same(first: Origin, second: Origin) -> bool:
     return first == second or (upgraded and first.host == second.host)
 
 
-def _changed(
+def _copy_request(
     request: OutgoingRequest, *, headers: Headers | None = None, address: Address | None = None
 ) -> OutgoingRequest:
     """Return a copy of the request. headers, address: None: those of the request."""

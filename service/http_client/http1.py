@@ -105,7 +105,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
                     return
                 if piece:
                     self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-                    await self._drained()
+                    await self._wait_for_room()
             if chunked and self._transport is not None:
                 self._transport.write(b"0\r\n\r\n")
             self._sent = True
@@ -113,9 +113,9 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             self._fail(error)
             return
         if self._state == IDLE:
-            self._freed()
+            self._release()
 
-    async def _drained(self) -> None:
+    async def _wait_for_room(self) -> None:
         """Wait until the transport has room for further data."""
         if self._blocked:
             self._room = self._loop.create_future()
@@ -136,7 +136,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
 
-    def _received(self, data: bytes) -> None:
+    def _handle_data(self, data: bytes) -> None:
         """Handle data that the fast path does not."""
         if self._parser is None:
             if self._state != WAITING:
@@ -232,7 +232,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             # Called later, after the data that arrived together with the head was added.
-            self._loop.call_soon(receiver.answered, answer)
+            self._loop.call_soon(receiver.on_response, answer)
         if self._without_body:
             self._complete()
 
@@ -274,7 +274,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             answer.end(error)
         self._close()
         if receiver is not None:
-            receiver.failed(error)
+            receiver.on_failure(error)
 
     def _close(self) -> None:
         """Close the connection at once, if it is open, and report that to `on_free`."""

@@ -378,5 +378,5 @@ def _fields(request: OutgoingRequest) -> Headers:
         (":scheme", request.address.origin.scheme),
         (":path", request.address.target),
     ]
-    carried = ((name.lower(), value) for name, value in (*request.headers, *request.framing()))
+    carried = ((name.lower(), value) for name, value in (*request.headers, *request.framing_headers()))
     return pseudo + [(name, value) for name, value in carried if name not in _OF_CONNECTION]

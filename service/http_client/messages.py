@@ -79,7 +79,7 @@ class OutgoingRequest:
 
     def head(self) -> bytes:
         """Return request line and headers of HTTP/1.1. Characters beyond ASCII are encoded as UTF-8, as in HTTP/2."""
-        address, framing = self.address, self.framing()
+        address, framing = self.address, self.framing_headers()
         head = request_head(self.method, address.target, address.origin.authority, self.headers, framing)
         if head is not None:
             return head
@@ -90,7 +90,7 @@ class OutgoingRequest:
         lines += [f"{name}: {value}" for name, value in framing]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
 
-    def framing(self) -> Headers:
+    def framing_headers(self) -> Headers:
         """Return the headers about the length of the body and, if it is requested, `Expect: 100-continue`."""
         body = self.body
         if body is None:
@@ -106,10 +106,10 @@ class OutgoingRequest:
 class Receiver(Protocol):
     """Receives the result of a request: exactly one of the two methods is called, once."""
 
-    def answered(self, answer: HttpResponse) -> None:
+    def on_response(self, answer: HttpResponse) -> None:
         """Called when the header section of the response has arrived. Its body may be complete by then."""
 
-    def failed(self, error: Exception) -> None:
+    def on_failure(self, error: Exception) -> None:
         """Called when there is no response. error: an `OutboundError`, or an error of the request's body iterator."""
 
 
@@ -121,17 +121,17 @@ class ResponseWaiter:
     def __init__(self) -> None:
         self._answer: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
 
-    def answered(self, answer: HttpResponse) -> None:
+    def on_response(self, answer: HttpResponse) -> None:
         if not self._answer.done():
             self._answer.set_result(answer)
 
-    def failed(self, error: Exception) -> None:
+    def on_failure(self, error: Exception) -> None:
         if not self._answer.done():
             self._answer.set_exception(error)
 
     async def wait(self, give_up: Callable[[], None]) -> HttpResponse:
-        """Return the response, or raise the error that `failed` got. give_up: called if the task is cancelled before a
-        result has arrived; a response that has arrived by then is closed."""
+        """Return the response, or raise the error that `on_failure` got. give_up: called if the task is cancelled
+        before a result has arrived; a response that has arrived by then is closed."""
         try:
             return await self._answer
         except asyncio.CancelledError:

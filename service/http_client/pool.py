@@ -84,7 +84,7 @@ class Pool:
                 self._close_old_after(self._options.idle)
         return host
 
-    def unused(self, origin: Origin) -> Http1Connection | None:
+    def take_idle(self, origin: Origin) -> Http1Connection | None:
         """Return an idle connection to a host that the operator has named, or None. Use it immediately."""
         host = self._hosts.get((origin, True))
         if host is None or host.shared or not host.idle:
@@ -145,7 +145,7 @@ class Pool:
         connection that was opened, from its registration until it is closed; calls for any other connection are
         ignored."""
 
-        def freed(connection: Connection) -> None:
+        def on_free(connection: Connection) -> None:
             if connection not in made:
                 # The HTTP/1.1 connection that is replaced after TLS has negotiated HTTP/2, or one that is not in use
                 # yet.
@@ -164,7 +164,7 @@ class Pool:
             if self._closed:
                 connection.close()
 
-        return freed
+        return on_free
 
     def _give(self, host: _Host, connection: Connection) -> None:
         """Give a connection to waiting requests, or store it as idle."""

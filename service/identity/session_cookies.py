@@ -34,5 +34,5 @@ class RenewingProtocol(HeadersProtocol):
     def __init__(self, protocol: Any, cookies: list[str]) -> None:
         super().__init__(protocol, cookie_headers(cookies))
 
-    def _joined(self, headers: Headers) -> Headers:
+    def _with_own_headers(self, headers: Headers) -> Headers:
         return with_fields(headers, self._headers)

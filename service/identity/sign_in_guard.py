@@ -26,7 +26,7 @@ from rowcall.core.protection.key_ring import Key
 from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.identity.sessions import Sessions, cookie_header
 from rowcall.service.identity.sign_in_counts import SIZE, Counts, HostCounts, RedisCounts
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
@@ -124,7 +124,7 @@ class SignInGuard:
             by_address = [_Counter(self.key("address", network), self.options.address, about, of_address=True)]
         if account is None:
             return by_address
-        limit, shown = self.options.account, one_line(account)[:100]
+        limit, shown = self.options.account, escape_unprintable(account)[:100]
         device = await self._device(context, account)
         if device is not None:
             return [_Counter(self.key("device", account, device), limit, f"sign-ins of {shown} in a known browser")]

@@ -8,10 +8,10 @@ from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Values
 from rowcall.service.jobs.job import arguments_of, names_of
-from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.request_context.surroundings import headers_of_zone, tenant_of, within_tenant
+from rowcall.service.request_context.surroundings import headers_of_zone, tenant_of, with_tenant
 from rowcall.service.request_context.trace import trace_of
 
 _ADD = (
@@ -28,7 +28,7 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
     assert options is not None  # noqa: S101 (compiled where jobs are on)
     assert job is not None  # noqa: S101 (of endpoints with this option only)
     database = services.database
-    call = own_call(f"{endpoint.name} enqueue", _ADD, 10, services)
+    call = sql_call(f"{endpoint.name} enqueue", _ADD, 10, services)
     address = options.path.rstrip("/")
     signed = orjson.dumps(names_of(endpoint))
     execution_header = services.options.events.execution_header
@@ -46,8 +46,8 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         tenant = orjson.dumps(tenant_of(endpoint.options.tenant, context))
         headers = orjson.dumps(_headers_for_attempts(endpoint, execution_header, context))
         parts = (b'{"signature":', signed, b',"tenant":', tenant, b',"headers":', headers, b',"values":', values, b"}")
-        unique = None if chosen is None else within_tenant(_key(context, chosen), endpoint.options.tenant, context)
-        limited = within_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
+        unique = None if chosen is None else with_tenant(_key(context, chosen), endpoint.options.tenant, context)
+        limited = with_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
         trace = trace_of(context.protocol)
         traceparent = None if trace is None else trace.traceparent.encode()
         owner = owner_of(user).encode()

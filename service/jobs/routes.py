@@ -19,8 +19,8 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.text import exact_json, json_text, query_text
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
-from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall.jobs")
@@ -64,7 +64,7 @@ class _Filters(NamedTuple):
     """The id of the last job of the page before."""
     limit: int = 50
 
-    def following(self, path: str, last: bytes) -> str:
+    def next_page_target(self, path: str, last: bytes) -> str:
         """Return path and query of the next page. path: of the list. last: the last job of this page, as JSON."""
         named = self._replace(before=orjson.loads(last)["id"])._asdict()
         return f"{path}?{urlencode({name: value for name, value in named.items() if value is not None})}"
@@ -112,7 +112,7 @@ class _Jobs:
         self._roles = frozenset(options.roles)
         self._database = services.main_database
         self._drain_state = services.drain_state
-        own = partial(own_call, services=services)
+        own = partial(sql_call, services=services)
         self._show = own("show job", _SHOW, 1)
         self._cancel = own("cancel job", _CANCEL, 1)
         self._list = own("list jobs", _LIST, 6)
@@ -133,7 +133,7 @@ class _Jobs:
         headers = [("content-type", "application/json"), ("cache-control", "no-store")]
         if len(rows) > filters.limit:
             del rows[filters.limit :]
-            headers.append(("link", f'<{filters.following(context.scope.path, rows[-1])}>; rel="next"'))
+            headers.append(("link", f'<{filters.next_page_target(context.scope.path, rows[-1])}>; rel="next"'))
         context.protocol.response_bytes(200, headers, b"[%s]" % b",".join(rows))
 
     async def show(self, context: RequestContext) -> None:

@@ -112,7 +112,7 @@ class JobRunner:
     async def run(self) -> None:
         """Take and run jobs until the connection is lost. Raises `psycopg.Error`."""
         self._due = 0.0
-        async with self._queue.open(CHANNEL, self._notified):
+        async with self._queue.open(CHANNEL, self._on_notification):
             await self._work()
 
     def drain(self) -> None:
@@ -122,7 +122,7 @@ class JobRunner:
     async def finish(self, seconds: float) -> None:
         """Take no further jobs, and wait for those that run: at most `seconds`, and at most `Jobs:ShutdownTimeout`."""
         self._stopping = True
-        await self._taken()
+        await self._wait_for_takes()
         loop = asyncio.get_running_loop()
         end = loop.time() + min(seconds, self._options.shutdown)
         while self._tasks and (left := end - loop.time()) > 0:
@@ -131,7 +131,7 @@ class JobRunner:
     async def stop(self) -> None:
         """Take no further jobs, cancel those that run, and give them back, so that other workers run them at once."""
         self._stopping = True
-        await self._taken()
+        await self._wait_for_takes()
         for job in list(self._running.values()):
             job.interrupt(_STOPPED)
             job.cancelled.set()
@@ -140,13 +140,13 @@ class JobRunner:
         for task in list(self._tasks):
             task.cancel()
 
-    async def _taken(self) -> None:
+    async def _wait_for_takes(self) -> None:
         """Wait until jobs that are just being taken have been given back, but not long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_WITHIN):
                 await self._not_taking.wait()
 
-    def _notified(self, payload: str) -> None:
+    def _on_notification(self, payload: str) -> None:
         """Handle a notification: cancel a job that runs here, or look for jobs that are due. payload: `cancel` and the
         id of a job, `LATER`, or anything else for a job that is due.
         """
@@ -196,7 +196,7 @@ class JobRunner:
         """
         self._not_taking.clear()
         try:
-            rows = await self._taken_jobs(most)
+            rows = await self._take_jobs(most)
             if self._stopping and rows:
                 await self._queue.query(_RELEASE_ALL, _STOPPED, [row[0] for row in rows], [row[2] for row in rows])
                 return 0
@@ -209,7 +209,7 @@ class JobRunner:
             self._spawn(self._run_job(job))
         return len(rows)
 
-    async def _taken_jobs(self, most: int) -> list[tuple[Any, ...]]:
+    async def _take_jobs(self, most: int) -> list[tuple[Any, ...]]:
         """Take at most `most` jobs of the configured queues in the database, and return their rows (of `_TAKE`). Empty
         if the worker stops. Raises `psycopg.Error`.
         """

@@ -10,8 +10,8 @@ from rowcall.core.errors.problems import UnavailableError
 from rowcall.service.database.call import Call, Hear, NoticeListener
 from rowcall.service.database.database import Database
 from rowcall.service.jobs.job import Job
-from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step, Waiting
 
 _LOCK = "select rowcall.lock_job($1::uuid, $2::int)"
@@ -24,8 +24,8 @@ def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
     """Return the step that runs the call of a job and marks the job as finished, both in one transaction. Notices of
     the call at level INFO become the progress of the job.
     """
-    lock = own_call(f"{endpoint.name} job", _LOCK, 2, services, reads=False)
-    finish = own_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,), reads=False)
+    lock = sql_call(f"{endpoint.name} job", _LOCK, 2, services, reads=False)
+    finish = sql_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,), reads=False)
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
     call.hear = partial(_progress, call.hear)
     return partial(_run, services.database, call, lock, finish, content_type)

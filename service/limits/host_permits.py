@@ -77,7 +77,7 @@ class _Gate:
     __slots__ = ("holders", "waiters")
 
     def __init__(self, data: bytes | None) -> None:
-        """data: the record, as `packed` returns it; None: there is none."""
+        """data: the record, as `pack` returns it; None: there is none."""
         self.holders: dict[int, int] = {}
         """Number of permits by process id."""
         self.waiters: list[tuple[int, int]] = []
@@ -88,7 +88,7 @@ class _Gate:
             self.holders = dict(_HOLDER.iter_unpack(data[_COUNTS.size : middle]))
             self.waiters = list(_WAITER.iter_unpack(data[middle : middle + waiters * _WAITER.size]))
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         parts = [_COUNTS.pack(len(self.holders), len(self.waiters))]
         parts += [_HOLDER.pack(*holder) for holder in self.holders.items()]
         parts += [_WAITER.pack(*waiter) for waiter in self.waiters]
@@ -239,7 +239,7 @@ class HostPermits:
             gate = _Gate(transaction.get(name))
             if gate.held < policy.permits:
                 gate.give(self._process)
-                transaction.put(name, gate.packed())
+                transaction.put(name, gate.pack())
                 return True
             if len(gate.waiters) >= policy.queue:
                 if policy.oldest_first or not policy.queue:
@@ -248,7 +248,7 @@ class HostPermits:
                 dropped = gate.waiters.pop(0)
             number = next(self._numbers)
             gate.waiters.append((number, self._process))
-            transaction.put(name, gate.packed())
+            transaction.put(name, gate.pack())
         self._waiting[number] = self._loop.create_future()
         if dropped is not None:
             self._deliver(dropped, allowed=False)
@@ -285,7 +285,7 @@ class HostPermits:
             waited = waiter in gate.waiters
             if waited:
                 gate.waiters.remove(waiter)
-                transaction.put(name, gate.packed())
+                transaction.put(name, gate.pack())
         return waited
 
     def leave(self, policy: Policy, caller: str) -> None:
@@ -365,6 +365,6 @@ def _grant(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:
 def _store(transaction: Transaction, name: bytes, gate: _Gate) -> None:
     """Store a concurrency limit, or delete it if it is unused."""
     if gate.holders or gate.waiters:
-        transaction.put(name, gate.packed())
+        transaction.put(name, gate.pack())
     else:
         transaction.delete(name)

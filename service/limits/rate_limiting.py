@@ -161,7 +161,7 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
             if not connected and decision.turn is not None:
                 permits.give_back(policy, name, decision.turn)
         if not connected:
-            raise _disconnected()
+            raise _disconnect_error()
 
     return limit_rate
 
@@ -181,7 +181,7 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
             if not connected and decision.turn is not None:
                 await asyncio.shield(permits.give_back(policy, name, decision.turn))
         if not connected:
-            raise _disconnected()
+            raise _disconnect_error()
 
     return limit_rate_of_all
 
@@ -196,7 +196,7 @@ async def _stays(seconds: float, context: RequestContext) -> bool:
     return not done
 
 
-def _disconnected() -> ClientDisconnectedError:
+def _disconnect_error() -> ClientDisconnectedError:
     return ClientDisconnectedError("the client has left while it waited for its turn")
 
 
@@ -225,7 +225,7 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
             gone.cancel()
         if not turn.done():
             end_waiting(name, number, turn)
-            raise _disconnected()
+            raise _disconnect_error()
         if not turn.result():
             raise refusal(policy, 1.0)
         context.at_end(lambda _context, _error: permits.leave(policy, name))

@@ -70,7 +70,7 @@ def harmless(text: str) -> str:
     except line breaks and tabs.
 
     Lines that could look like a separate entry are indented, and control characters cannot affect a terminal. A text
-    that comes entirely from outside is escaped by `one_line`.
+    that comes entirely from outside is escaped by `escape_unprintable`.
     """
     if text.isprintable():
         return text
@@ -78,7 +78,7 @@ def harmless(text: str) -> str:
     return _LIKE_AN_ENTRY.sub("\n    ", "\n".join(lines))
 
 
-def one_line(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Return a text from outside with unprintable characters escaped, line breaks included, so that it can neither look
     like a log entry nor affect the terminal.
     """

@@ -7,7 +7,7 @@ import logging
 
 from rowcall.core.text.lines import lines_of
 from rowcall.service.log import VERBOSE
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.log.request_log import request_properties
 from rowcall.service.request_context.redaction import HIDDEN, RedactedLabel
 
@@ -56,6 +56,6 @@ class NoticeLog:
     def _text(self, message: str, context: str | None) -> str:
         """Return what is logged of a notice, by the mode. context: as for `__call__`."""
         if self._mode is NoticeMode.MESSAGE_ONLY or not context:
-            return one_line(message)
+            return escape_unprintable(message)
         frames = context if self._mode is NoticeMode.FULL_STACK else lines_of(context)[-1]
-        return f"{frames}:\n{one_line(message)}"
+        return f"{frames}:\n{escape_unprintable(message)}"

@@ -27,7 +27,7 @@ class RecentEntries:
         with self._lock:
             self._entries.extend((next(self._numbers), entry) for entry in entries)
 
-    def after(self, number: int) -> list[tuple[int, Entry]]:
+    def entries_after(self, number: int) -> list[tuple[int, Entry]]:
         """Return the entries with a larger number than this one, each with its number, oldest first."""
         with self._lock:
             return [item for item in self._entries if item[0] > number]

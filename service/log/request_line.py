@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from rowcall.service.log.entry import Entry, one_line
+from rowcall.service.log.entry import Entry, escape_unprintable
 
 CHANNEL = "rowcall.http"
 
@@ -20,7 +20,7 @@ def request_entry(seen: RequestRecord) -> Entry:
     """Return the entry `HTTP GET /api/orders responded 200 in 1.2345 ms` (logging-6): Error for 5xx, else
     Information."""
     moment, method, path, status, seconds, endpoint, correlation, trace = seen
-    path = one_line(path)
+    path = escape_unprintable(path)
     milliseconds = f"{seconds * 1000:.4f}"
     properties = {"Method": method, "Path": path, "Status": status, "Elapsed": float(milliseconds)}
     if endpoint:
@@ -33,7 +33,7 @@ def request_entry(seen: RequestRecord) -> Entry:
         moment,
         logging.ERROR if status >= 500 else logging.INFO,
         CHANNEL,
-        f"HTTP {one_line(method)} {path} responded {status} in {milliseconds} ms",
+        f"HTTP {escape_unprintable(method)} {path} responded {status} in {milliseconds} ms",
         None,
         properties,
     )

@@ -87,7 +87,7 @@ class LoggedProtocol(ObservedProtocol):
         self._client_gone = False  # it has a response, however much of it the client has read
         self._log(self._status)
 
-    def abandoned(self) -> None:
+    def log_disconnect(self) -> None:
         """Log a request whose client has disconnected and gets no response."""
         self._client_gone = True
         self._log(CLIENT_GONE)
@@ -126,7 +126,7 @@ def with_correlation(handle: Handle, header: str) -> Handle:
     return handle_correlated
 
 
-def logged(protocol: Any) -> LoggedProtocol | None:
+def logging_protocol_of(protocol: Any) -> LoggedProtocol | None:
     """Return the logging protocol in a chain of protocols, or None."""
     return find_wrapper(protocol, LoggedProtocol)
 

@@ -103,7 +103,7 @@ class RotatingFile:
         self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if number is None:
-            number = max((n for d, n, _ in self._existing() if d == day), default=0)
+            number = max((n for d, n, _ in self._list_files() if d == day), default=0)
         while not self._open_numbered(day, number):
             number += 1
         self._remove_oldest()
@@ -129,7 +129,7 @@ class RotatingFile:
         self._descriptor, self._name, self._day, self._number = descriptor, name, day, number
         return True
 
-    def _existing(self) -> list[tuple[str, int, Path]]:
+    def _list_files(self) -> list[tuple[str, int, Path]]:
         """Return day, number and path of every file of this log, oldest first."""
         matches = ((self._pattern.fullmatch(path.name), path) for path in self._path.parent.iterdir())
         return sorted((match[1], int(match[2] or 0), path) for match, path in matches if match)
@@ -137,7 +137,7 @@ class RotatingFile:
     def _remove_oldest(self) -> None:
         """Remove the oldest files beyond the configured number. The newest file is never removed; None: nothing is."""
         if self._keep is not None:
-            for _, _, path in self._existing()[: -max(1, self._keep)]:
+            for _, _, path in self._list_files()[: -max(1, self._keep)]:
                 path.unlink(missing_ok=True)
 
 

@@ -68,11 +68,11 @@ def _parse(text: str, colour: bool) -> list[Part | str]:
             continue
         part = _part(name, match["format"] or "", colour)
         width = match["width"]
-        parts.append(part if isinstance(part, str) or not width else _padded(part, int(width)))
+        parts.append(part if isinstance(part, str) or not width else _pad(part, int(width)))
     return [*parts, text[end:]]
 
 
-def _padded(part: Part, width: int) -> Part:
+def _pad(part: Part, width: int) -> Part:
     """Return a part that pads another one with spaces. width: number of characters; positive: aligned to the right,
     negative: to the left.
     """

@@ -234,9 +234,9 @@ class _Server:
 
     def _shows(self, endpoint: Endpoint, user: User | None) -> bool:
         """Return whether the endpoint is listed for this user."""
-        return not self._options.by_role or self._refused(endpoint, user) is None
+        return not self._options.by_role or self._refusal_status(endpoint, user) is None
 
-    def _refused(self, endpoint: Endpoint, user: User | None) -> int | None:
+    def _refusal_status(self, endpoint: Endpoint, user: User | None) -> int | None:
         """Return the status, 401 or 403, with which the endpoint would refuse the user by claims, or None if it would
         not.
         """
@@ -282,7 +282,7 @@ class _Server:
             subrequest = table_request(table, arguments)
         except Problem as problem:
             return content(orjson.dumps(problem.members()).decode(), failed=True)
-        answer, body = await self._answered(context, request, subrequest, [], self._interface)
+        answer, body = await self._send_subrequest(context, request, subrequest, [], self._interface)
         return table_result(answer.status, answer.header("content-range"), body, table)
 
     async def _call_endpoint(
@@ -295,7 +295,7 @@ class _Server:
             subrequest = tool_request(entry.endpoint, arguments)
         except Problem as problem:
             # A caller who may not call the endpoint learns only that.
-            status = self._refused(entry.endpoint, context.user)
+            status = self._refusal_status(entry.endpoint, context.user)
             reported = problem if status is None else Problem(status, REFUSALS[status]["error_description"])
             return tool_result(entry, reported.status, CONTENT_TYPE, orjson.dumps(reported.members()))
         own: list[tuple[str, str]] = []
@@ -303,10 +303,10 @@ class _Server:
         if idempotency is not None and idempotency.required:
             # Each call of a tool is a request of its own.
             own.append(("idempotency-key", str(uuid.uuid4())))
-        answer, body = await self._answered(context, request, subrequest, own, self._inside)
+        answer, body = await self._send_subrequest(context, request, subrequest, own, self._inside)
         return tool_result(entry, answer.status, answer.header("content-type") or "", body)
 
-    async def _answered(
+    async def _send_subrequest(
         self,
         context: RequestContext,
         request: RpcRequest,

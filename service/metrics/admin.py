@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             target = self._target()
             mount = cast(_Server, self.server).mounts.get(target.path.split("/")[1])
-            response = self._page(target) if mount is None else self._mounted(mount, target)
+            response = self._page(target) if mount is None else self._mount_response(mount, target)
         except Problem as problem:
             self._refuse(problem)
         except Exception:
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return target
         raise Problem(400, "the target of the request has no path that begins with a slash")
 
-    def _mounted(self, mount: Mount, target: SplitResult) -> MountResponse:
+    def _mount_response(self, mount: Mount, target: SplitResult) -> MountResponse:
         """Return the response of a mount. target: of the request. Raises `Problem` 403 for a host or origin that is not
         allowed, and the errors of the mount.
         """

@@ -54,7 +54,7 @@ def count_requests(endpoint: Endpoint, services: Services) -> Step | None:
     return meter_of(endpoint, services)
 
 
-def counted(
+def with_request_count(
     method: str, path: str, steps: tuple[Step, ...], options: WorkerOptions, host: HostState
 ) -> tuple[Step, ...]:
     """Return the steps of a reserved path, which has no routine, behind one that counts its requests; unchanged if
@@ -97,7 +97,9 @@ def upstream_meters(options: WorkerOptions, host: HostState) -> Callable[[str], 
     return None if segment is None else lambda authority: segment.meter("upstream", authority)
 
 
-def counting(does: Callable[[Something], None], options: WorkerOptions, host: HostState) -> Callable[[Something], None]:
+def with_event_count(
+    does: Callable[[Something], None], options: WorkerOptions, host: HostState
+) -> Callable[[Something], None]:
     """Return a function that calls `does` and counts each call as a published event. Without metrics, `does` itself."""
     segment = segment_of(options, host)
     if segment is None:
@@ -154,4 +156,4 @@ def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], 
     """Return a function to call with the status of the error response to each request whose method and path have no
     route; None: metrics are off."""
     segment = segment_of(options, host)
-    return None if segment is None else segment.meter("worker", "unrouted").refused
+    return None if segment is None else segment.meter("worker", "unrouted").count_refusal

@@ -48,7 +48,7 @@ class Process:
     pid: int
 
 
-def counted(folder: Path) -> list[Family]:
+def read_counts(folder: Path) -> list[Family]:
     """Return what all workers have counted so far. folder: the shared state of the host."""
     # Labels with zeros only are omitted: most reserved paths are never requested.
     rows = [row for row in read(folder) if any(row.numbers.values())]
@@ -180,13 +180,15 @@ class Processes:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
                 resident = int((folder / "statm").read_text().split()[1]) * _PAGE
                 descriptors = len(list((folder / "fd").iterdir()))
-                cpu.add(self._summed(process, (int(fields[11]) + int(fields[12])) / _TICKS), process=process.name)
+                cpu.add(
+                    self._total_seconds(process, (int(fields[11]) + int(fields[12])) / _TICKS), process=process.name
+                )
                 memory.add(resident, process=process.name)
                 files.add(descriptors, process=process.name)
                 started.add(_boot_time() + int(fields[19]) / _TICKS, process=process.name)
         return cpu, memory, files, started
 
-    def _summed(self, process: Process, seconds: float) -> float:
+    def _total_seconds(self, process: Process, seconds: float) -> float:
         """Return the processor seconds of this process and of the processes that had its name before."""
         pid, last = self._last.get(process.name, (process.pid, 0.0))
         if pid != process.pid:

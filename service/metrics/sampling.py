@@ -17,7 +17,7 @@ EVERY = 0.005
 """Seconds between two samples. Each takes some twenty microseconds."""
 
 
-async def sampled(seconds: float) -> str:
+async def sample_stacks(seconds: float) -> str:
     """Return the stacks of all other threads with their counts, one per line, the most frequent first:
     `module:function:line;module:function:line 17`, from the outermost call on (Brendan Gregg's collapsed form, the
     input of flame graphs). seconds: duration of the sampling.

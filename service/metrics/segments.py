@@ -56,7 +56,7 @@ class Segment:
         counted together. Raises `RuntimeError` if all segments are in use, and `OSError` if the file cannot be created.
         """
         self._most = most
-        self._file = _own_file(folder / FOLDER)
+        self._file = _open_free_segment(folder / FOLDER)
         # Pages that are never written take no memory.
         os.ftruncate(self._file, _HEADER + _ROW * most * _KINDS)
         self._memory = mmap.mmap(self._file, 0)
@@ -70,7 +70,7 @@ class Segment:
         """Return the meter of a label; if its kind has too many labels, that of all other labels together. label: as
         `Label`.
         """
-        text = _cut(label)
+        text = _encode_label(label)
         meter = self._meters.get(_parts(text))
         if meter is None and self._kinds.get(label[0], 0) >= self._most - 1:
             text = _SEPARATOR.join((label[0], *(OTHERS for _ in label[1:]))).encode()
@@ -107,7 +107,7 @@ _KINDS = 4
 """Kinds of labels. Each has as many rows as its limit."""
 
 
-def _cut(label: Label) -> bytes:
+def _encode_label(label: Label) -> bytes:
     """Encode a label. If a row has no room for it, its longest parts lose whole characters at their ends."""
     parts = [part.encode() for part in label]
     while (excess := len(_SEPARATOR.encode().join(parts)) - (_LABEL - _LENGTH.size)) > 0:
@@ -127,7 +127,7 @@ def _parts(text: bytes) -> Label:
     return tuple(text.decode(errors="replace").split(_SEPARATOR))
 
 
-def _own_file(folder: Path) -> int:
+def _open_free_segment(folder: Path) -> int:
     """Open and lock the first segment that no process uses, and return its descriptor. Raises `RuntimeError` if all are
     in use.
     """

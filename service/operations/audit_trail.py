@@ -49,7 +49,7 @@ def note_call(endpoint: Endpoint, services: Services) -> Step | None:
     requested = endpoint.options.audit
     if options is None or not (options.everything if requested is None else requested):
         return None
-    return _noting(options, services, endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}")
+    return _audit_step(options, services, endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}")
 
 
 def note_path(method: str, services: Services) -> Step | None:
@@ -72,10 +72,10 @@ def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]
     options = services.options.audit_trail
     if options is None or not options.signing or method == "GET":
         return ()
-    return (_noting(options, services, f"{method} {path}", None),)
+    return (_audit_step(options, services, f"{method} {path}", None),)
 
 
-def _noting(options: AuditTrailOptions, services: Services, name: str, routine: str | None) -> Step:
+def _audit_step(options: AuditTrailOptions, services: Services, name: str, routine: str | None) -> Step:
     """Return the step that records calls under this name. routine: its schema and name; None: a reserved path, which
     has none.
     """
@@ -115,7 +115,7 @@ class _Call:
         self._services = services
         self._began = time.time()
 
-    def answered(self, status: int) -> None:
+    def record_response(self, status: int) -> None:
         """Record the call, once, with the status of its response."""
         trail, self._trail = self._trail, None
         if trail is None:
@@ -145,7 +145,7 @@ class _Call:
     def end(self, _context: RequestContext, error: Exception | None) -> None:
         """Record a call whose client has disconnected before the response."""
         if isinstance(error, ClientDisconnectedError):
-            self.answered(CLIENT_GONE)
+            self.record_response(CLIENT_GONE)
 
 
 def _observe(call: _Call) -> None:
@@ -165,27 +165,27 @@ class AuditedProtocol(ObservedProtocol):
 
     def response_empty(self, status: int, headers: Headers) -> None:
         self.inner.response_empty(status, headers)
-        self._call.answered(status)
+        self._call.record_response(status)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         self.inner.response_bytes(status, headers, body)
-        self._call.answered(status)
+        self._call.record_response(status)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
         self.inner.response_str(status, headers, body)
-        self._call.answered(status)
+        self._call.record_response(status)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         self.inner.response_file(status, headers, file)
-        self._call.answered(status)
+        self._call.record_response(status)
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
         self.inner.response_file_range(status, headers, file, start, end)
-        self._call.answered(status)
+        self._call.record_response(status)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
         stream = self.inner.response_stream(status, headers)
-        self._call.answered(status)
+        self._call.record_response(status)
         return stream
 
 

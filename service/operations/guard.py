@@ -43,7 +43,7 @@ Form = Callable[[RequestContext], str]
 """Function that returns the form of the response to a request; each form is cached separately."""
 
 
-def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tuple[Step, ...]:
+def guarded_steps(what: str, options: Guarded, services: Services, answer: Step) -> tuple[Step, ...]:
     """Return the steps of a path: authentication, rate limit, access, and then `answer`. what: name in refusals, such
     as `/stats/tables`.
     """
@@ -81,7 +81,7 @@ def _place(scope: Any) -> tuple[str, str]:
     return scope.scheme, str(scope.authority or scope.headers.get("host") or "")
 
 
-def _aged(answer: Answer, seconds: float) -> Answer:
+def _with_age(answer: Answer, seconds: float) -> Answer:
     """Return the response with the header `Age`. seconds: its age."""
     return Answer(answer.status, [*answer.headers, ("age", str(int(seconds)))], answer.body)
 
@@ -107,22 +107,22 @@ class HostCachedPage:
 
     def __call__(self, context: RequestContext) -> Awaitable[None] | None:
         if _wants_new(context):
-            return self._anew(context)
-        answers: BoundedCache = self._host.get_or_create("reports", self._opened)
+            return self._send_new(context)
+        answers: BoundedCache = self._host.get_or_create("reports", self._open_cache)
         key = orjson.dumps((self._what, *_place(context.scope)))
         entry = answers.begin(key)
         if not isinstance(entry, Entry):
-            return self._renewed(context, answers, key, entry)
+            return self._send_current(context, answers, key, entry)
         self._send_cached(context, entry)
         return None
 
-    def _opened(self) -> BoundedCache:
+    def _open_cache(self) -> BoundedCache:
         return BoundedCache(self._host, "reports", MOST_HOSTS, max(1.0, self._seconds))
 
-    async def _anew(self, context: RequestContext) -> None:
+    async def _send_new(self, context: RequestContext) -> None:
         _send(context, await self._make(context))
 
-    async def _renewed(
+    async def _send_current(
         self, context: RequestContext, answers: BoundedCache, key: bytes, coming: LookupResult | Awaitable[LookupResult]
     ) -> None:
         """Send the response: the cached one if there is one by now, else a new one, which is cached. coming: result of
@@ -134,13 +134,15 @@ class HostCachedPage:
         if isinstance(result, Entry):
             self._send_cached(context, result)
         elif isinstance(result, NotShareable):
-            await self._anew(context)
+            await self._send_new(context)
         else:
-            making = asyncio.ensure_future(self._made(context, answers, key, result))
+            making = asyncio.ensure_future(self._make_and_cache(context, answers, key, result))
             making.add_done_callback(_outcome)
             _send(context, await asyncio.shield(making))
 
-    async def _made(self, context: RequestContext, answers: BoundedCache, key: bytes, lease: CacheLease) -> Answer:
+    async def _make_and_cache(
+        self, context: RequestContext, answers: BoundedCache, key: bytes, lease: CacheLease
+    ) -> Answer:
         try:
             answer = await self._make(context)
         except BaseException as error:
@@ -153,7 +155,7 @@ class HostCachedPage:
     def _send_cached(self, context: RequestContext, entry: Entry) -> None:
         status, headers = orjson.loads(entry.head)
         answer = Answer(status, [(name, value) for name, value in headers], entry.body)
-        _send(context, _aged(answer, max(0.0, now() - entry.written)) if entry.written else answer)
+        _send(context, _with_age(answer, max(0.0, now() - entry.written)) if entry.written else answer)
 
 
 class CachedPage:
@@ -173,19 +175,19 @@ class CachedPage:
 
     def __call__(self, context: RequestContext) -> Awaitable[None] | None:
         if _wants_new(context):
-            return self._anew(context)
+            return self._send_new(context)
         key = (*_place(context.scope), self._form(context))
         made, answer = self._cached.get(key, (0.0, None))
         age = time.monotonic() - made
         if answer is None or age >= self._seconds:
-            return self._renewed(context, key)
-        _send(context, _aged(answer, age))
+            return self._send_current(context, key)
+        _send(context, _with_age(answer, age))
         return None
 
-    async def _anew(self, context: RequestContext) -> None:
+    async def _send_new(self, context: RequestContext) -> None:
         _send(context, await self._make(context))
 
-    async def _renewed(self, context: RequestContext, key: tuple[str, ...]) -> None:
+    async def _send_current(self, context: RequestContext, key: tuple[str, ...]) -> None:
         """Compute the response once for all concurrent requests; it continues if a client disconnects."""
         making = self._making.get(key)
         if making is None:

@@ -13,7 +13,7 @@ from rowcall.core.operations.health import Finding, Status, as_json, as_text, st
 from rowcall.core.operations.options import HealthOptions
 from rowcall.service.database.connector import Connector
 from rowcall.service.operations.checks import Check, database_check, redis_check
-from rowcall.service.operations.guard import Answer, CachedPage, Make, guarded, make_answer
+from rowcall.service.operations.guard import Answer, CachedPage, Make, guarded_steps, make_answer
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
@@ -41,19 +41,19 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[FixedR
     # Requests are served without Redis too, so its failure does not make the host unready unless configured.
     needed = (*database, *redis) if options.needs_redis else database
     for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
-        answer = _unless_draining(services.drain_state, _answering(options, checks))
-        steps = guarded(path, options.guarded, services, answer)
+        answer = _unless_draining(services.drain_state, _report_step(options, checks))
+        steps = guarded_steps(path, options.guarded, services, answer)
         yield from (FixedRoute(method, path, options.guarded.access, steps) for method in METHODS)
     # A worker that responds is alive; the servers behind it do not matter here.
-    alive = guarded(options.live, options.guarded, services, _answering(options, ()))
+    alive = guarded_steps(options.live, options.guarded, services, _report_step(options, ()))
     yield from (FixedRoute(method, options.live, options.guarded.access, alive) for method in METHODS)
 
 
-def _answering(options: HealthOptions, checks: Sequence[Check]) -> Step:
+def _report_step(options: HealthOptions, checks: Sequence[Check]) -> Step:
     """Return the step that runs the checks and responds with their status, cached for the configured time, if there is
     one.
     """
-    keep, make = options.guarded.keep, _making_report(checks)
+    keep, make = options.guarded.keep, _report_maker(checks)
     return make_answer(make) if keep is None else CachedPage(keep, make, _form)
 
 
@@ -72,7 +72,7 @@ def _redis(options: HealthOptions, services: Services) -> Iterator[Check]:
     cache = services.options.cache.redis
     for number, address in enumerate(places, 1):
         name = options.redis_check if len(places) == 1 else f"{options.redis_check}-{number}"
-        is_cache = bool(cache) and address in _parsed((cache,))
+        is_cache = bool(cache) and address in _parse_addresses((cache,))
         fallen_back = services.caches.fallen_back if is_cache else _never
         yield Check(redis_check(name, address, failing, fallen_back), options.within)
 
@@ -90,10 +90,10 @@ def _redis_addresses(worker: WorkerOptions) -> list[RedisAddress]:
         events.redis if events.way is Way.REDIS else None,
         worker.passkeys.redis if worker.passkeys is not None else None,
     )
-    return _parsed(texts)
+    return _parse_addresses(texts)
 
 
-def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
+def _parse_addresses(texts: Iterable[str | None]) -> list[RedisAddress]:
     """Return each valid address once; None and invalid ones are left out."""
     addresses: dict[RedisAddress, None] = {}
     for text in filter(None, texts):
@@ -104,7 +104,7 @@ def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
     return list(addresses)
 
 
-def _making_report(checks: Sequence[Check]) -> Make:
+def _report_maker(checks: Sequence[Check]) -> Make:
     async def make(context: RequestContext) -> Answer:
         return _answer(await asyncio.gather(*(check.look() for check in checks)), context)
 
@@ -114,10 +114,10 @@ def _making_report(checks: Sequence[Check]) -> Make:
 def _unless_draining(drain_state: DrainState, step: Step) -> Step:
     """Return the step that responds as unhealthy while the worker drains, and otherwise runs `step`."""
 
-    async def stopping(context: RequestContext) -> Answer:
+    async def answer_stopping(context: RequestContext) -> Answer:
         return _answer(_STOPPING, context)
 
-    refuse = make_answer(stopping)
+    refuse = make_answer(answer_stopping)
     return lambda context: refuse(context) if drain_state.unready else step(context)
 
 

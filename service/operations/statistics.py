@@ -11,7 +11,7 @@ import psycopg
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.statistics import Report, Row, as_html, as_json
 from rowcall.service.database.connector import Connector
-from rowcall.service.operations.guard import Answer, HostCachedPage, Make, guarded, make_answer
+from rowcall.service.operations.guard import Answer, HostCachedPage, Make, guarded_steps, make_answer
 from rowcall.service.options.capabilities.operations import StatisticsOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
@@ -28,7 +28,7 @@ def statistics_routes(options: StatisticsOptions, services: Services) -> Iterato
     for path, report in options.paths:
         make, keep = _maker(report, options, connector), options.guarded.keep
         answer = make_answer(make) if keep is None else HostCachedPage(path, keep, make, services.host)
-        yield FixedRoute("GET", path, options.guarded.access, guarded(path, options.guarded, services, answer))
+        yield FixedRoute("GET", path, options.guarded.access, guarded_steps(path, options.guarded, services, answer))
 
 
 def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> Make:

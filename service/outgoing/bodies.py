@@ -12,7 +12,15 @@ from typing import Any
 from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.request.body import BODIES, LOOK_EVERY, broken_chunks, cut_off, read_body, too_large, too_slow
+from rowcall.service.request.body import (
+    BODIES,
+    LOOK_EVERY,
+    incomplete_body_problem,
+    invalid_chunks_problem,
+    read_body,
+    too_large,
+    too_slow,
+)
 from rowcall.service.request_context.request_context import RequestContext
 
 SMALL = 65_536
@@ -41,7 +49,7 @@ class UpstreamTimeout:
             await timeout.__aexit__(kind, error, traceback)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Stop the time in the block; afterwards, it begins anew. Without effect behind the end of the time limit: the
         rest of a body is sent although the response has begun.
         """
@@ -56,7 +64,7 @@ class UpstreamTimeout:
             self._timeout.reschedule(when)
 
 
-async def gathered(context: RequestContext, length: int | None, limit: int, upstream: UpstreamTimeout) -> bytes:
+async def read_whole_body(context: RequestContext, length: int | None, limit: int, upstream: UpstreamTimeout) -> bytes:
     """Return the whole body as it arrives, without decoding it. length: its announced length in bytes; None: unknown.
     limit: in bytes. upstream: its time limit is paused meanwhile. Raises `Problem` as `pieces` does.
     """
@@ -116,14 +124,14 @@ async def pieces(
     chunks = aiter(context.protocol)
     while True:
         requested = loop.time()
-        with upstream.paused():
+        with upstream.pause():
             piece = await _next(chunks, max(LOOK_EVERY, _time_left(size, waited)))
         if piece is None:
             break
         waited += loop.time() - requested
         empty_count = 0 if piece else empty_count + 1
         if length is None and empty_count > allowed_empty:
-            raise broken_chunks()
+            raise invalid_chunks_problem()
         size += len(piece)
         if size > limit:
             raise too_large(limit)
@@ -132,7 +140,7 @@ async def pieces(
         if piece:
             yield bytes(piece)
     if length is not None and size < length:
-        raise cut_off()
+        raise incomplete_body_problem()
 
 
 async def _next(chunks: AsyncIterator[bytes], seconds: float) -> bytes | None:
@@ -147,7 +155,7 @@ async def _next(chunks: AsyncIterator[bytes], seconds: float) -> bytes | None:
     except TimeoutError:
         raise too_slow() from None
     except RSGIProtocolClosed:
-        raise cut_off() from None
+        raise incomplete_body_problem() from None
 
 
 def _time_left(size: int, waited: float) -> float:

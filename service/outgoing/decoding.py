@@ -17,11 +17,11 @@ def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
     """
     codings = [part.strip().lower() for part in (encoding or "").split(",")]
     while codings and body:
-        body = _decoded(body, codings.pop(), limit)
+        body = _decode(body, codings.pop(), limit)
     return body
 
 
-def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
+def _decode(body: bytes, coding: str, limit: int | None) -> bytes:
     """Return the body, which is not empty, without one content coding. coding: in lower case. Raises as `decoded_body`
     does.
     """
@@ -30,18 +30,18 @@ def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
             case "identity" | "":
                 return body
             case "gzip" | "x-gzip":
-                return _inflated(body, 31, limit)
+                return _inflate(body, 31, limit)
             case "deflate":
                 # Some servers omit the zlib frame.
-                return _inflated(body, 15 if body[0] & 0x0F == 8 else -15, limit)
+                return _inflate(body, 15 if body[0] & 0x0F == 8 else -15, limit)
             case "br":
-                return _unbrotlied(body, limit)
+                return _decompress_brotli(body, limit)
     except zlib.error as error:
         raise OutboundError(f"the response is not {coding}: {error}") from None
     raise OutboundError(f"the response is encoded as {coding[:40]}, which cannot be read here")
 
 
-def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
+def _inflate(body: bytes, bits: int, limit: int | None) -> bytes:
     """Decompress gzip or deflate. bits: window and format as in `zlib.decompressobj`; 31: gzip. Raises `zlib.error`,
     and as `decoded_body` does.
     """
@@ -62,7 +62,7 @@ def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
     return b"".join(pieces)
 
 
-def _unbrotlied(body: bytes, limit: int | None) -> bytes:
+def _decompress_brotli(body: bytes, limit: int | None) -> bytes:
     """Decompress Brotli. Raises as `decoded_body` does."""
     # Imported here, as most services receive no such responses.
     import brotli

@@ -35,12 +35,12 @@ from rowcall.service.outgoing.bodies import (
     SMALL,
     UpstreamTimeout,
     announced_length,
-    gathered,
     may_have_body,
     pieces,
+    read_whole_body,
     whole_body,
 )
-from rowcall.service.outgoing.hedging import hedged
+from rowcall.service.outgoing.hedging import hedge_request
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.client_liveness import WATCH_AFTER_SECONDS
 from rowcall.service.request_context.head_protocol import is_head
@@ -48,7 +48,7 @@ from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.request_context.trace import trace_of
 
 if TYPE_CHECKING:
-    from rowcall.service.http_client.client import Begun, Client
+    from rowcall.service.http_client.client import Client, RequestWithoutTask
     from rowcall.service.pipeline.services import Services, SubrequestSender
 
 log = logging.getLogger("rowcall")
@@ -92,7 +92,7 @@ class ForwardRequest:
             self.keeps_body = False
         self._leaves_body = uploads_here(endpoint, options)
         self._hedge = endpoint.options.hedge if (wish.method or endpoint.method) in IDEMPOTENT else None
-        self._own = None if options.forward_credentials else own_credentials(endpoint, services)
+        self._own = None if options.forward_credentials else service_credentials(endpoint, services)
         outside = self._host is not None and not self._host.startswith("/")
         self._client_headers = client_headers(services) if options.forwarded_headers and outside else None
         self._timeouts = services.options.deadlines.headers
@@ -107,7 +107,7 @@ class ForwardRequest:
         other = self._host is not None and not self._host.startswith("/")
         return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
 
-    def begin(self, context: RequestContext, in_flight_request: Begun) -> bool:
+    def begin(self, context: RequestContext, in_flight_request: RequestWithoutTask) -> bool:
         """Send the request, if that needs no waiting. Return False if nothing was sent, and `send` has to be called.
         Only allowed if `may_begin`. in_flight_request: receives the request and the callbacks of its response.
 
@@ -131,7 +131,7 @@ class ForwardRequest:
         in_flight_request.request = OutgoingRequest(method, address, headers, body)
         return client.begin(in_flight_request)
 
-    async def go_on(self, begun: Begun, arriving: ResponseWaiter, began: float) -> HttpResponse:
+    async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter, began: float) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does.
 
         begun: the request in flight. arriving: waits for its response. began: when it was sent, in the time of the
@@ -144,7 +144,7 @@ class ForwardRequest:
             async with asyncio.timeout_at(began + self._options.timeout):
                 return await client.go_on(begun, arriving)
         except TimeoutError:
-            client.timed_out(begun.request.address)
+            client.record_timeout(begun.request.address)
             raise
 
     async def send(self, context: RequestContext) -> HttpResponse:
@@ -162,7 +162,7 @@ class ForwardRequest:
             return await self._send(context, host, method, client, send_subrequest)
         except TimeoutError:
             if not host.startswith("/"):
-                client.timed_out(read_address(host))
+                client.record_timeout(read_address(host))
             raise
 
     async def _send(
@@ -183,7 +183,9 @@ class ForwardRequest:
                 request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
                 ask = partial(client.send, request, named=True, trace=trace_of(context.protocol))
             # A streamed body exists only once, so its request cannot be hedged.
-            return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, HttpResponse.close))
+            return await (
+                ask() if self._hedge is None or streamed else hedge_request(ask, self._hedge, HttpResponse.close)
+            )
 
     def _address(self, host: str, scope: Any, query: str) -> Address:
         """Return the address of a request. host: URL of the target. query: query string without `?`. The latest address
@@ -250,10 +252,10 @@ class ForwardRequest:
         length = announced_length(scope, self._limit)
         internal = self._host is not None and self._host.startswith("/")
         if self.keeps_body or internal:
-            with upstream.paused():
+            with upstream.pause():
                 return await whole_body(context, self._limit) or None, None
         if length is not None and length <= SMALL:
-            return await gathered(context, length, self._limit, upstream) or None, None
+            return await read_whole_body(context, length, self._limit, upstream) or None, None
         return pieces(context, length, self._limit, upstream), length
 
     def _headers(self, context: RequestContext, *, with_body: bool) -> Headers:
@@ -280,7 +282,7 @@ def uploads_here(endpoint: Endpoint, options: ProxyOptions) -> bool:
     return endpoint.options.upload is not None and not endpoint.passes_through and not options.forward_uploads
 
 
-def own_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | None:
+def service_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | None:
     """Return the credentials that callers of the endpoint may send to this service; None: it accepts none."""
     auth, antiforgery = services.options.auth, services.options.antiforgery
     headers = set() if auth.api_keys is None else {auth.api_keys.header}
@@ -327,14 +329,14 @@ def client_headers(services: Services) -> Callable[[Any], Headers]:
 
 
 def checked_path(scope: Any) -> str:
-    """Return `sent_path`. Raises `Problem` 400 for a path that leads out of the target of the proxy."""
-    path = sent_path(scope)
+    """Return `raw_path_of`. Raises `Problem` 400 for a path that leads out of the target of the proxy."""
+    path = raw_path_of(scope)
     if has_dot_segment(path):
         raise Problem(400, "a segment of the path is '.' or '..'")
     return path
 
 
-def sent_path(scope: Any) -> str:
+def raw_path_of(scope: Any) -> str:
     """Return the path of the request as it was sent, percent-encoded. granian passes the whole path decoded."""
     raw: str | None = getattr(scope, "raw_path", None)
     return encoded_path(scope.path) if raw is None else mended_path(raw)

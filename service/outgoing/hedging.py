@@ -11,7 +11,9 @@ from typing import TypeVar
 Response = TypeVar("Response")
 
 
-async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: Callable[[Response], None]) -> Response:
+async def hedge_request(
+    ask: Callable[[], Awaitable[Response]], seconds: float, leave: Callable[[Response], None]
+) -> Response:
     """Return the first result of `ask`, which is called again if the first call has not ended after `seconds`.
 
     ask: sends the request. leave: called with a response that is not used.
@@ -19,11 +21,11 @@ async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: 
     Raises: Exception: that of `ask`, if all calls have failed. If the first call fails within `seconds`, there is no
     second call.
     """
-    running: set[asyncio.Task[Response]] = {_begun(ask)}
+    running: set[asyncio.Task[Response]] = {_begin_task(ask)}
     try:
         done, running = await asyncio.wait(running, timeout=seconds)
         if not done:
-            running.add(_begun(ask))
+            running.add(_begin_task(ask))
         while True:
             # `exception` is called for all of them: asyncio would log an exception that was never retrieved.
             answers = [task.result() for task in done if task.exception() is None]
@@ -42,10 +44,10 @@ async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: 
                 leave(late)
 
 
-def _begun(ask: Callable[[], Awaitable[Response]]) -> asyncio.Task[Response]:
+def _begin_task(ask: Callable[[], Awaitable[Response]]) -> asyncio.Task[Response]:
     """Call `ask` in a task and return the task."""
 
-    async def asking() -> Response:
+    async def await_response() -> Response:
         return await ask()
 
-    return asyncio.get_running_loop().create_task(asking())
+    return asyncio.get_running_loop().create_task(await_response())

@@ -88,18 +88,18 @@ class InFlightRequest(PendingHttpResponse):
         super().__init__(context, in_flight_requests.unwatched, in_flight_requests.finish)
         self._owner = in_flight_requests
 
-    def _answered_otherwise(self, answer: HttpResponse) -> None:
+    def _handle_other_response(self, answer: HttpResponse) -> None:
         """Receive a response that cannot be sent at once: pass it to the task, if there is one; discard it if the
         request has ended; otherwise gather a small body, or continue in a task.
         """
         if self._arriving is not None:
-            self._arriving.answered(answer)
+            self._arriving.on_response(answer)
         elif self.done():
             answer.close()
         else:
             self._answer = answer
             if is_final_with_body(answer.status) and not answer.ended and is_gathered(answer):
-                answer.on_end = self._ended
+                answer.on_end = self._on_end
             else:
                 self.continue_in_task()
 
@@ -107,14 +107,14 @@ class InFlightRequest(PendingHttpResponse):
         """Report the end of the request to the HTTP client, which counts it for circuit breakers and metrics. status:
         of the response; 0: there is none."""
         if self._owner.client.watches:
-            self._owner.client.ended(self, status)
+            self._owner.client.record_end(self, status)
 
-    def failed(self, error: Exception) -> None:
+    def on_failure(self, error: Exception) -> None:
         """Continue in a task after an error of the connection: the task repeats the request if that is allowed."""
         if not self.done():
             self.continue_in_task()
         if self._arriving is not None:
-            self._arriving.failed(error)
+            self._arriving.on_failure(error)
 
     def continue_in_task(self) -> None:
         """Let a task complete the request, which can wait, retry and stream."""
@@ -122,7 +122,7 @@ class InFlightRequest(PendingHttpResponse):
         arriving = self._arriving = ResponseWaiter()
         if self._answer is not None:
             self._answer.on_end = None
-            arriving.answered(self._answer)
+            arriving.on_response(self._answer)
         self.wait_for(self._owner.go_on(self.context, self, arriving))
 
     def cancel(self) -> None:
@@ -134,8 +134,8 @@ class InFlightRequest(PendingHttpResponse):
         self.fail(DeadlineError(self.context))
         self.connection.abort()
 
-    def _ended(self, answer: HttpResponse) -> None:
+    def _on_end(self, answer: HttpResponse) -> None:
         """Send a response whose body is complete now."""
         answer.on_end = None
         self._answer = None
-        self.answered(answer)
+        self.on_response(answer)

@@ -9,12 +9,12 @@ from typing import Any
 
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, HttpResponse
-from rowcall.service.log.request_log import logged
+from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
 from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.response.stream_body import StreamBody
-from rowcall.service.response.streaming import Coder, PipeBody, alone_on, coder_of, open_body
+from rowcall.service.response.streaming import Coder, PipeBody, client_of_only_response, coder_of, open_body
 
 log = logging.getLogger("rowcall")
 
@@ -133,8 +133,8 @@ async def _stream(
             await body.close()
         else:
             answer.close()
-            body.cut(alone_on(context.scope))
-        if (waiting := logged(protocol)) is not None:
+            body.abort(client_of_only_response(context.scope))
+        if (waiting := logging_protocol_of(protocol)) is not None:
             waiting.stream_ended()
 
 

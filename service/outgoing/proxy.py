@@ -19,7 +19,7 @@ from rowcall.core.outgoing.guard import RefusedError
 from rowcall.core.outgoing.options import ProxyOptions
 from rowcall.core.outgoing.reply import Reply, headers_json
 from rowcall.core.text.cache_control import private
-from rowcall.ext.base.http_heads import lowered
+from rowcall.ext.base.http_heads import lowercase_headers
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, HttpResponse, ResponseWaiter
 from rowcall.service.outgoing.bodies import whole_body
@@ -100,13 +100,15 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
     def response_fields(context: RequestContext, answer: HttpResponse, began: float) -> Headers:
         if timed:
             record_time(context, "upstream", asyncio.get_running_loop().time() - began)
-        return answer_headers(answer, options, own_fields(endpoint, comment_fields(context), answer), internal=internal)
+        return answer_headers(
+            answer, options, overriding_fields(endpoint, comment_fields(context), answer), internal=internal
+        )
 
     dropped = options.exclude_response_headers | OF_CONNECTION
     plain = options.forward_response_headers and not timed
 
     def finish(context: RequestContext, answer: HttpResponse, began: float) -> None:
-        headers = lowered(answer.headers, dropped) if plain and context.comment_headers is None else None
+        headers = lowercase_headers(answer.headers, dropped) if plain and context.comment_headers is None else None
         if headers is None:
             headers = response_fields(context, answer, began)
         context.protocol.response_bytes(answer.status, headers, answer.take())
@@ -183,7 +185,7 @@ def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
     return host is not None and host.startswith("/")
 
 
-def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Headers:
+def overriding_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Headers:
     """Return the fields that take precedence over those of the upstream response.
 
     fields: those of the comment, with the caching headers of a personal response. answer: the upstream response. If

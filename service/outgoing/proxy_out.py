@@ -18,9 +18,9 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.outgoing.address import read_address
 from rowcall.core.outgoing.forwarding import BODY_METHODS
 from rowcall.service.http_client.messages import Headers, HttpResponse, OutgoingRequest
-from rowcall.service.outgoing.forwarding import NO_HOST, checked_path, sent_path
+from rowcall.service.outgoing.forwarding import NO_HOST, checked_path, raw_path_of
 from rowcall.service.outgoing.pass_through import pass_through
-from rowcall.service.outgoing.proxy import FAILURES, answer_headers, failure, own_fields
+from rowcall.service.outgoing.proxy import FAILURES, answer_headers, failure, overriding_fields
 from rowcall.service.request.subrequests import CapturedResponse
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
 from rowcall.service.request_context.protocols import find_wrapper
@@ -46,11 +46,11 @@ class _Result(CapturedResponse):
         self._begin = begin
         self.sending: asyncio.Task[HttpResponse] | None = None
 
-    def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
+    def begin_response(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
         """Return the object that receives the body of the result, and begin to send it. Parameters as for
         `CapturedResponse`.
         """
-        answer = super().answered(status, headers, source)
+        answer = super().begin_response(status, headers, source)
         self.sending = self._begin(answer)
         return answer
 
@@ -93,7 +93,7 @@ class _Sender:
                 elif result.complete or host.startswith("/"):
                     body = await result.read(None)
                 else:
-                    body = _streamed(result, deadline, self._options.timeout)
+                    body = _stream_chunks(result, deadline, self._options.timeout)
                 carried = headers if method in BODY_METHODS else []
                 if host.startswith("/"):
                     return await send_subrequest(
@@ -101,7 +101,7 @@ class _Sender:
                     )
                 trace = trace_of(context.protocol)
                 query = context.scope.query_string
-                target = host.rstrip("/") + sent_path(context.scope)
+                target = host.rstrip("/") + raw_path_of(context.scope)
                 address = read_address(f"{target}?{query}" if query else target)
                 return await client.send(OutgoingRequest(method, address, carried, body), named=True, trace=trace)
         finally:
@@ -109,7 +109,7 @@ class _Sender:
             result.close()
 
 
-async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
+async def _stream_chunks(result: HttpResponse, deadline: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
     """Yield the result in chunks as the routine makes it. deadline: time limit of the request to the other service,
     which is set to `seconds` from now with each chunk.
     """
@@ -158,7 +158,9 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
         try:
             answer = await cancel_on_disconnect(context.protocol, captured.sending)
             # The headers of the comment were sent with the result (proxies-14).
-            headers = answer_headers(answer, options, own_fields(endpoint, private_fields, answer), internal=internal)
+            headers = answer_headers(
+                answer, options, overriding_fields(endpoint, private_fields, answer), internal=internal
+            )
             await pass_through(context, answer, headers, time_limit, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options, "ProxyOut").problem() from None

@@ -26,7 +26,7 @@ from rowcall.core.outgoing.request_definition import RequestDefinition
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, HttpResponse, OutgoingRequest
 from rowcall.service.outgoing.decoding import decoded_body
-from rowcall.service.outgoing.hedging import hedged
+from rowcall.service.outgoing.hedging import hedge_request
 from rowcall.service.outgoing.timing import record_time
 from rowcall.service.outgoing.type_cache import cached_reply, request_key
 from rowcall.service.request_context.arguments import set_argument
@@ -168,14 +168,16 @@ class _Call:
         placeholder. Raises `BadUrlError` and `RefusedError` if it cannot be sent.
         """
         body = None if self._body is None else self._body.fill(value_of).encode()
-        request = OutgoingRequest(self._definition.method, read_address(url), self._traced(context, value_of), body)
+        request = OutgoingRequest(
+            self._definition.method, read_address(url), self._headers_with_trace(context, value_of), body
+        )
         client = self._services.client
         if client is None:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         return _Attempt(
             request_key(self._definition.method, url, request.headers, body),
             partial(client.send, request, named=self._named, trace=trace_of(context.protocol)),
-            partial(client.timed_out, request.address),
+            partial(client.record_timeout, request.address),
             self._definition.timeout,
             client.options.max_response,
             hedge=self._definition.hedge,
@@ -198,7 +200,7 @@ class _Call:
         key = key if written is None else f"{written}\n".encode() + key
         return _Attempt(key, call, _no_breaker, None, limit, send_subrequest=True)
 
-    def _traced(self, context: RequestContext, value_of: ValueOf) -> Headers:
+    def _headers_with_trace(self, context: RequestContext, value_of: ValueOf) -> Headers:
         """Return the headers of the request, and those of the trace that it belongs to (W3C Trace Context)."""
         headers = self._filled_headers(value_of)
         named = {name.lower() for name, _ in headers}
@@ -280,7 +282,7 @@ def _no_breaker() -> None:
     """Do nothing: endpoints of this service have no circuit breaker."""
 
 
-def _nothing_to_leave(_reply: Reply) -> None:
+def _ignore_reply(_reply: Reply) -> None:
     """Do nothing: the body was read to its end."""
 
 
@@ -320,7 +322,7 @@ class _Attempt:
             async with asyncio.timeout(self._timeout):
                 if self._hedge is None:
                     return await self._send_once()
-                return await hedged(self._send_once, self._hedge, _nothing_to_leave)
+                return await hedge_request(self._send_once, self._hedge, _ignore_reply)
         except TimeoutError:
             self._on_timeout()
             return Reply(TIMED_OUT, error=f"Request timed out after {self._timeout:g} seconds")

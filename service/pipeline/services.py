@@ -101,13 +101,13 @@ class Services:
         """How values of responses are rendered."""
         return self.safe_codecs or self.codecs
 
-    def known(self, connection: str | None) -> bool:
+    def has_connection(self, connection: str | None) -> bool:
         """Return whether endpoints may use this connection. None: the main one."""
         return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
 
-    def there(self, connection: str | None) -> Services:
+    def for_connection(self, connection: str | None) -> Services:
         """Return the services for endpoints on this connection: with its database and codecs; unchanged for the main
-        one (None) and for an unknown one (see `known`)."""
+        one (None) and for an unknown one (see `has_connection`)."""
         other = self.others.get((connection or "").casefold())
         return (
             self

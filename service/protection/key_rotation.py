@@ -125,7 +125,7 @@ class KeyRotation:
     async def _read(self) -> None:
         """Read the ring from the storage and publish it."""
         start = time.monotonic() if self._storage.shared else math.inf
-        keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
+        keys = [key for text in await self._storage.elements() if (key := self._decrypt_key(text)) is not None]
         self._report_lost({key.id for key in keys})
         self._set(self.ring.joined(keys, start))
 
@@ -138,7 +138,7 @@ class KeyRotation:
                 self._reported.add(text)
                 log.error("%s: values that it protects cannot be opened after a restart, nor by other hosts", text)
 
-    def _opened(self, text: str) -> Key | None:
+    def _decrypt_key(self, text: str) -> Key | None:
         """Return the key of a stored text; None if it cannot be used, which is logged once."""
         try:
             stored = read_element(text)
@@ -153,7 +153,7 @@ class KeyRotation:
         """Create the next key if it is due, under the lock of the storage."""
         if self.ring.successor_start(time.time()) is None:
             return
-        async with self._storage.alone():
+        async with self._storage.hold_lock():
             # Another host may have created the key while this one waited for the lock.
             await self._read()
             now = time.time()

@@ -46,7 +46,7 @@ class Storage(Protocol):
     between_looks: float
     """Seconds between two calls of `has_changed`."""
 
-    def alone(self) -> AbstractAsyncContextManager[None]:
+    def hold_lock(self) -> AbstractAsyncContextManager[None]:
         """Hold the lock for creating keys. Raises nothing: if the lock is unavailable, it continues without."""
 
     async def has_changed(self) -> bool:
@@ -71,7 +71,7 @@ class Memory:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
-    def alone(self) -> AbstractAsyncContextManager[None]:
+    def hold_lock(self) -> AbstractAsyncContextManager[None]:
         return contextlib.nullcontext()
 
     async def has_changed(self) -> bool:
@@ -104,8 +104,8 @@ class Folder:
         self._reported: set[str] = set()
 
     @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        file = await self._locked()
+    async def hold_lock(self) -> AsyncIterator[None]:
+        file = await self._acquire_lock()
         try:
             yield
         finally:
@@ -114,7 +114,7 @@ class Folder:
                 fcntl.flock(file, fcntl.LOCK_UN)
                 os.close(file)
 
-    async def _locked(self) -> int | None:
+    async def _acquire_lock(self) -> int | None:
         """Return the locked file, or None if locking is impossible or takes too long.
 
         It does not wait in a thread, because releasing the lock needs one.
@@ -143,9 +143,9 @@ class Folder:
         return file
 
     async def has_changed(self) -> bool:
-        return await asyncio.to_thread(self._written) != self._seen
+        return await asyncio.to_thread(self._modification_time) != self._seen
 
-    def _written(self) -> int:
+    def _modification_time(self) -> int:
         """Return when a file was last added to or removed from the folder, in nanoseconds since 1970; 0 without a
         folder.
         """
@@ -234,7 +234,7 @@ class Table:
         self._store = store
 
     @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
+    async def hold_lock(self) -> AsyncIterator[None]:
         """Hold an advisory lock of a transaction: behind a connection pooler, only a transaction stays on one
         session."""
         connection = None

@@ -76,7 +76,7 @@ class Keys:
             finally:
                 self._waiting.discard(future)
 
-    def sealing(self, purpose: str) -> tuple[bytes, KeyCipher]:
+    def encryption_cipher(self, purpose: str) -> tuple[bytes, KeyCipher]:
         """Return the head of sealed texts (version and key id) and the cipher for sealing. While no key is active, the
         nearest one is used. Raises `NoKeyError`.
         """
@@ -135,7 +135,7 @@ class Protector:
         """Return the sealed text. context: authenticated, but not part of the text; `open` needs the same context.
         Raises `NoKeyError`.
         """
-        head, cipher = self._keys.sealing(self._purpose)
+        head, cipher = self._keys.encryption_cipher(self._purpose)
         return _text(head + cipher.seal(data, head + context))
 
     def open(self, text: str, context: bytes = b"") -> bytes:

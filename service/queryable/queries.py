@@ -75,11 +75,11 @@ class Queries:
         shape, values = self._shape_of(query_string, counted)
         known = self._shapes.get(shape)
         if known is None:
-            known = self._planned(shape)
+            known = self._plan(shape)
         query, parameters = known
         if query is None:
             return
-        arguments = [_filled(parameter, values) for parameter in parameters]
+        arguments = [_query_value(parameter, values) for parameter in parameters]
         context.follow((*self._bound, partial(_add_values, query.mask, arguments), *query.steps))
 
     def _shape_of(self, query_string: str, counted: bool) -> tuple[Shape, list[str]]:
@@ -100,7 +100,7 @@ class Queries:
                 shape.append((key, value))
         return (counted, tuple(shape)), values
 
-    def _planned(self, shape: Shape) -> tuple[CompiledQuery | None, Values]:
+    def _plan(self, shape: Shape) -> tuple[CompiledQuery | None, Values]:
         """Return the query of a new shape and its values; None: it changes nothing. The shape is remembered unless it
         has a cursor. Raises `BindingError`.
         """
@@ -109,12 +109,12 @@ class Queries:
         query: CompiledQuery | None = None
         values: Values = ()
         if not request.changes_nothing:
-            query, values = self._compiled(request)
+            query, values = self._compile_query(request)
         if request.position is None:
-            _bound_to(self._shapes, MOST_SHAPES)[shape] = query, values
+            _make_room(self._shapes, MOST_SHAPES)[shape] = query, values
         return query, values
 
-    def _compiled(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
+    def _compile_query(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
         """Return the compiled query and its values. It is compiled if its SQL, columns, order or position are new."""
         query = Query(self._language, request, self._positioned)
         rendered = query.rendered()
@@ -127,11 +127,11 @@ class Queries:
             own = len(self._language.endpoint.parameters)
             mask = (1 << len(endpoint.parameters)) - (1 << own)
             compiled = CompiledQuery(self._compile(endpoint), mask)
-            _bound_to(self._queries, MOST_QUERIES)[key] = compiled
+            _make_room(self._queries, MOST_QUERIES)[key] = compiled
         return compiled, rendered.values
 
 
-def _bound_to(items: dict[Key, Item], most: int) -> dict[Key, Item]:
+def _make_room(items: dict[Key, Item], most: int) -> dict[Key, Item]:
     """Remove the oldest items until there is room for one more, and return the dictionary. most: allowed number of
     items.
     """
@@ -147,7 +147,7 @@ def _pairs(language: Language, query_string: str) -> Sequence[tuple[str, str]]:
         raise BindingError(400, f"parameter {shown(error.key)}: the value {error.reason}", error.key[:100]) from None
 
 
-def _filled(parameter: str | None, values: list[str]) -> bytes | None:
+def _query_value(parameter: str | None, values: list[str]) -> bytes | None:
     """Return a value of the query: one of `values` if `parameter` is the mark of it, else `parameter`; None is NULL."""
     if parameter is None:
         return None

@@ -17,7 +17,7 @@ LONGEST = 63
 """Bytes; the server would truncate a longer name, with a notice each time."""
 
 
-def _cut(text: bytes) -> bytes:
+def _truncate(text: bytes) -> bytes:
     """Return the text cut to `LONGEST` bytes, at the end of a character: an incomplete one is invalid text, which the
     server rejects.
     """
@@ -40,6 +40,6 @@ def application_name(_endpoint: Endpoint, services: Services) -> Preamble | None
             "uid": None if user is None else user.first(user_id),
             "id": context.scope.headers.get(application.header),
         }
-        return b"application_name", _cut(orjson.dumps(members))
+        return b"application_name", _truncate(orjson.dumps(members))
 
     return Preamble(settings=(setting,))

@@ -30,25 +30,29 @@ Prepare = Callable[[str, int], Statement]
 """Returns the statement of an SQL text with this number of values."""
 
 
-def before_routine(endpoint: Endpoint, services: Services) -> Preamble | None:
+def commands_before_routine(endpoint: Endpoint, services: Services) -> Preamble | None:
     """Return the commands as the last part of the preamble, so that they can read its settings; None: there are no
     commands.
     """
     commands = services.options.before
     # Roles share no prepared statement (`service.auth.database_role`).
     prepare = _new_statement if endpoint.options.role_from_claim else statement_for
-    return Preamble(commands=tuple(_compiled(command, services, prepare) for command in commands)) if commands else None
+    return (
+        Preamble(commands=tuple(_compile_command(command, services, prepare) for command in commands))
+        if commands
+        else None
+    )
 
 
 def _new_statement(text: str, values: int) -> Statement:
     return Statement(next(numbers), text.encode(), values)
 
 
-def _compiled(command: BeforeCommand, services: Services, prepare: Prepare) -> Command:
+def _compile_command(command: BeforeCommand, services: Services, prepare: Prepare) -> Command:
     """Return the command with its statement, and the function that reads its values from a request."""
     text, takes = numbered(command.sql, {})
     readers = dict(enumerate((value_of(value, services) for value in command.values), 1))
-    sources = [readers.get(number, _nothing) for number in takes]
+    sources = [readers.get(number, _null) for number in takes]
 
     def values(context: RequestContext) -> list[bytes | None]:
         return [source(context) for source in sources]
@@ -62,7 +66,7 @@ def _compiled(command: BeforeCommand, services: Services, prepare: Prepare) -> C
     )
 
 
-def _nothing(_context: RequestContext) -> None:
+def _null(_context: RequestContext) -> None:
     """Return NULL for a parameter number without a value."""
 
 

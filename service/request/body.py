@@ -71,12 +71,12 @@ def _refuse_encoded(scope: Any) -> None:
     raise Problem(415, detail, headers=(("accept-encoding", "identity"), ("connection", "close")))
 
 
-def cut_off() -> Problem:
+def incomplete_body_problem() -> Problem:
     """Return the problem of an incomplete body (400). The received part may look complete, and must not be used."""
     return Problem(400, "the body ends before it is complete", headers=(("connection", "close"),))
 
 
-def broken_chunks() -> Problem:
+def invalid_chunks_problem() -> Problem:
     """Return the problem of chunks that are invalid or end too early (400)."""
     detail = "the body is cut off or its chunks are broken (trailer fields have to be announced by the header Trailer)"
     return Problem(400, detail, headers=(("connection", "close"),))
@@ -172,7 +172,7 @@ class Bodies:
                 return body
             return await self._gather(scope, protocol, limit, reading, counted=announced is None)
         except RSGIProtocolClosed:
-            raise cut_off() from None
+            raise incomplete_body_problem() from None
         except asyncio.CancelledError:
             if not reading.late or reading.task is None:
                 raise
@@ -231,7 +231,7 @@ class Bodies:
                 silence = 0 if piece else silence + 1
                 if silence > bearable:
                     if counted:
-                        raise broken_chunks()
+                        raise invalid_chunks_problem()
                     break
                 size = len(piece)
                 if reading.received + size > limit:
@@ -251,7 +251,7 @@ class Bodies:
             if not whole:
                 self._freed += reading.received
         if not counted and len(body) < int(scope.headers.get("content-length")):
-            raise cut_off()
+            raise incomplete_body_problem()
         if len(body) > SMALL:
             self._whole.append(body)
         return body
@@ -328,7 +328,11 @@ def _no_body(arrival: BodyArrival, error: BaseException, context: RequestContext
         return too_slow()
     if isinstance(error, asyncio.CancelledError) and is_past(context):
         return DeadlineError(context)
-    return error if isinstance(error, Exception) and not isinstance(error, RSGIProtocolClosed) else cut_off()
+    return (
+        error
+        if isinstance(error, Exception) and not isinstance(error, RSGIProtocolClosed)
+        else incomplete_body_problem()
+    )
 
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
@@ -367,7 +371,7 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) 
         if piece:
             yield piece
     if announced is not None and size < int(announced):
-        raise cut_off()
+        raise incomplete_body_problem()
 
 
 async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
@@ -381,7 +385,7 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
         async for piece in protocol:
             silence = 0 if piece else silence + 1
             if silence > bearable:
-                raise broken_chunks()
+                raise invalid_chunks_problem()
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
@@ -390,7 +394,7 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
             yield piece
             arriving.add(scope)
     except RSGIProtocolClosed:
-        raise cut_off() from None
+        raise incomplete_body_problem() from None
     finally:
         arriving.discard(scope)
 

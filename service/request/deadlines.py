@@ -25,7 +25,7 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     """
     options = services.options.deadlines
     own = _deadline_of(endpoint, options)
-    return _requested(options, own) if options.headers else None if own is None else _fixed(own)
+    return _requested_deadline(options, own) if options.headers else None if own is None else _fixed_deadline(own)
 
 
 def set_requested_deadline(options: DeadlineOptions) -> Step | None:
@@ -33,10 +33,10 @@ def set_requested_deadline(options: DeadlineOptions) -> Step | None:
     they have the header too, and each of them would have the whole time. None: no header is read. The step raises as
     that of `set_deadline` does.
     """
-    return _requested(options, None) if options.headers else None
+    return _requested_deadline(options, None) if options.headers else None
 
 
-def _requested(options: DeadlineOptions, own: float | None) -> Step:
+def _requested_deadline(options: DeadlineOptions, own: float | None) -> Step:
     """Return the step that sets the deadline which a header of the request states, at most `own` seconds from now;
     without such a header, `own` seconds. own: deadline of the endpoint; None: it has none."""
     headers = options.headers
@@ -62,7 +62,7 @@ def _deadline_of(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
     return seconds or None
 
 
-def _fixed(seconds: float) -> Step:
+def _fixed_deadline(seconds: float) -> Step:
     def set_always(context: RequestContext) -> None:
         end_by(context, asyncio.get_running_loop().time() + seconds)
 

@@ -54,7 +54,7 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     if body.count(b"&") >= MOST_FIELDS:
         raise too_many_fields()
     if not _is_utf8(options) and holds_beyond_ascii(body):
-        raise _other_charset(options)
+        raise _charset_problem(options)
     try:
         return parse_form(body)
     except UnicodeDecodeError:
@@ -76,7 +76,7 @@ def _is_utf8(options: dict[bytes, bytes]) -> bool:
     return options.get(b"charset", b"utf-8").lower() in CHARSETS
 
 
-def _other_charset(options: dict[bytes, bytes]) -> Problem:
+def _charset_problem(options: dict[bytes, bytes]) -> Problem:
     message = options[b"charset"][:40].decode(errors="replace")
     return Problem(415, f"the form is in {message}; forms are read as UTF-8 (RFC 7578, 5.1.2)")
 
@@ -201,7 +201,7 @@ class _Fields:
     def _end(self) -> None:
         value = b"".join(self._data)
         if not value.isascii() and not _is_utf8(self._type):
-            raise _other_charset(self._type)
+            raise _charset_problem(self._type)
         self.pairs.append((_text(self._disposition[b"name"]), _text(value)))
 
     def _finish(self) -> None:

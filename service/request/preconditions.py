@@ -126,14 +126,14 @@ def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
     def tag(context: RequestContext) -> None:
         sent = ",".join(context.scope.headers.get_all("if-none-match")) if reads else ""
-        context.protocol = protocol = TaggedProtocol(context.protocol, partial(_tagged, key, sent))
+        context.protocol = protocol = TaggedProtocol(context.protocol, partial(_with_entity_tag, key, sent))
         # Compression would make the tag a weak one, which no `If-Match` can use (RFC 9110, 8.8.3.3 and 13.1.1).
         leave_uncompressed(protocol)
 
     return tag
 
 
-def _tagged(key: str, sent: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+def _with_entity_tag(key: str, sent: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
     """Return status and headers, with the entity tag if the response is a success with one row; a tag that it has
     already is replaced. The status becomes 304 if it was 200 and `sent` contains this version or is `*`. key: name of
     the version in the row. sent: `If-None-Match` of a request that reads; empty for others and without the header.

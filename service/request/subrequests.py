@@ -209,7 +209,7 @@ class CapturedResponse:
         if not self._abandoned.done():
             self._abandoned.set_result(None)
 
-    def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
+    def begin_response(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
         """Begin the response: complete `begun` with it, and return it for its body. source: as for `HttpResponse`."""
         answer = HttpResponse(source)
         answer.status = status
@@ -219,10 +219,10 @@ class CapturedResponse:
         return answer
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        self.answered(status, headers).end()
+        self.begin_response(status, headers).end()
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        answer = self.answered(status, headers)
+        answer = self.begin_response(status, headers)
         if body:
             answer.add(bytes(body))
         answer.length = len(body)
@@ -233,11 +233,11 @@ class CapturedResponse:
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         self._pipe = _PipeReader(file)
-        self._pipe.feed(self.answered(status, headers, self._pipe))
+        self._pipe.feed(self.begin_response(status, headers, self._pipe))
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
         self._pipe = _PipeReader(file, start, end - start)
-        self._pipe.feed(self.answered(status, headers, self._pipe))
+        self._pipe.feed(self.begin_response(status, headers, self._pipe))
 
 
 class _PipeReader:
@@ -315,7 +315,7 @@ class _PipeReader:
             self._answer.end(error)
 
 
-def _marked(raw_path: str) -> str:
+def _mark_slashes(raw_path: str) -> str:
     """Return the path with a mark in place of each encoded slash; unchanged if it contains the mark already."""
     contains_mark = _SLASH in raw_path or _ENCODED in raw_path.upper()
     return raw_path if contains_mark else _ENCODED_SLASH.sub(_ENCODED, raw_path)
@@ -384,7 +384,7 @@ class Subrequests:
         """
         own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
         sender = _Sender("", "https" if self._is_secure(outer.scope) else "http", "localhost")
-        return await self._called(method, target, own, body, outer, sender, written=written)
+        return await self._call(method, target, own, body, outer, sender, written=written)
 
     async def call_for_caller(
         self,
@@ -403,7 +403,7 @@ class Subrequests:
         headers: with the credentials of the client (`headers_for_caller`); forwarding headers are not removed.
         transaction: in which it runs, if its steps were compiled for that. The others are as for `call`.
         """
-        return await self._called(
+        return await self._call(
             method, target, headers, body, outer, _client_of(outer), written=written, transaction=transaction
         )
 
@@ -412,11 +412,11 @@ class Subrequests:
     ) -> HttpResponse:
         """Call PostgREST's interface as `call_for_caller` calls an endpoint. It takes precedence over an endpoint at
         the same path. If it does not serve the target, the endpoint there is called, also an `internal` one."""
-        return await self._called(
+        return await self._call(
             method, target, headers, body, outer, _client_of(outer), written=None, interface=self._interface
         )
 
-    async def _called(
+    async def _call(
         self,
         method: str,
         target: str,
@@ -435,14 +435,14 @@ class Subrequests:
 
         interface: None: only endpoints are called. The others are as for `call` and `call_for_caller`.
         """
-        capture = self._begun(method, target, headers, body, outer, sender, written, transaction, interface)
+        capture = self._begin(method, target, headers, body, outer, sender, written, transaction, interface)
         try:
             return await capture.begun
         except asyncio.CancelledError:
             capture.abandon()
             raise
 
-    def _begun(
+    def _begin(
         self,
         method: str,
         target: str,
@@ -454,7 +454,7 @@ class Subrequests:
         transaction: JointTransaction | None,
         interface: InterfaceSteps | None,
     ) -> CapturedResponse:
-        """Begin a subrequest, and return what receives its response. Parameters and errors as for `_called`."""
+        """Begin a subrequest, and return what receives its response. Parameters and errors as for `_call`."""
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
             raise OutboundError(f"endpoints of this service call each other more than {DEEPEST} times deep")
@@ -475,7 +475,7 @@ class Subrequests:
                 return capture
             context.scope.path = decode_path(raw_path)
             # An encoded slash belongs to its segment; decoded, it would separate two segments for the router.
-            marked = _marked(raw_path)
+            marked = _mark_slashes(raw_path)
             match = self._find(method, decode_path(marked))
         except MalformedPathError as error:
             self._fail(context, error)

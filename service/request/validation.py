@@ -133,20 +133,20 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
     """
     parameter = endpoint.parameters[index]
 
-    def bound(context: RequestContext) -> str | None:
+    def text_of_argument(context: RequestContext) -> str | None:
         return argument_text(context, index)
 
-    def sent(context: RequestContext) -> str | None:
-        text = bound(context)
+    def text_of_request(context: RequestContext) -> str | None:
+        text = text_of_argument(context)
         if text is None:
             return None
         whole = submitted(context, parameter)
         return text if whole is None else whole
 
     if not parameter.array or parameter.path:
-        return bound
+        return text_of_argument
     submitted = _array_in_body if endpoint.transport is Transport.BODY else _array_in_query
-    return sent
+    return text_of_request
 
 
 def _array_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
@@ -155,16 +155,16 @@ def _array_in_body(context: RequestContext, parameter: EndpointParameter) -> str
     body = context.body or b""
     pairs = form_pairs(context.scope, body)
     if pairs is not None:
-        return _joined(pairs, parameter)
+        return _join_values(pairs, parameter)
     raw = dict(json_text.body_members(body)).get(parameter.api_name)
     return None if raw is None else raw.decode()
 
 
 def _array_in_query(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    return _joined(query_text.pairs(context.scope.query_string), parameter)
+    return _join_values(query_text.pairs(context.scope.query_string), parameter)
 
 
-def _joined(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
+def _join_values(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
     """Join the values of the parameter among `pairs` (names and values of a query string or form) with commas; None:
     there are none.
     """

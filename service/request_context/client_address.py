@@ -24,11 +24,11 @@ def address_reader(options: Forwarding) -> Callable[[Any], bytes | None]:
     if options.enabled:
         read = client_reader(options)
 
-        def forwarded(scope: Any) -> bytes | None:
+        def read_forwarded_address(scope: Any) -> bytes | None:
             address = read(scope).address
             return None if address is None else address.encode()
 
-        return forwarded
+        return read_forwarded_address
     addresses: dict[str, bytes | None] = {}
 
     def direct(scope: Any) -> bytes | None:

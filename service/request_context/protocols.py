@@ -82,23 +82,23 @@ class HeadersProtocol(ObservedProtocol):
         self.inner = protocol
         self._headers = headers
 
-    def _joined(self, headers: Headers) -> Headers:
+    def _with_own_headers(self, headers: Headers) -> Headers:
         return [*headers, *self._headers]
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, self._joined(headers))
+        self.inner.response_empty(status, self._with_own_headers(headers))
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self.inner.response_bytes(status, self._joined(headers), body)
+        self.inner.response_bytes(status, self._with_own_headers(headers), body)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
-        self.inner.response_str(status, self._joined(headers), body)
+        self.inner.response_str(status, self._with_own_headers(headers), body)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, self._joined(headers), file)
+        self.inner.response_file(status, self._with_own_headers(headers), file)
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
-        self.inner.response_file_range(status, self._joined(headers), file, start, end)
+        self.inner.response_file_range(status, self._with_own_headers(headers), file, start, end)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
-        return self.inner.response_stream(status, self._joined(headers))
+        return self.inner.response_stream(status, self._with_own_headers(headers))

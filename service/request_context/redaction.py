@@ -41,7 +41,7 @@ def hide_values(message: str, values: Iterable[bytes | None]) -> str:
     items = sorted((text for text in texts.union(parts) if text.strip() and text in message), key=len, reverse=True)
     if not items:
         return message
-    pattern = "|".join(_alone(text) for text in items)
+    pattern = "|".join(_whole_word_pattern(text) for text in items)
     return re.sub(pattern, HIDDEN, message)
 
 
@@ -57,13 +57,13 @@ def _parts(text: str) -> Iterator[str]:
     for match in _PARTS.finditer(text):
         part = match[0] if match[1] is None else match[1]
         yield part
-        for value in _unescaped(part):
+        for value in _unescape(part):
             if value != part:
                 yield value
             yield from _parts(value)
 
 
-def _unescaped(part: str) -> set[str]:
+def _unescape(part: str) -> set[str]:
     """Return a part with its escapes decoded, once by the rules of PostgreSQL and, if it is valid there, once by those
     of JSON. For a part without escapes, the result is the part alone."""
     values = {_ESCAPED.sub(r"\1", part)}
@@ -73,7 +73,7 @@ def _unescaped(part: str) -> set[str]:
     return values
 
 
-def _alone(text: str) -> str:
+def _whole_word_pattern(text: str) -> str:
     """Return a pattern for the text that does not match inside a longer word."""
     before = r"(?<!\w)" if text[0].isalnum() else ""
     behind = r"(?!\w)" if text[-1].isalnum() else ""

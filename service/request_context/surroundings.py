@@ -27,7 +27,7 @@ def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
     return _value(tenant.place, tenant.name, context) or None
 
 
-def within_tenant(text: bytes, tenant: Tenant | None, context: RequestContext) -> bytes:
+def with_tenant(text: bytes, tenant: Tenant | None, context: RequestContext) -> bytes:
     """Return a text that equals that of another request only if both are of the same tenant; unchanged if the request
     has none (`tenant_of`). text: without line breaks, so that a tenant cannot be mistaken for a part of it."""
     value = tenant_of(tenant, context)

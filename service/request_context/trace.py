@@ -9,7 +9,7 @@ from rowcall.service.request_context.protocols import Headers, ObservedProtocol,
 NAMES = ("traceparent", "tracestate")
 
 
-class Outgoing(Protocol):
+class OutgoingTrace(Protocol):
     """One outgoing request as part of a trace. headers: those that propagate the trace."""
 
     headers: Headers
@@ -33,10 +33,10 @@ class Trace(Protocol):
     def sampled(self) -> bool:
         """Whether spans of the request are recorded."""
 
-    def outgoing(self, method: str, authority: str) -> Outgoing:
+    def begin_outgoing_request(self, method: str, authority: str) -> OutgoingTrace:
         """Begin an outgoing request. authority: host and port of the server."""
 
-    def replayed(self) -> None:
+    def record_replay(self) -> None:
         """Record that the response is the stored one of a former request."""
 
 

@@ -16,7 +16,7 @@ class SecureProtocol(HeadersProtocol):
 
     __slots__ = ()
 
-    def _joined(self, headers: Headers) -> Headers:
+    def _with_own_headers(self, headers: Headers) -> Headers:
         return [*self._headers, *headers]
 
 
@@ -31,7 +31,7 @@ class CorsProtocol(HeadersProtocol):
 
     __slots__ = ()
 
-    def _joined(self, headers: Headers) -> Headers:
+    def _with_own_headers(self, headers: Headers) -> Headers:
         return [*(field for field in headers if field[0].lower() not in _OF_POLICY), *self._headers]
 
 

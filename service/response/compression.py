@@ -90,7 +90,7 @@ class CompressedProtocol(ObservedProtocol):
         if status == 304:
             # It has the headers of the complete response (RFC 9110, 15.4.5), which may have been compressed.
             headers = _with_coding(headers, None)
-            headers = headers if self._choose() is None else [*map(_weakened, headers)]
+            headers = headers if self._choose() is None else [*map(_weaken_tag, headers)]
         self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
@@ -138,7 +138,7 @@ def _with_coding(headers: Headers, coding: str | None) -> Headers:
     response depends on what the client accepts (RFC 9110, 12.5.5).
     """
     if coding is not None:
-        headers = [*map(_weakened, headers), ("content-encoding", coding)]
+        headers = [*map(_weaken_tag, headers), ("content-encoding", coding)]
     return headers if _varies(headers) else [*headers, ("vary", "Accept-Encoding")]
 
 
@@ -148,7 +148,7 @@ def _varies(headers: Headers) -> bool:
     return any(word.strip() in ("accept-encoding", "*") for words in lists for word in words)
 
 
-def _weakened(field: tuple[str, str]) -> tuple[str, str]:
+def _weaken_tag(field: tuple[str, str]) -> tuple[str, str]:
     """Return a header field; if it is a strong entity tag, as a weak one. The tag of a file identifies its uncompressed
     bytes, and a download resumed with a strong tag must have the same bytes (RFC 9110, 8.8.3.3).
     """

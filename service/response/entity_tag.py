@@ -32,12 +32,12 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
 
     def tag(context: RequestContext) -> None:
         headers = ",".join(context.scope.headers.get_all("if-none-match"))
-        context.protocol = TaggedProtocol(context.protocol, partial(_tagged, headers))
+        context.protocol = TaggedProtocol(context.protocol, partial(_with_entity_tag, headers))
 
     return tag
 
 
-def _tagged(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+def _with_entity_tag(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
     """Return status and headers of the response with its tag: 304 if the client has it. A status other than 200 gets no
     tag, and a response that has one, such as that of another service, keeps it. tags: value of `If-None-Match`; may be
     empty.

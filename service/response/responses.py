@@ -16,7 +16,7 @@ from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import Headers, argument_text, fields_of
 from rowcall.service.response.rendering import begins_with_names, is_json
-from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_result
+from rowcall.service.response.streaming import PLAIN, Encoder, client_of_only_response, stream_result
 
 
 def respond(endpoint: Endpoint, database: Database, time_limit: float) -> Step:
@@ -24,18 +24,18 @@ def respond(endpoint: Endpoint, database: Database, time_limit: float) -> Step:
     which a client may leave a streamed response unread.
     """
     if endpoint.shape.path is ResultPath.VOID:
-        return _filled(endpoint, lambda section: _respond_empty(section, endpoint.success_status))
+        return _with_header_section(endpoint, lambda section: _respond_empty(section, endpoint.success_status))
     if endpoint.shape.path is ResultPath.SCALAR:
-        return _filled(endpoint, lambda section: _respond_scalar(endpoint, section))
-    return _filled(endpoint, lambda section: _respond_rows(endpoint, section, database, time_limit))
+        return _with_header_section(endpoint, lambda section: _respond_scalar(endpoint, section))
+    return _with_header_section(endpoint, lambda section: _respond_rows(endpoint, section, database, time_limit))
 
 
 def no_content(endpoint: Endpoint) -> Step:
     """Return a step that sends status 204 with the comment's headers."""
-    return _filled(endpoint, lambda section: _respond_empty(section, 204))
+    return _with_header_section(endpoint, lambda section: _respond_empty(section, 204))
 
 
-def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
+def _with_header_section(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
     """Return the response step that `answer` makes of header fields: once, or for each request if they have
     placeholders.
     """
@@ -117,7 +117,7 @@ async def stream_response(
             # Only the size of the body is unknown, and the rest of the rows is not needed for that.
             context.protocol.response_empty(status, headers)
             return
-        client = alone_on(context.scope)
+        client = client_of_only_response(context.scope)
         complete = await stream_result(context.protocol, client, execution, status, headers, time_limit, encoder)
     finally:
         database.end_stream(execution, gone=not complete)
@@ -142,7 +142,7 @@ def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Reque
 def null_body(endpoint: Endpoint) -> bytes:
     """Return the body for a NULL result. Raises `Problem` 404 if the endpoint reports it as not found."""
     if endpoint.options.null_text is NullText.NOT_FOUND:
-        raise _nothing_found()
+        raise _no_record_problem()
     is_rows = endpoint.shape.path is ResultPath.ROWS
     if endpoint.options.null_text is not NullText.NULL_LITERAL:
         # An empty body is no valid JSON document (RFC 8259 section 2).
@@ -152,10 +152,10 @@ def null_body(endpoint: Endpoint) -> bytes:
 
 
 def _not_found(_context: RequestContext) -> None:
-    raise _nothing_found()
+    raise _no_record_problem()
 
 
-def _nothing_found() -> Problem:
+def _no_record_problem() -> Problem:
     return Problem(404, "there is no such record")
 
 

@@ -32,7 +32,7 @@ class TimedProtocol(HeadersProtocol):
         self._context = context
         self._began = time.monotonic()
 
-    def _joined(self, headers: Headers) -> Headers:
+    def _with_own_headers(self, headers: Headers) -> Headers:
         return [*headers, ("server-timing", server_timing(self._context.execution, time.monotonic() - self._began))]
 
 

@@ -65,6 +65,6 @@ class StreamBody:
         """End the body."""
         self._writer.close()
 
-    def cut(self, _client: str) -> None:
+    def abort(self, _client: str) -> None:
         """End an incomplete body by ending its connection."""
         self._writer.abort()

@@ -24,10 +24,10 @@ from rowcall.core.errors.problems import unavailable
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.execution import Execution
 from rowcall.ext.http1.connection import RequestProtocol
-from rowcall.service.log.request_log import logged
+from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.request_context.request_context import ClientDisconnectedError
 from rowcall.service.response.stream_body import StreamBody
-from rowcall.service.sockets.peers import Presence, is_with, own_sockets
+from rowcall.service.sockets.peers import Presence, duplicate_sockets, is_with
 
 log = logging.getLogger("rowcall")
 
@@ -118,7 +118,7 @@ class PipeBody:
                 return
             await asyncio.wait({event, self._gone}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             # While granian waits for the pipe, it neither closes it nor reports a disconnect.
-            if not event.done() and self._presence.ended():
+            if not event.done() and self._presence.is_disconnected():
                 self._leave()
         if not event.done():
             raise ClientDisconnectedError("the client has closed the connection")
@@ -203,7 +203,7 @@ class PipeBody:
             # There is no event for the opening of a file.
             await asyncio.sleep(0.002)
 
-    def cut(self, client: str) -> None:
+    def abort(self, client: str) -> None:
         """End an incomplete body so that the client notices: the end of the pipe alone would look like success. client:
         `host:port`, whose connection is shut down; empty: granian's reading of the pipe is made to fail instead.
         """
@@ -280,7 +280,7 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def alone_on(scope: Any) -> str:
+def client_of_only_response(scope: Any) -> str:
     """Return the client of a request (`host:port`) if its connection carries only this response; empty if it carries
     others too (HTTP/2), which must not end because one of them is left unread.
     """
@@ -291,7 +291,7 @@ def shut_down_connection(client: str) -> None:
     """Shut down this process's TCP connection with `client` (`host:port`), wherever in the process it is used. Without
     such a connection, nothing happens.
     """
-    for connection in own_sockets():
+    for connection in duplicate_sockets():
         with connection, contextlib.suppress(OSError):
             if is_with(connection, client):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -405,8 +405,8 @@ async def stream_result(
         if complete:
             await body.close()
         else:
-            body.cut(client)
-        if (waiting := logged(protocol)) is not None:
+            body.abort(client)
+        if (waiting := logging_protocol_of(protocol)) is not None:
             waiting.stream_ended()
     return True
 

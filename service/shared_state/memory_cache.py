@@ -342,7 +342,7 @@ class MemoryCache:
         at = now()
         if len(entry.body) <= self._largest:
             entry = entry._replace(written=at, ends=0.0 if seconds is None else at + seconds)
-            self._table.put(stored_name(key), entry, began, at)
+            self._table.store(stored_name(key), entry, began, at)
 
     def invalidate_all(self, prefix: bytes) -> None:
         """Remove all entries whose key has this prefix. Responses that are being computed are stored afterwards.

@@ -103,7 +103,7 @@ class KnownBuilds:
                 equal = (other for other in same_name if other.routine == routine and other.defaults == defaults)
                 match = next(equal, None)
                 build_of_routine = (
-                    _made(routine, catalog, defaults) if match is None else replace(match, routine=routine)
+                    _build_routine(routine, catalog, defaults) if match is None else replace(match, routine=routine)
                 )
                 same_name[:] = [
                     *(other for other in same_name if other is not match and id(other.routine) in before),
@@ -123,7 +123,7 @@ def _by_name(builds: Iterable[_RoutineBuild]) -> defaultdict[tuple[int, str], li
     return builds_by_name
 
 
-def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _RoutineBuild:
+def _build_routine(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _RoutineBuild:
     """Build the endpoint of a routine, and, if it has one, the endpoint that invalidates its cached responses."""
     built = _build(routine, catalog, defaults)
     endpoint = built.endpoint
@@ -173,13 +173,13 @@ class EndpointBuilder:
         if fatal:
             self._report(diagnostic for diagnostic in diagnostics if not diagnostic.fatal)
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
-        groups, clashes = _reached(groups, self._clashes)
+        groups, clashes = _remove_unreachable(groups, self._clashes)
         diagnostics += clashes
         public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
         diagnostics += (
-            *self._reserved_paths.hidden(public),
+            *self._reserved_paths.diagnose_conflicts(public),
             *self._reserved_paths.unsent(public),
-            *self._reserved_paths.missing(public),
+            *self._reserved_paths.diagnose_missing_paths(public),
         )
         diagnostics += self._basic.unusable(endpoint for group in groups for endpoint in group)
         diagnostics += self._unresolved.diagnostics([endpoint for group in groups for endpoint in group])
@@ -264,7 +264,7 @@ def _endpoints(
         else:
             diagnostics += noticed
         endpoints += endpoints_of_routine
-    diagnostics += _once(of_tables)
+    diagnostics += _merge_diagnostics(of_tables)
     return tuple(endpoints)
 
 
@@ -272,7 +272,7 @@ _ROUTE = re.compile(r"\A[A-Z]+ /\S*: ")
 """Method and path at the beginning of a message."""
 
 
-def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]:
+def _merge_diagnostics(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]:
     """Return the diagnostics of tables, each once for each table.
 
     A table has one comment, which is read for each of its operations. Diagnostics of a table are equal if their line is
@@ -291,7 +291,7 @@ def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]
     return merged.values()
 
 
-def _reached(
+def _remove_unreachable(
     groups: tuple[tuple[Endpoint, ...], ...], clashes: Clashes
 ) -> tuple[tuple[tuple[Endpoint, ...], ...], list[Diagnostic]]:
     """Return the endpoints without those that are unreachable because of the route of another endpoint, and the

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """Pause the collector within the `with` block. Cycles are collected afterwards, so nothing leaks. May be nested."""
     enabled = gc.isenabled()
     gc.disable()

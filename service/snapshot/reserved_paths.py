@@ -77,7 +77,7 @@ class ReservedPaths:
         self._signing = {key: path for key in _SIGNING if (path := settings.at(key))}
         self._level = settings.read(ServiceOptions).event_level
 
-    def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    def diagnose_conflicts(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each endpoint that is unreachable because a reserved path or a stream has its path,
         for each stream at the path of another one with other events or other recipients, and for each stream at a
         reserved path. endpoints: public ones.
@@ -118,7 +118,7 @@ class ReservedPaths:
                 message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
                 yield Diagnostic(key, None, message)
 
-    def missing(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    def diagnose_missing_paths(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each configured login or logout path without an endpoint; none if there are no
         endpoints at all."""
         there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()
@@ -176,7 +176,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     """Return the configuration key of each reserved path, by method (None: any) and path, as `_bare` returns it. Of two
     keys with the same method and path, the first one is used, which is logged."""
     keys: dict[tuple[str | None, str], str] = {}
-    for method, key in _switched_on(settings):
+    for method, key in _enabled_paths(settings):
         path = settings.at(key)
         if path:
             other = keys.setdefault((method, _bare(path)), key)
@@ -185,7 +185,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     return keys
 
 
-def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
+def _enabled_paths(settings: Settings) -> Iterator[tuple[str | None, str]]:
     """Yield the method (None: any) and the configuration key of each enabled path."""
     for switches, method, keys in _AT:
         if all(settings.at(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):

@@ -72,7 +72,7 @@ class Difference:
     removed: tuple[str, ...]
 
     @classmethod
-    def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> Difference:
+    def from_snapshots(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> Difference:
         """Compare the endpoints of two snapshots by name."""
         names = {endpoint.name for moved in moved_endpoints(old, new) for endpoint in moved}
         before = endpoints_by_name(old, names)
@@ -129,7 +129,7 @@ class SnapshotChange:
     postgrest: CatalogueChange | None
 
     @classmethod
-    def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
+    def from_snapshots(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
         """Compute the change from one snapshot to another; an endpoint is unchanged if it is the same object."""
         parts: list[tuple[int, int] | list[Endpoint]] = []
         places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
@@ -171,7 +171,7 @@ class SnapshotChange:
         """Number of endpoints that are sent, as the former snapshot does not have them."""
         return sum(len(part) for part in self.parts if isinstance(part, list))
 
-    def applied(self, old: SchemaSnapshot) -> SchemaSnapshot:
+    def apply_to(self, old: SchemaSnapshot) -> SchemaSnapshot:
         """Return the next snapshot. old: the former one. Raises `ValueError` if that is not the base of this change."""
         if (old.number, len(old.endpoints)) != (self.base, self.base_count):
             raise ValueError(

@@ -31,7 +31,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.catalogue_watch import Watcher, watcher
 from rowcall.service.snapshot.endpoints import EndpointBuilder
 from rowcall.service.snapshot.exposure import Exposure
-from rowcall.service.snapshot.garbage_collection import keep, paused
+from rowcall.service.snapshot.garbage_collection import keep, pause_collection
 from rowcall.service.snapshot.reading.catalogues import MOST_READINGS, Catalogues
 from rowcall.service.snapshot.reading.column_constraints import read_constraints
 from rowcall.service.snapshot.reading.places import MAIN, Places
@@ -137,7 +137,7 @@ class SnapshotReader:
             self.forget()
         if not seen:
             self._catalogues.forget_seen()
-        with paused():
+        with pause_collection():
             try:
                 snapshot = await self._read_until_stable(number, only_files=only_files)
             except Exception:
@@ -171,7 +171,7 @@ class SnapshotReader:
         await self._catalogues.read(only_files=only_files)
         keys = [*self._places.sources]
         catalogs = [self._catalogues[key] for key in keys]
-        exposed = [self._exposed(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
+        exposed = [self._endpoint_candidates(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
         if self._files is not None:
             for place, catalog in (await self._read_files(self._files, only_files=only_files)).items():
                 keys.append(place)
@@ -200,7 +200,7 @@ class SnapshotReader:
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
         analysed = self._analyses.analyse(zip(keys, groups, strict=True))
-        looked_at = tuple(self._looked_at(catalogs))
+        looked_at = tuple(self._searched_places(catalogs))
         postgrest = await self._read_postgrest()
         return SchemaSnapshot(number, analysed, main, types, built.left_out, looked_at, postgrest=postgrest)
 
@@ -240,7 +240,7 @@ class SnapshotReader:
             [exact_endpoint(endpoint, catalog.types, constraints) for endpoint in endpoints],
         )
 
-    def _looked_at(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
+    def _searched_places(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
         """Yield descriptions of where endpoints were searched, for users who miss an endpoint. catalogs: of all
         sources.
         """
@@ -273,7 +273,7 @@ class SnapshotReader:
 
         return await files.read(self._places.home_of_files, self._places.usable, open_at, only_files=only_files)
 
-    def _exposed(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
+    def _endpoint_candidates(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
         """Yield the candidates for endpoints with their defaults, which contain the connection on which they run. key:
         the place where the catalogue was read.
         """

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.snapshot.garbage_collection import paused
+from rowcall.service.snapshot.garbage_collection import pause_collection
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 ENDPOINTS = 256
@@ -51,7 +51,7 @@ class _SharedValues:
 
 def _part(pickler: pickle.Pickler, buffer: io.BytesIO, value: object) -> bytes:
     """Pickle a value and return what was written. buffer: the file of the pickler, which is emptied."""
-    with paused():
+    with pause_collection():
         pickler.dump(value)
     part = buffer.getvalue()
     buffer.seek(0)

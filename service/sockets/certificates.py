@@ -79,9 +79,9 @@ def load_certificate(files: CertificateFiles) -> Certificate:
     password = files.password.encode() if files.password else None
     if b"-----BEGIN" in data:
         chain = _chain(files, data)
-        key = _opened(files, lambda: _private_key(key_data, password))
+        key = _with_startup_errors(files, lambda: _private_key(key_data, password))
     else:
-        chain, key = _opened(files, lambda: _from_pkcs12(data, password))
+        chain, key = _with_startup_errors(files, lambda: _from_pkcs12(data, password))
     _check(files, chain, key)
     return Certificate(
         b"".join(certificate.public_bytes(Encoding.PEM) for certificate in chain),
@@ -109,7 +109,7 @@ def _chain(files: CertificateFiles, data: bytes) -> list[x509.Certificate]:
 _Opened = TypeVar("_Opened")
 
 
-def _opened(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
+def _with_startup_errors(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
     """Return what `load` returns. Its ValueError, TypeError or UnsupportedAlgorithm becomes a StartupError in terms of
     configuration keys.
     """

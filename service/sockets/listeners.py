@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rowcall.service.sockets.inherited import InheritedSockets
+from rowcall.service.sockets.inherited_sockets import InheritedSockets
 from rowcall.service.startup_error import StartupError
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Listeners:
         """
         address = plan.address
         tls = self._tls(plan) if address.secure else None
-        groups = self._taken(address, workers) or self._opened(address, workers)
+        groups = self._take_inherited(address, workers) or self._open_sockets(address, workers)
         port = 0 if address.unix else groups[0][0].getsockname()[1]
         self.urls.append(address.url(port))
         if address.secure and self.https_port is None:
@@ -219,14 +219,14 @@ class Listeners:
                 listener = Listener(sock.fileno(), tls, address.unix, plan.protocols)
                 self._sockets[number % workers].append((sock, listener))
 
-    def _opened(self, address: Address, workers: int) -> list[list[socket.socket]]:
+    def _open_sockets(self, address: Address, workers: int) -> list[list[socket.socket]]:
         """Open the sockets of an address: for each host that it stands for, a list with one socket per worker, or with
         a single one where sockets cannot share a port. workers: their number. Raises StartupError.
         """
         self.stay = False
         if address.unix:
             return [[self._listen_on_path(address.host)]]
-        firsts = _bound_on_all(address)
+        firsts = _bind_all_hosts(address)
         port = firsts[0].getsockname()[1]
         return [self._with_others(first, address, port, workers) for first in firsts]
 
@@ -235,12 +235,12 @@ class Listeners:
         of them. port: that of `first`. workers: their number. Raises StartupError.
         """
         host = first.getsockname()[0]
-        sockets = [first, *(_bound(address, host, port) for _ in range(1, workers) if SPREADS)]
+        sockets = [first, *(_bind_socket(address, host, port) for _ in range(1, workers) if SPREADS)]
         _listen(sockets)
         return sockets
 
-    def _taken(self, address: Address, workers: int) -> list[list[socket.socket]]:
-        """Take over inherited sockets of an address, and return them as `_opened` does; empty if there are none.
+    def _take_inherited(self, address: Address, workers: int) -> list[list[socket.socket]]:
+        """Take over inherited sockets of an address, and return them as `_open_sockets` does; empty if there are none.
 
         If only one address of `localhost` was inherited, the other one is opened too, unless the owner keeps the
         sockets open (systemd), which then decides what is open. workers: their number.
@@ -250,15 +250,19 @@ class Listeners:
         else:
             places = list(address.bound_hosts)
         inherited = {host: self._inherited.take(host, address.port) for host in places}
-        groups = [self._adopted(sockets, host, address, workers) for host, sockets in inherited.items() if sockets]
+        groups = [
+            self._complete_inherited(sockets, host, address, workers) for host, sockets in inherited.items() if sockets
+        ]
         if groups and not self._inherited.stay:
             for host in (host for host, sockets in inherited.items() if not sockets):
-                sock = _bound_if_possible(address, host, address.port)
+                sock = _bind_if_available(address, host, address.port)
                 if sock is not None:
                     groups.append(self._with_others(sock, address, address.port, workers))
         return groups
 
-    def _adopted(self, sockets: list[socket.socket], host: str, address: Address, workers: int) -> list[socket.socket]:
+    def _complete_inherited(
+        self, sockets: list[socket.socket], host: str, address: Address, workers: int
+    ) -> list[socket.socket]:
         """Return inherited sockets, and further ones if there are fewer than workers and the port can be shared. host:
         to which they are bound. workers: their number.
 
@@ -276,7 +280,7 @@ class Listeners:
         _ours.add((host, address.port))
         with contextlib.suppress(StartupError):  # another user owns the inherited sockets
             for _ in range(workers - len(sockets)):
-                self._not_listening.append(_bound(address, host, address.port))
+                self._not_listening.append(_bind_socket(address, host, address.port))
                 sockets.append(self._not_listening[-1])
                 self.stay = False
         return sockets
@@ -380,15 +384,15 @@ def _every_interface() -> str:
     return f"[{_ANY}]"
 
 
-def _bound_on_all(address: Address) -> list[socket.socket]:
+def _bind_all_hosts(address: Address) -> list[socket.socket]:
     """Return bound sockets for the hosts of the address, all on the same port; hosts after the first one that this
     machine does not have are left out. Raises StartupError."""
     first, *others = address.bound_hosts
     for attempt in range(_TRIES):
-        bound = [_bound(address, first, address.port)]
+        bound = [_bind_socket(address, first, address.port)]
         port = bound[0].getsockname()[1]
         try:
-            bound += (sock for host in others if (sock := _bound_if_possible(address, host, port)) is not None)
+            bound += (sock for host in others if (sock := _bind_if_available(address, host, port)) is not None)
         except StartupError:
             for sock in bound:
                 sock.close()
@@ -399,12 +403,12 @@ def _bound_on_all(address: Address) -> list[socket.socket]:
     raise AssertionError("the last try raises")
 
 
-def _bound_if_possible(address: Address, host: str, port: int) -> socket.socket | None:
+def _bind_if_available(address: Address, host: str, port: int) -> socket.socket | None:
     """Return a socket that is bound to this host and port, or None if the machine has no such address. address: for
     messages. Raises StartupError.
     """
     try:
-        return _bound(address, host, port)
+        return _bind_socket(address, host, port)
     except StartupError as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in _ABSENT:
             log.debug("%s is not listened on: this machine has no IPv6", host)
@@ -412,7 +416,7 @@ def _bound_if_possible(address: Address, host: str, port: int) -> socket.socket 
         raise
 
 
-def _bound(address: Address, host: str, port: int) -> socket.socket:
+def _bind_socket(address: Address, host: str, port: int) -> socket.socket:
     """Return a socket that is bound to this host and port and does not listen yet. address: for messages. Raises
     StartupError.
     """

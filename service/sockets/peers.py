@@ -12,7 +12,7 @@ from collections.abc import Iterator
 _ZONE = re.compile(r"%[^\]]*")
 
 
-def own_sockets() -> Iterator[socket.socket]:
+def duplicate_sockets() -> Iterator[socket.socket]:
     """Yield a duplicate of every socket of this process. The caller closes it. Ends early if no descriptor is free."""
     with contextlib.suppress(OSError):
         for name in os.listdir("/dev/fd"):
@@ -53,7 +53,7 @@ class Presence:
         self._client = client
         self._descriptor = -1
 
-    def ended(self) -> bool:
+    def is_disconnected(self) -> bool:
         """Return whether the connection of the client is closed; False if this cannot be determined."""
         if ":" not in self._client:
             return False

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rowcall.service.sockets.listeners import Listener
-from rowcall.service.sockets.peers import client_of, own_sockets, without_zone
+from rowcall.service.sockets.peers import client_of, duplicate_sockets, without_zone
 
 KNOWS = sys.platform == "linux"
 """Whether sockets report the time since they sent and received data; only Linux does."""
@@ -92,7 +92,7 @@ class _Looks:
         """
         previous, self._suspects = self._suspects, set()
         clients = Clients(frozenset(map(without_zone, clients.busy)), frozenset(map(without_zone, clients.sending)))
-        for connection in own_sockets():
+        for connection in duplicate_sockets():
             with connection, contextlib.suppress(OSError):
                 if not self._is_unused(connection, clients):
                     continue

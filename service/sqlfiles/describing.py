@@ -97,14 +97,16 @@ async def describe(
     search_path: one schema, in which the statements find their objects. Raises `psycopg.Error` if the connection is
     lost. Then, and if the caller is cancelled, the connection is closed.
     """
-    answers = await _ask(connection, (_describing(question) for question in questions), len(questions), search_path)
+    answers = await _ask(
+        connection, (_description_sender(question) for question in questions), len(questions), search_path
+    )
     return [_description(results) for results in answers]
 
 
 async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
     """Return the oids of the types with these names, by name. Names that are not those of types are left out.
     search_path: as for `describe`. Raises `psycopg.Error` as `describe` does."""
-    answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
+    answers = await _ask(connection, (_lookup_sender(name) for name in names), len(names), search_path)
     result: dict[str, int] = {}
     for name, results in zip(names, answers, strict=True):
         value = results[-1].get_value(0, 0) if results and results[-1].status == ExecStatus.TUPLES_OK else None
@@ -128,7 +130,7 @@ async def find_suspects(connection: Connection) -> Suspects:
     return Suspects(frozenset(row[0] for row in functions), frozenset(row[0] for row in views))
 
 
-def _describing(question: Question) -> _Send:
+def _description_sender(question: Question) -> _Send:
     """Return the function that sends a statement to be described."""
 
     def send(pgconn: PGconn) -> None:
@@ -138,7 +140,7 @@ def _describing(question: Question) -> _Send:
     return send
 
 
-def _looking_up(name: str) -> _Send:
+def _lookup_sender(name: str) -> _Send:
     """Return the function that sends a query for the oid of a type."""
 
     def send(pgconn: PGconn) -> None:

@@ -72,7 +72,7 @@ class FileReader:
         """Return the descriptions of statements by path and index, without those whose type the comment declares. Add a
         message about each file with a refused statement to `errors`, by path.
         """
-        places = [(item, index) for item in files for index in _undescribed(item)]
+        places = [(item, index) for item in files for index in _undescribed_statements(item)]
         questions = [_question(item, index, types) for item, index in places]
         described: dict[tuple[str, int], StatementDescription] = {}
         answers = await describe(connection, questions, self._search_path)
@@ -84,7 +84,7 @@ class FileReader:
         return described
 
 
-def _undescribed(parsed: ParsedFile) -> Iterator[int]:
+def _undescribed_statements(parsed: ParsedFile) -> Iterator[int]:
     """Return the indexes of the statements that the server must describe: those without a declared result type."""
     return (index for index, about in enumerate(parsed.file.notes.statements) if about.returns is None)
 

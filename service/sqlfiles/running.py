@@ -41,7 +41,7 @@ def file_statements(
 
     statement = source.statements[0]
     if endpoint.query is not None:
-        statement = _queried(statement, endpoint)
+        statement = _with_query(statement, endpoint)
 
     def single_statement(mask: int) -> Statement:
         return _statement(statement, mask, writer, repeatable=repeatable)
@@ -65,7 +65,7 @@ def file_statements(
     return script if source.several else single_statement
 
 
-def _queried(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
+def _with_query(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
     """Return the statement, wrapped in the query over its result that a request describes (annotation `queryable`), if
     the endpoint has one. The values of that query follow those of the statement."""
     if endpoint.query is None:
@@ -124,11 +124,11 @@ def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[Bod
         if part.key is None:
             yield None
             continue
-        yield _named(endpoint, part, key_prefix(part.key, first), codecs, change)
+        yield _member_writer(endpoint, part, key_prefix(part.key, first), codecs, change)
         first = False
 
 
-def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, change: Change) -> BodyWriter:
+def _member_writer(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, change: Change) -> BodyWriter:
     """Return the writer of one statement's result as a member of the object that holds all results. prefix: from
     `key_prefix`. change: wraps the writer of its rows.
     """

@@ -78,7 +78,7 @@ class StaticFile:
         return self.state[2] / 1e9
 
 
-def uncompressed(url: str) -> str:
+def without_compression_suffix(url: str) -> str:
     """Return a request path without the suffix of a compressed file (`.br`, `.gz`), so the path of the original file;
     any other path is returned as it is."""
     suffix = next((suffix for _, suffix in _CODINGS if url.endswith(suffix)), "")

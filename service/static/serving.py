@@ -16,7 +16,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.static.folder import Folder, StaticFile, uncompressed
+from rowcall.service.static.folder import Folder, StaticFile, without_compression_suffix
 from rowcall.service.static.pages import Pages
 
 
@@ -67,7 +67,9 @@ class StaticFiles:
             context.protocol.response_empty(301, [("location", location), ("content-length", "0")])
             return None
         page = self._pages is not None and self._pages.fills(match.url)
-        closed = not all(self._access(path).anonymous for path in (scope.path, match.url, uncompressed(match.url)))
+        closed = not all(
+            self._access(path).anonymous for path in (scope.path, match.url, without_compression_suffix(match.url))
+        )
         if (page or closed) and self._worker.auth.schemes:
             waiting = self._identity.sessions.authenticate(context)
             if waiting is not None:

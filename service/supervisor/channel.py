@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rowcall.service.snapshot.garbage_collection import paused
+from rowcall.service.snapshot.garbage_collection import pause_collection
 
 if TYPE_CHECKING:
     from rowcall.core.auth.token_families import Mark
@@ -72,7 +72,7 @@ class PrepareSnapshotChange:
     @classmethod
     def of(cls, change: SnapshotChange) -> PrepareSnapshotChange:
         """Pickle the change."""
-        with paused():
+        with pause_collection():
             return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL))
 
     def snapshot(self, served: SchemaSnapshot) -> SchemaSnapshot:
@@ -80,7 +80,7 @@ class PrepareSnapshotChange:
         based on it.
         """
         change: SnapshotChange = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
-        return change.applied(served)
+        return change.apply_to(served)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class EventRouting:
         self._options = options
         self._connector = connector
         self._hub = EventHub(options.events)
-        self._channels = ChannelListener(connector, self._hub.notified)
+        self._channels = ChannelListener(connector, self._hub.publish_notification)
         self._between_hosts = Background()
         """Runs until the last worker has ended: requests that finish meanwhile publish events too."""
 

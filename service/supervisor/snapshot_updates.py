@@ -178,7 +178,7 @@ class SnapshotUpdates:
         else:
             self._retry_later()
         before = self._workers.snapshot
-        difference = Difference.between(before, snapshot)
+        difference = Difference.from_snapshots(before, snapshot)
         same_interface = snapshot.postgrest == before.postgrest
         same_types = snapshot.has_types_of(before)
         unchanged = not difference and same_interface and same_types and snapshot.left_out == before.left_out

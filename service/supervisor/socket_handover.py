@@ -20,7 +20,7 @@ import stat
 import struct
 from collections.abc import Callable
 
-from rowcall.service.sockets.inherited import InheritedSockets
+from rowcall.service.sockets.inherited_sockets import InheritedSockets
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import StartupError
 

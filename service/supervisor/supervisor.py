@@ -32,7 +32,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
-from rowcall.service.sockets.inherited import from_systemd
+from rowcall.service.sockets.inherited_sockets import from_systemd
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import START_AGAIN, StartupError
 from rowcall.service.supervisor.announcement import announce

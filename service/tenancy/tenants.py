@@ -73,7 +73,7 @@ class TenantConnections:
         steps = self._compiled.get(name)
         if steps is None:
             options = replace(self._endpoint.options, connection=name)
-            steps = self._compile(replace(self._endpoint, options=options), self._services.there(name))
+            steps = self._compile(replace(self._endpoint, options=options), self._services.for_connection(name))
             self._compiled[name] = steps
         context.follow(steps)
 

@@ -113,7 +113,7 @@ class _Runs(DedicatedRuns):
         statement = statement or call.statement(context.mask)
         mark = session.mark() if session is not None and session.in_transaction else ()
         if mark and isinstance(statement, Script):
-            statement = nested(statement, mark)
+            statement = with_savepoints(statement, mark)
         execution = super().execution(call, context, statement, waited=waited)
         execution.stream_after = 0
         if mark and not isinstance(statement, Script):
@@ -165,7 +165,7 @@ class TestDatabase(Database):
         return SharedSession(self._session_pool, self._watchdog, self._failures, self._alone.execution, resets=[])
 
 
-def nested(script: Script, mark: tuple[str, ...]) -> Script:
+def with_savepoints(script: Script, mark: tuple[str, ...]) -> Script:
     """Return the script for use in the transaction of a test: savepoints take the place of its transactions. mark:
     commands that set the savepoint before its first statement.
     """
@@ -174,7 +174,7 @@ def nested(script: Script, mark: tuple[str, ...]) -> Script:
 
 
 def _nested_parts(script: Script, mark: tuple[str, ...]) -> Iterator[Part]:
-    """Yield the parts of the script with savepoints in place of its transactions. mark: as for `nested`."""
+    """Yield the parts of the script with savepoints in place of its transactions. mark: as for `with_savepoints`."""
 
     def plain(sql: str, like: Part | None = None) -> Part:
         """Return a part that runs `sql`. like: the part that it replaces; None: it is a further part."""

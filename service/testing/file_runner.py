@@ -124,7 +124,7 @@ class FileRunner:
         if broken is not None:
             self._fail(Assertion(broken.message, Verdict.ERROR, broken.file, broken.line))
         header = self._file.header
-        await self._means.preparation.run_all(self._named(header.setup))
+        await self._means.preparation.run_all(self._steps_by_name(header.setup))
         isolation = isolation_of(self._file, self._means.options)
         if isolation not in ("none", "transaction", "template"):
             self._fail(
@@ -349,7 +349,7 @@ class FileRunner:
 
     # --- setup and teardown ----------------------------------------------------------------------------------------
 
-    def _named(self, names: Sequence[str]) -> list[PreparationStep]:
+    def _steps_by_name(self, names: Sequence[str]) -> list[PreparationStep]:
         """Return the preparation steps with these names, in any case, without disabled ones. Raises PreparationError
         for an unknown name.
         """
@@ -363,7 +363,7 @@ class FileRunner:
         """Run all teardown steps of the file, and only log failures."""
         for name in self._file.header.teardown:
             try:
-                await self._means.preparation.try_all(self._named((name,)))
+                await self._means.preparation.try_all(self._steps_by_name((name,)))
             except PreparationError as error:
                 self._log.warning("%s: teardown: %s", self._file.path, error)
 

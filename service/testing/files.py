@@ -43,7 +43,7 @@ def find_tests(options: TestOptions) -> list[str]:
     return [path for path in find_files(options.pattern, "") if fits_name(path, options.filter)]
 
 
-def selected(files: Iterator[TestFile], options: TestOptions) -> list[TestFile]:
+def select_files(files: Iterator[TestFile], options: TestOptions) -> list[TestFile]:
     """Return the files that match by tags. A file with a block that cannot be read stays in the list, so that the run
     reports its error."""
     return [
@@ -53,10 +53,10 @@ def selected(files: Iterator[TestFile], options: TestOptions) -> list[TestFile]:
 
 def read_test(path: str) -> TestFile:
     """Return the file, with included files in place. What cannot be read becomes an `InvalidBlock` among its steps."""
-    return TestFile(path, tuple(_spliced(path, ())))
+    return TestFile(path, tuple(_steps_of_file(path, ())))
 
 
-def _spliced(path: str, above: tuple[str, ...]) -> Iterator[Step]:
+def _steps_of_file(path: str, above: tuple[str, ...]) -> Iterator[Step]:
     """Yield the steps of a file and of the files that it includes; an error is a step too. above: real paths of the
     files that include this one.
     """
@@ -71,12 +71,12 @@ def _spliced(path: str, above: tuple[str, ...]) -> Iterator[Step]:
         return
     for step in read_script(content.text, path):
         if isinstance(step, Include):
-            yield from _included(step, (*above, os.path.realpath(path)))
+            yield from _steps_of_include(step, (*above, os.path.realpath(path)))
         else:
             yield step
 
 
-def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
+def _steps_of_include(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
     """Yield the steps of an included file; an error is a step too. above: real paths of the files that include it, the
     outermost first.
     """
@@ -91,7 +91,7 @@ def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
         problem = "is no file" if os.path.exists(path) else "does not exist"
         yield InvalidBlock(include.file, include.line, f"the included file {path} {problem}")
     else:
-        yield from _spliced(path, above)
+        yield from _steps_of_file(path, above)
 
 
 def runnable(file: TestFile) -> tuple[Step, ...]:

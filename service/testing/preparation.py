@@ -79,7 +79,7 @@ class Preparation:
                 "/bin/sh",
                 "-c",
                 command,
-                cwd=_existing(step.folder),
+                cwd=_check_folder(step.folder),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
@@ -101,7 +101,7 @@ class Preparation:
             raise PreparationError(f"the command ended with exit code {process.returncode}{more}")
 
 
-def _existing(folder: str | None) -> str | None:
+def _check_folder(folder: str | None) -> str | None:
     """Return the folder; None: none is configured. Raises PreparationError if it does not exist or cannot be
     reached.
     """

@@ -79,7 +79,7 @@ class Runner:
         """Run the files and return the results sorted by path. Files that did not pass in the last run begin first.
         With `FailFast`, files that have not begun when one fails are not run and have no result.
         """
-        self._failed |= _remembered(self._means.options.failed_first)
+        self._failed |= _read_failed_paths(self._means.options.failed_first)
         waiting = deque(sorted(files, key=lambda file: (file.path not in self._failed, file.path)))
         results: list[FileResult] = []
         try:
@@ -115,7 +115,7 @@ class Runner:
                 Path(place).write_text(json.dumps(sorted(self._failed)), encoding="utf-8")
 
 
-def _remembered(place: str | None) -> set[str]:
+def _read_failed_paths(place: str | None) -> set[str]:
     """Return the paths of the files that did not pass in their last run. place: path of the file in which they were
     written. Empty if that is None or cannot be read.
     """

@@ -96,20 +96,20 @@ class Session:
     async def run(self, text: str) -> psycopg.AsyncCursor[tuple[object, ...]]:
         """Run one statement of the test as written, and return the cursor with its result. Raises `psycopg.Error`."""
         if self._pending:
-            await self.plain.execute(self._taken().as_bytes(None))
+            await self.plain.execute(self._take_pending().as_bytes(None))
         return await self.plain.execute(text.encode())
 
     async def command(self, composed: sql.Composed) -> None:
         """Run one or several statements of the runner itself. Raises `psycopg.Error`."""
-        await self.plain.execute(self._taken() + composed)
+        await self.plain.execute(self._take_pending() + composed)
 
     async def fetch(self, composed: sql.Composed) -> list[tuple[object, ...]]:
         """Return the rows of a query of the runner itself. Raises `psycopg.Error`."""
         if self._pending:
-            await self.plain.execute(self._taken())
+            await self.plain.execute(self._take_pending())
         return await (await self.plain.execute(composed)).fetchall()
 
-    def _taken(self) -> sql.Composed:
+    def _take_pending(self) -> sql.Composed:
         """Return the pending statements and clear them, to send them together with the next ones."""
         pending, self._pending = self._pending, ""
         return sql.Composed([sql.SQL(pending)])
@@ -138,7 +138,7 @@ class Session:
         elif self.in_transaction and not in_transaction:
             # The service would not commit it either.
             await self.run("rollback")
-        await self._put_back(local=in_transaction)
+        await self._restore_settings(local=in_transaction)
 
     def mark(self) -> tuple[str, ...]:
         """Return the commands to run before a statement in the transaction of a test: they set a savepoint for this
@@ -157,7 +157,7 @@ class Session:
         unknown = [name for name in names if name not in self._recorded_settings]
         if not unknown or self.aborted or self.lost:
             return
-        async with self._paused():
+        async with self._release_connection():
             calls = sql.SQL(", ").join(
                 sql.SQL("current_setting({}, true)").format(sql.Literal(name)) for name in unknown
             )
@@ -165,7 +165,7 @@ class Session:
             row = await cursor.fetchone()
         self._recorded_settings |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
 
-    async def _put_back(self, *, local: bool) -> None:
+    async def _restore_settings(self, *, local: bool) -> None:
         """Restore the settings that requests have changed. local: only until the end of the transaction."""
         if not self._recorded_settings:
             return
@@ -177,7 +177,7 @@ class Session:
         self._recorded_settings.clear()
 
     @contextlib.asynccontextmanager
-    async def _paused(self) -> AsyncIterator[None]:
+    async def _release_connection(self) -> AsyncIterator[None]:
         """Give the connection back to psycopg for the block, during a request."""
         self._leave()
         try:

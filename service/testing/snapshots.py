@@ -43,7 +43,7 @@ class Snapshots:
         self._counted[name] = self._counted.get(name, 0) + 1
         if self._counted[name] > 1:
             name = f"{name} ({self._counted[name]})"
-        answer = _shown(reply)
+        answer = _format_reply(reply)
         snapshots = self._read()
         if self._update:
             if snapshots.get(name) != answer:
@@ -73,7 +73,7 @@ class Snapshots:
         self._path.write_text(text, encoding="utf-8")
 
 
-def _shown(reply: Reply) -> str:
+def _format_reply(reply: Reply) -> str:
     """Return a response as text, with indented JSON, so that a difference shows its place, and without line ends behind
     it.
     """

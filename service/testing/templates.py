@@ -52,14 +52,17 @@ class Templates:
         """The first copies, by key of the connection: its target, and the name of the copy."""
 
     @contextlib.asynccontextmanager
-    async def prepared(self, connectors: Iterable[tuple[str, Connector]]) -> AsyncIterator[None]:
+    async def prepare_copies(self, connectors: Iterable[tuple[str, Connector]]) -> AsyncIterator[None]:
         """Provide first copies of the databases of these connections, for `copy`, while the block runs. connectors:
         each with the key of its connection. Raises StartupError if a database cannot be copied.
         """
         try:
             for key, connector in connectors:
                 try:
-                    self._made[key] = connector.target, await self._copied(connector.target, await _name(connector))
+                    self._made[key] = (
+                        connector.target,
+                        await self._copy_database(connector.target, await _name(connector)),
+                    )
                 except psycopg.Error as error:
                     why = error.diag.message_detail or ""
                     raise StartupError(f"the database cannot be copied for tests: {str(error).strip()} {why}") from None
@@ -75,13 +78,13 @@ class Templates:
         connection. Raises `psycopg.Error`.
         """
         target, source = self._made[key]
-        name = await self._copied(target, source)
+        name = await self._copy_database(target, source)
         try:
             yield Connector(replace(target, parameters={**target.parameters, "dbname": name}))
         finally:
             await asyncio.shield(self._drop(target, name))
 
-    async def _copied(self, target: ConnectionTarget, source: str) -> str:
+    async def _copy_database(self, target: ConnectionTarget, source: str) -> str:
         """Copy a database and return the name of the copy. target: a connection to its server. source: name of the
         database. Raises `psycopg.Error`.
 

@@ -73,31 +73,31 @@ class Watch:
         again.
         """
         if self._every:
-            self._known = await self._seen()
+            self._known = await self._read_fingerprint()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine in a task until the block ends. Its error is raised by `next`."""
 
-        async def watched() -> None:
+        async def run_and_report() -> None:
             try:
                 await work
             except Exception as error:
                 self._found.put_nowait(error)
 
-        self._tasks.append(asyncio.ensure_future(watched()))
+        self._tasks.append(asyncio.ensure_future(run_and_report()))
 
     async def _poll(self) -> None:
         """Poll the catalogue without end, and report changes to `next`."""
         while True:
             await asyncio.sleep(self._every)
             before = self._known
-            current = await self._seen()
+            current = await self._read_fingerprint()
             if current is not None and before is not None and before == self._known and current != before:
                 self._known = current
                 self._found.put_nowait(None)
             self._known = self._known or current
 
-    async def _seen(self) -> Fingerprint | None:
+    async def _read_fingerprint(self) -> Fingerprint | None:
         """Return the fingerprint of the catalogue; None if it cannot be read, which is logged."""
         try:
             return await self._look()
@@ -127,7 +127,10 @@ class Watch:
             events_of_files = {(kind, file) for kind, path in await coming for file in _files_at(path)}
             if events_of_files:
                 self._found.put_nowait(
-                    [Change(_spelled(path, spelled), kind is Kind.deleted) for kind, path in sorted(events_of_files)]
+                    [
+                        Change(_display_path(path, spelled), kind is Kind.deleted)
+                        for kind, path in sorted(events_of_files)
+                    ]
                 )
 
 
@@ -147,7 +150,7 @@ def is_folder(path: str) -> bool:
     return os.path.isdir(path)
 
 
-def _spelled(path: str, folders: dict[str, str]) -> str:
+def _display_path(path: str, folders: dict[str, str]) -> str:
     """Return an absolute path in the spelling of the pattern of its folder: `tests/a.sql`. folders: absolute path → its
     spelling. A path in none of them is returned unchanged.
     """

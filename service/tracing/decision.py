@@ -44,10 +44,10 @@ class UnsampledTrace:
     def traceparent(self) -> str:
         return f"00-{self.trace_id}-{secrets.token_hex(8)}-00"
 
-    def replayed(self) -> None:
+    def record_replay(self) -> None:
         """Record nothing."""
 
-    def outgoing(self, _method: str, _authority: str) -> UnsampledOutgoingRequest:
+    def begin_outgoing_request(self, _method: str, _authority: str) -> UnsampledOutgoingRequest:
         return UnsampledOutgoingRequest(self.traceparent, self._headers.get("tracestate"))
 
 

@@ -10,7 +10,7 @@ from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.operations.tracing import TracingOptions
 from rowcall.service.database.preamble import Preamble
-from rowcall.service.log.request_log import logged
+from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import TracedProtocol, trace_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the tracing step of an endpoint, which has to run before every step that may refuse the request; None:
     tracing is off."""
-    return _traced(endpoint, endpoint.name, endpoint.method, endpoint.path, services)
+    return _trace_step(endpoint, endpoint.name, endpoint.method, endpoint.path, services)
 
 
 def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | None:
@@ -33,7 +33,7 @@ def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | N
 
     Its span ends when the stream has begun: a span of many hours would only be exported at its end.
     """
-    return _traced(endpoint, f"GET {path}", "GET", path, services)
+    return _trace_step(endpoint, f"GET {path}", "GET", path, services)
 
 
 def trace_path(method: str, path: str, services: Services) -> Step | None:
@@ -42,7 +42,7 @@ def trace_path(method: str, path: str, services: Services) -> Step | None:
     return _step(f"{method} {path}", {"http.request.method": method, "http.route": path}, services)
 
 
-def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Services) -> Step | None:
+def _trace_step(endpoint: Endpoint, name: str, method: str, path: str, services: Services) -> Step | None:
     routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
     attributes = {"http.request.method": method, "http.route": path, "code.function.name": routine}
     return _step(name, attributes, services, redacted=endpoint.redacted)
@@ -72,7 +72,7 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
             return
         unsampled = UnsampledTrace(context)
         protocol = context.protocol
-        if (log_protocol := logged(protocol)) is not None:
+        if (log_protocol := logging_protocol_of(protocol)) is not None:
             log_protocol.trace = unsampled.trace_id
         context.protocol = TracedProtocol(protocol, unsampled)
 
@@ -83,7 +83,7 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
             attributes["url.path"] = scope.path
         request_trace = RequestTrace(tracing, context, name, attributes, kind)
         protocol = context.protocol
-        if (log_protocol := logged(protocol)) is not None:
+        if (log_protocol := logging_protocol_of(protocol)) is not None:
             log_protocol.trace = request_trace.trace_id
         context.protocol = SpanProtocol(protocol, request_trace)
         context.at_end(request_trace.end)
@@ -130,7 +130,7 @@ def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[
     return (
         None
         if options is None
-        else lambda trace, method, host_name: _tracing(options, host).outgoing(trace, method, host_name)
+        else lambda trace, method, host_name: _tracing(options, host).begin_outgoing_request(trace, method, host_name)
     )
 
 

@@ -51,10 +51,10 @@ class Tracing:
             self._provider.add_span_processor(self.recent)
         self.tracer = self._provider.get_tracer("rowcall")
 
-    def outgoing(self, traceparent: str, method: str, authority: str) -> OutgoingSpan:
+    def begin_outgoing_request(self, traceparent: str, method: str, authority: str) -> OutgoingSpan:
         """Begin the span of an outgoing request in a trace that another request has begun."""
         parent = _propagator.extract({"traceparent": traceparent})
-        return _outgoing(self.tracer, parent, method, authority)
+        return _begin_span(self.tracer, parent, method, authority)
 
     def close(self) -> None:
         """Export the remaining spans, for at most `LAST_SENDING` seconds."""
@@ -87,7 +87,7 @@ class RequestTrace:
         self.trace_id = f"{trace_context.trace_id:032x}"
         self.traceparent = f"00-{self.trace_id}-{trace_context.span_id:016x}-{int(trace_context.trace_flags):02x}"
 
-    def answered(self, status: int) -> None:
+    def record_response(self, status: int) -> None:
         """Record that the response begins, with this status."""
         if self._status:
             return
@@ -155,13 +155,13 @@ class RequestTrace:
         """Convert a time of the monotonic clock to nanoseconds since 1970."""
         return self._zero + round(monotonic * 1_000_000_000)
 
-    def replayed(self) -> None:
+    def record_replay(self) -> None:
         """Record that the response is the stored one of a former request."""
         self._span.set_attribute("rowcall.idempotency.replayed", True)
 
-    def outgoing(self, method: str, authority: str) -> OutgoingSpan:
+    def begin_outgoing_request(self, method: str, authority: str) -> OutgoingSpan:
         """Begin the span of an outgoing request."""
-        return _outgoing(self._tracer, self._trace_context, method, authority)
+        return _begin_span(self._tracer, self._trace_context, method, authority)
 
 
 class OutgoingSpan:
@@ -183,7 +183,7 @@ class OutgoingSpan:
         self._span.end()
 
 
-def _outgoing(tracer: Any, parent: Any, method: str, authority: str) -> OutgoingSpan:
+def _begin_span(tracer: Any, parent: Any, method: str, authority: str) -> OutgoingSpan:
     attributes = {"http.request.method": method, "server.address": authority}
     return OutgoingSpan(tracer.start_span(f"{method} {authority}", parent, SpanKind.CLIENT, attributes))
 
@@ -195,25 +195,25 @@ class SpanProtocol(TracedProtocol):
 
     def response_empty(self, status: int, headers: Headers) -> None:
         self.inner.response_empty(status, headers)
-        self.trace.answered(status)
+        self.trace.record_response(status)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         self.inner.response_bytes(status, headers, body)
-        self.trace.answered(status)
+        self.trace.record_response(status)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
         self.inner.response_str(status, headers, body)
-        self.trace.answered(status)
+        self.trace.record_response(status)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         self.inner.response_file(status, headers, file)
-        self.trace.answered(status)
+        self.trace.record_response(status)
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
         self.inner.response_file_range(status, headers, file, start, end)
-        self.trace.answered(status)
+        self.trace.record_response(status)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
         stream = self.inner.response_stream(status, headers)
-        self.trace.answered(status)
+        self.trace.record_response(status)
         return stream

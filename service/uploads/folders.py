@@ -23,7 +23,7 @@ from typing import BinaryIO, ClassVar
 
 from rowcall.core.uploads.names import RESERVED
 from rowcall.core.uploads.protected import ProtectedFolders
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 
 log = logging.getLogger("rowcall")
 
@@ -109,7 +109,7 @@ class Folders:
         """
         reason = self._protected.conflict(os.path.realpath(folder))
         if reason is not None:
-            log.error("uploaded files must not be written into %s: %s", one_line(folder), reason)
+            log.error("uploaded files must not be written into %s: %s", escape_unprintable(folder), reason)
             raise ProtectedFolderError(folder)
 
     def settle(self) -> None:
@@ -278,7 +278,7 @@ def _log_settled(folder: Path, hidden: Path) -> None:
     """
     own = {path.stat().st_ino for path in hidden.iterdir() if path.suffix == ""}
     with os.scandir(folder) as entries:
-        names = sorted(one_line(entry.name) for entry in entries if entry.inode() in own)
+        names = sorted(escape_unprintable(entry.name) for entry in entries if entry.inode() in own)
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         log.warning(

@@ -21,7 +21,7 @@ from rowcall.core.uploads.settings import ClimbingPathError
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.log import VERBOSE
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.request.body import body_pieces
 from rowcall.service.request_context.arguments import set_argument
 from rowcall.service.request_context.request_context import RequestContext
@@ -260,8 +260,8 @@ class UploadStep:
             self._endpoint.name,
             handler.key,
             what,
-            one_line(file.name),
-            one_line(file.content_type),
+            escape_unprintable(file.name),
+            escape_unprintable(file.content_type),
             file.size,
             status.value,
         )
@@ -292,7 +292,7 @@ def _form(context: RequestContext) -> Form | None:
     if kind == URLENCODED:
         return None
     if kind != MULTIPART:
-        detail = f"Incorrect Content-Type: {one_line(content_type[:200])} (files come as multipart/form-data)"
+        detail = f"Incorrect Content-Type: {escape_unprintable(content_type[:200])} (files come as multipart/form-data)"
         raise Problem(415, detail, headers=(("connection", "close"),))
     if not options.get(b"boundary"):
         raise Problem(400, "the header Content-Type names no boundary of the form", headers=(("connection", "close"),))

@@ -8,8 +8,8 @@ from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.preamble import Values
-from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import RequestContext
 
 Publish = tuple[Call, Callable[[RequestContext], Values]]
@@ -27,7 +27,7 @@ def publish_result(endpoint: Endpoint, services: Services) -> Publish | None:
         "select rowcall.publish($1, payload, case when jsonb_typeof(payload) = 'object' then payload ->> $3 end) "
         f"from (select coalesce({payload}, 'null') as payload) p"
     )
-    call = own_call(
+    call = sql_call(
         f"{endpoint.name} publish", sql, 3, services, reads=False, sensitive=endpoint.options.sensitive
     )  # fmt: skip
     topic, key = publishing.topic.encode(), key_member(endpoint)

@@ -32,11 +32,11 @@ from rowcall.service.identity.sessions import Sessions
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.metrics.meters import (
-    counting,
     event_counter,
     refusal_counter,
     sign_in_counter,
     upstream_meters,
+    with_event_count,
 )
 from rowcall.service.operations.audit_trail import delivery_recorder, trail_of
 from rowcall.service.options.worker import WorkerOptions
@@ -87,7 +87,7 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None
         self._background = Background()
-        self._fail = FailureResponses(options, lambda scope: self._table.shown_path(scope)).respond
+        self._fail = FailureResponses(options, lambda scope: self._table.path_for_log(scope)).respond
         self._step_tasks = StepTasks(self._fail)
         self._runner = self._step_tasks.runner
         self.drain_state = DrainState()
@@ -106,7 +106,7 @@ class Application:
             self._identity.guard = guard_of(options.lockout, self._identity, self._host, count)
         self._caches = CacheBackends(options.cache, self._host)
         self.events = Broadcaster(options.events)
-        publish = counting(self.events.publish, options, self._host)
+        publish = with_event_count(self.events.publish, options, self._host)
         self.events.count_delivered = event_counter("delivered", options, self._host)
         self.events.count_dropped = event_counter("dropped", options, self._host)
         self._refused = refusal_counter(options, self._host)

@@ -12,8 +12,8 @@ from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.router import MalformedPathError
 from rowcall.ext.base.response_guard import InvalidResponseError
-from rowcall.service.log.entry import one_line
-from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.log.entry import escape_unprintable
+from rowcall.service.log.request_log import logging_protocol_of, trace_id
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.request.body import REFUSED_BEFORE_BODY, may_be_closed_behind_body
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
@@ -25,12 +25,12 @@ log = logging.getLogger("rowcall")
 class FailureResponses:
     """Converts errors into responses.
 
-    shown_path: returns the path of a scope as logs show it, without secrets.
+    path_for_log: returns the path of a scope as logs show it, without secrets.
     """
 
-    def __init__(self, options: WorkerOptions, shown_path: Callable[[Any], str]) -> None:
+    def __init__(self, options: WorkerOptions, path_for_log: Callable[[Any], str]) -> None:
         self._options = options
-        self._shown_path = shown_path
+        self._path_for_log = path_for_log
 
     def respond(self, context: RequestContext, error: Exception) -> None:
         """Convert an error into a response, and log one that the service itself has caused; this is the only place that
@@ -38,8 +38,8 @@ class FailureResponses:
         """
         scope = context.scope
         if isinstance(error, ClientDisconnectedError):
-            if (request := logged(context.protocol)) is not None:
-                request.abandoned()
+            if (request := logging_protocol_of(context.protocol)) is not None:
+                request.log_disconnect()
             return
         if isinstance(error, Problem):
             problem = error
@@ -47,19 +47,19 @@ class FailureResponses:
             problem = unbound(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
-            if (request := logged(context.protocol)) is not None:
-                request.path = self._shown_path(scope)
+            if (request := logging_protocol_of(context.protocol)) is not None:
+                request.path = self._path_for_log(scope)
         elif isinstance(error, InvalidResponseError):
-            log.error("%s: the response was rejected: %s", self._shown(scope), error)
+            log.error("%s: the response was rejected: %s", self._format_request(scope), error)
             problem = Problem(500, "an unexpected error; the log of the service has the reason")
             problem.logged = True
         else:
-            log.error("%s failed", self._shown(scope), exc_info=error)
+            log.error("%s failed", self._format_request(scope), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has the reason")
             problem.logged = True
         if problem.status == 500 and not problem.logged:
             # The log must contain such an error, whatever the settings of the request log are.
-            log.error("%s: %s", self._shown(scope), problem.detail or problem.title)
+            log.error("%s: %s", self._format_request(scope), problem.detail or problem.title)
         headers = problem_headers(context, problem)
         if problem.status in REFUSED_BEFORE_BODY and context.body is None and may_be_closed_behind_body(scope):
             headers = [*(item for item in headers if item[0].lower() != "connection"), ("connection", "close")]
@@ -73,7 +73,7 @@ class FailureResponses:
         members = problem.members(with_type=self._options.problem_types)
         if problem.status == 401 and not self._options.explains_unauthorized:
             # Anonymous callers learn neither how an endpoint can be accessed nor what was wrong with a token.
-            log.info("%s: 401: %s", self._shown(scope), problem.detail)
+            log.info("%s: 401: %s", self._format_request(scope), problem.detail)
             members.pop("detail", None)
         if self._options.problem_traces:
             members["traceId"] = trace_id(scope, protocol)
@@ -85,9 +85,9 @@ class FailureResponses:
         else:
             protocol.response_bytes(problem.status, headers, body)
 
-    def _shown(self, scope: Any) -> str:
+    def _format_request(self, scope: Any) -> str:
         """Return method and path of a request for the log."""
-        return f"{one_line(scope.method)} {one_line(self._shown_path(scope))}"
+        return f"{escape_unprintable(scope.method)} {escape_unprintable(self._path_for_log(scope))}"
 
 
 def status_of(error: Exception) -> int:

@@ -59,7 +59,7 @@ def service_routes(
         yield _route(fixed), (*note_signing(services, fixed.method, fixed.path), *fixed.steps)
 
 
-def compiled(routes: FixedRoutes) -> Iterator[CompiledRoute]:
+def compile_routes(routes: FixedRoutes) -> Iterator[CompiledRoute]:
     """Iterate over routes with their steps, in the form of the route table."""
     return ((_route(fixed), fixed.steps) for fixed in routes)
 

@@ -67,7 +67,7 @@ class LoopServer:
         self._http2 = Http2Connections(handle, options, self._end_http2) if http2 else None
         self._server = Http1Server(
             self._loop,
-            guarded(handle),
+            with_error_handling(handle),
             self._problem_body,
             self._send_file,
             None if self._http2 is None else self._http2.take,
@@ -227,12 +227,12 @@ class LoopServer:
     def _send_file(
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
-        """Send a file as the response, in the background. Parameters: as for `_sent`."""
-        task = self._loop.create_task(self._sent(protocol, status, headers, path, start, end))
+        """Send a file as the response, in the background. Parameters: as for `_read_and_send_file`."""
+        task = self._loop.create_task(self._read_and_send_file(protocol, status, headers, path, start, end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _sent(
+    async def _read_and_send_file(
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
         """Send a file as the response. Parts that are not in the page cache are read in a thread, because that may take
@@ -241,7 +241,7 @@ class LoopServer:
         start, end: range of its bytes, without the one at `end`; end None: up to its end.
         """
         try:
-            file = await self._loop.run_in_executor(None, _opened, path)
+            file = await self._loop.run_in_executor(None, _open_file, path)
         except OSError:
             protocol.response_bytes(404, [("content-type", "application/problem+json")], self._problem_body(404, ""))
             return
@@ -274,12 +274,12 @@ class LoopServer:
         writer.close()
 
 
-def guarded(handle: Handle) -> Handle:
+def with_error_handling(handle: Handle) -> Handle:
     """Wrap `handle`: if it raises, log the error and end the request with status 500. The application's steps handle
     their errors themselves; this is for handlers in front of them, such as static files.
     """
 
-    def handle_guarded(scope: Any, protocol: Any) -> None:
+    def handle_with_errors(scope: Any, protocol: Any) -> None:
         try:
             handle(scope, protocol)
         except InvalidResponseError as error:
@@ -289,7 +289,7 @@ def guarded(handle: Handle) -> Handle:
             log.exception("a request failed outside of its steps")
             protocol.fail()
 
-    return handle_guarded
+    return handle_with_errors
 
 
 def _cached_part(descriptor: int, size: int, place: int) -> bytearray | None:
@@ -311,7 +311,7 @@ _WITHOUT_WAITING: int | None = getattr(os, "RWF_NOWAIT", None)
 """Flag of Linux: a read that would wait for the disk fails."""
 
 
-def _opened(path: str) -> Any:
+def _open_file(path: str) -> Any:
     return open(path, "rb", buffering=0)
 
 

@@ -44,14 +44,14 @@ def with_middleware(
     port = http.ssl.port or https_port
     plain = not listener.secure or options.forwarding.enabled  # a trusted proxy may report that its client used http
     if http.ssl.enabled and http.ssl.redirects and port is not None and plain and not listener.unix:
-        handle = redirected(handle, port, options)
-    handle = limited(handle, options)
+        handle = with_https_redirect(handle, port, options)
+    handle = with_head_limits(handle, options)
     handle = with_one_host(handle, options, listener)
     # The log wraps the application directly, which reports the endpoint to it.
     if options.request_log:
         handle = with_log(handle, add)
     if http.compression is not None:
-        handle = compressed(handle, http.compression, options, listener)
+        handle = with_response_compression(handle, http.compression, options, listener)
     if http.cors is not None:
         handle = with_cors(handle, http.cors, application.keeps_to_its_origin)
     if http.security_headers:
@@ -64,7 +64,9 @@ def with_middleware(
     return with_correlation(handle, options.correlation_header) if options.correlation_header else handle
 
 
-def compressed(handle: Handle, compression: Compression, options: WorkerOptions, listener: Listener) -> Handle:
+def with_response_compression(
+    handle: Handle, compression: Compression, options: WorkerOptions, listener: Listener
+) -> Handle:
     """Wrap `handle` with compression. The module of compression is imported here, because its libraries are only needed
     if compression is configured."""
     from rowcall.service.response.compression import with_compression
@@ -144,7 +146,7 @@ def _may_lack_host(scope: Any) -> bool:
     return not scope.http_version.startswith("2") or bool(scope.authority)
 
 
-def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
+def with_https_redirect(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
     """Wrap `handle` so that clients are redirected with 307 to the same path over https, unless they have used https
     already (browsers-11). A request without a host gets 400. https_port: the port in the target.
     """
@@ -161,20 +163,20 @@ def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handl
             _refuse(protocol, scope, options, Problem(400, "the header Host is missing"))
             return
         query = f"?{scope.query_string}" if scope.query_string else ""
-        location = f"https://{host}{port}{_quoted(scope.path)}{query}"
+        location = f"https://{host}{port}{_quote_path(scope.path)}{query}"
         protocol.response_empty(307, [("location", location), ("content-length", "0")])
 
     return redirect
 
 
-def _quoted(path: str) -> str:
+def _quote_path(path: str) -> str:
     """Return a decoded path in the form for a URL."""
     from urllib.parse import quote
 
     return quote(path, safe="/:@!$&'()*+,;=~")
 
 
-def limited(handle: Handle, options: WorkerOptions) -> Handle:
+def with_head_limits(handle: Handle, options: WorkerOptions) -> Handle:
     """Wrap `handle` so that request heads beyond limits that are configured, or that the server does not enforce
     itself, are refused with 414 or 431. Without such limits, return `handle` itself.
     """
@@ -215,7 +217,7 @@ def decoded_sizes(scope: Any) -> tuple[int, int, int]:
     """Return what `Scope.head_sizes` returns for a scope of granian, which has the path percent-decoded only and no
     headers that are not ASCII: characters of the path count as long as their usual encoding.
     """
-    target = _quoted(scope.path)
+    target = _quote_path(scope.path)
     if scope.query_string:
         target += f"?{scope.query_string}"
     if scope.authority and scope.http_version.startswith("1"):

@@ -10,7 +10,7 @@ from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.supervisor.channel import Identify, IdentityReply
 
 
-async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> IdentityReply:
+async def identify_operator(question: Identify, sessions: Sessions, claims: IdentityClaims) -> IdentityReply:
     """Return the user whose session, token or API key the headers contain; an anonymous caller if they contain none
     that is valid, or if that cannot be checked. claims: which claim is the name of a user.
 

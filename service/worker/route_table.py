@@ -18,7 +18,7 @@ from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.step_order import compile_job
 from rowcall.service.handler.streams import EventStreamRoute
 from rowcall.service.handler.upload_chunks import piece_routes
-from rowcall.service.log.request_log import logged
+from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -144,8 +144,8 @@ class RouteTable:
         allowed = _every_method(router) if everything else allowed_methods(router, path)
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
-        if (result := logged(context.protocol)) is not None:
-            result.path = self.shown_path(scope)
+        if (result := logging_protocol_of(context.protocol)) is not None:
+            result.path = self.path_for_log(scope)
         if scope.method == "OPTIONS":
             context.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._options_headers_of(path)])
             return None
@@ -155,7 +155,7 @@ class RouteTable:
         context.protocol = HeadProtocol(context.protocol)
         return match
 
-    def shown_path(self, scope: Any) -> str:
+    def path_for_log(self, scope: Any) -> str:
         """Return the path of a request for the log: without the values that redacted endpoints have in it."""
         path: str = scope.path
         # Text that is not valid leads to no route, and the rest of it is not shown either.

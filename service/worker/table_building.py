@@ -21,7 +21,7 @@ from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import Publish, hear_notices_of_roles
 from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
-from rowcall.service.metrics.meters import count_path, counted
+from rowcall.service.metrics.meters import count_path, with_request_count
 from rowcall.service.operations.audit_trail import note_path
 from rowcall.service.operations.slow_requests import note_slow_path
 from rowcall.service.pipeline.services import Services
@@ -30,7 +30,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, moved_endpoints
 from rowcall.service.tracing.request_tracing import trace_path
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
-from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, snapshot_routes
+from rowcall.service.worker.fixed_routes import CompiledRoute, compile_routes, snapshot_routes
 from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, runnable
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class TableBuilder:
             **dict(self._job_routes(services)),
         }
         fixed = {
-            route: counted(route.method, route.path, steps, self._options, services.host)
+            route: with_request_count(route.method, route.path, steps, self._options, services.host)
             for route, steps in own.items()
         }
         table = RouteTable(snapshot, services, routing, fixed, streams)
@@ -153,7 +153,7 @@ class TableBuilder:
         joint, independent = self._subrequests(), self._subrequests()
         joint.serve(router, CompiledRoutes(router.routes, jointly))
         independent.serve(router, CompiledRoutes(router.routes, services))
-        yield from compiled(batch_routes(options, services, joint, independent))
+        yield from compile_routes(batch_routes(options, services, joint, independent))
 
     def _job_routes(self, services: Services) -> Iterator[CompiledRoute]:
         """Return the routes of jobs; none if they are off."""
@@ -162,7 +162,7 @@ class TableBuilder:
             return iter(())
         from rowcall.service.jobs.routes import job_routes
 
-        return compiled(job_routes(options, services))
+        return compile_routes(job_routes(options, services))
 
     def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
         """Return PostgREST's interface; None if it is not served."""

@@ -27,7 +27,7 @@ from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.request_context.protocols import Handle
-from rowcall.service.snapshot.garbage_collection import keep, paused
+from rowcall.service.snapshot.garbage_collection import keep, pause_collection
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_transfer import SnapshotParts
 from rowcall.service.sockets.accepting import stop_accepting
@@ -215,9 +215,9 @@ class Worker:
     async def _profile(self, message: TakeProfile) -> None:
         """Sample this worker, and reply with the profile."""
         # Imported here, as it is rarely used.
-        from rowcall.service.metrics.sampling import sampled
+        from rowcall.service.metrics.sampling import sample_stacks
 
-        self._channel.send(ProfileReply(message.number, await sampled(message.seconds)))
+        self._channel.send(ProfileReply(message.number, await sample_stacks(message.seconds)))
 
     async def _invalidate(self, message: InvalidateTags | InvalidateEntry) -> None:
         """Invalidate cached responses, and reply with their number, or with why it is not confirmed."""
@@ -233,9 +233,9 @@ class Worker:
 
     async def _identify(self, message: Identify) -> None:
         # Imported here, as it is rarely used.
-        from rowcall.service.worker.operator import identified
+        from rowcall.service.worker.operator import identify_operator
 
-        self._channel.send(await identified(message, self._application.user_sessions, self._identity_claims))
+        self._channel.send(await identify_operator(message, self._application.user_sessions, self._identity_claims))
 
     def _report_streams(self, message: StreamsRequest) -> None:
         # Imported here, as it is rarely used.
@@ -246,13 +246,13 @@ class Worker:
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
         """Store a part of a schema snapshot. Return the snapshot with its last part; None before, and if a part cannot
-        be read. That error is stored, and `_received` raises it with the last part."""
+        be read. That error is stored, and `_read_snapshot` raises it with the last part."""
         if not part.index:
             self._parts, self._unreadable = SnapshotParts(), None
         snapshot = None
         try:
             if self._unreadable is None:
-                with paused():
+                with pause_collection():
                     snapshot = self._parts.take(part.pickled)
                     if not self._application.snapshot.number:
                         keep(first=True)
@@ -260,7 +260,9 @@ class Worker:
             self._unreadable = error
         return snapshot
 
-    def _received(self, message: PrepareSnapshot | PrepareSnapshotChange, served: SchemaSnapshot) -> SchemaSnapshot:
+    def _read_snapshot(
+        self, message: PrepareSnapshot | PrepareSnapshotChange, served: SchemaSnapshot
+    ) -> SchemaSnapshot:
         """Return the received schema snapshot. served: the one in use, on which a change is based. Raises the error of
         reading it.
         """
@@ -276,9 +278,9 @@ class Worker:
         """Build a schema snapshot, and report to the supervisor whether that succeeded."""
         number = message.number
         try:
-            with paused():
+            with pause_collection():
                 served = self._application.snapshot
-                self._application.prepare(self._received(message, served))
+                self._application.prepare(self._read_snapshot(message, served))
                 if not served.number:
                     keep(first=True)
         except Exception as error:

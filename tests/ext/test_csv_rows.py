@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rowcall.core.text.array_literal import elements, literal
 from rowcall.core.uploads import csv_text
 from rowcall.core.uploads.csv_text import CsvFormat
-from rowcall.ext.binding.csv_rows import CsvError, CsvRows, columns, nested
+from rowcall.ext.binding.csv_rows import CsvError, CsvRows, array_of_texts, columns
 
 LINES = st.text(alphabet='ab", ;\t\\é\u0085\u00a0\u2003\u2028\u3000\ufeff\r\n\0{}', max_size=60)
 
@@ -159,7 +159,7 @@ def test_quotes_that_do_not_fit_are_reported_with_their_line(text: bytes, why: s
 
 @given(st.lists(st.one_of(st.none(), st.text(alphabet='ab"\\{},é ', max_size=8)), max_size=5))
 def test_texts_in_an_array_survive_a_round_trip(texts: list[str | None]) -> None:
-    whole = nested([None if text is None else text.encode() for text in texts])
+    whole = array_of_texts([None if text is None else text.encode() for text in texts])
     assert elements(whole.decode()) == texts
 
 

@@ -178,7 +178,7 @@ class Trial:
 
     def run(self) -> None:
         steps = (
-            *(self.keep, self.keep, self.put, self.put, self.find, self.find, self.begin, self.begin, self.end),
+            *(self.keep, self.keep, self.store, self.store, self.find, self.find, self.begin, self.begin, self.end),
             self.has,
             self.forget,
             self.forget,
@@ -265,10 +265,10 @@ class Trial:
         if entry.ends == 0 or entry.ends > entry.written:
             self.note(key, entry)
 
-    def put(self) -> None:
+    def store(self) -> None:
         process, key, entry = self.process, self.key, self.entry
         began = self.at - self.choices.of(3)
-        message = self.tables[process].put(key, entry, began, self.at)
+        message = self.tables[process].store(key, entry, began, self.at)
         if self.judge.forgotten.get(key, 0.0) >= began or self.is_invalidated(entry.tags, began):
             assert not message
         elif message:
@@ -385,7 +385,7 @@ class Trial:
         table, key = self.table, self.key
         done = dice.randrange(9)
         if done == 0:
-            table.put(key, self.entry, self.at, self.at)
+            table.store(key, self.entry, self.at, self.at)
         elif done == 1:
             result = table.begin(key, 0.0, self.at)
             if isinstance(result, int) and result > 0:

@@ -8,7 +8,7 @@ Reads out of bounds are detected if the extensions are built with ASAN=1 and Pyt
 
 from __future__ import annotations
 
-from rowcall.ext.base.http_heads import are_sound, lowered, request_head
+from rowcall.ext.base.http_heads import are_sound, lowercase_headers, request_head
 from tests.ext.twins.heads import assert_read_as_llhttp_reads
 from tests.fuzz.mutation import main
 
@@ -34,7 +34,7 @@ def check(data: bytes) -> None:
 
 def check_written(headers: list[tuple[str, str]]) -> None:
     sound = are_sound(headers)
-    lowered(headers, frozenset(("host", "x")))
+    lowercase_headers(headers, frozenset(("host", "x")))
     head = request_head("GET", "/", "h", headers, [])
     if not sound or head is None:
         return

@@ -305,7 +305,7 @@ MUTATIONS = {
     ),
     "tools that are listed": Mutation(
         "service/mcp/server.py",
-        "return not self._options.by_role or self._refused(endpoint, user) is None",
+        "return not self._options.by_role or self._refusal_status(endpoint, user) is None",
         "return True",
         "tool boss_tool, plain: 403 with",
     ),
@@ -422,8 +422,9 @@ MUTATIONS = {
     ),
     "revoked sessions": Mutation(
         "service/identity/introspected_sessions.py",
-        "return self._checked(context, self._check_asked) if waiting is None else self._later(context, waiting)",
-        "return waiting",
+        "self._check_session(context, self._check_asked)\n            if waiting is None\n"
+        "            else self._wait_and_check(context, waiting)",
+        "waiting",
         "GET /api/boss-get, revoked session: 200",
     ),
     "sessions that are known to be revoked": Mutation(
@@ -446,8 +447,8 @@ MUTATIONS = {
     ),
     "expired refresh tokens": Mutation(
         "service/identity/signed_tokens.py",
-        "_decoded(token, own_key, algorithms, self.scheme, lifetime=True)",
-        "_decoded(token, own_key, algorithms, self.scheme, lifetime=False)",
+        "_decode_token(token, own_key, algorithms, self.scheme, lifetime=True)",
+        "_decode_token(token, own_key, algorithms, self.scheme, lifetime=False)",
         "POST /api/jwt/refresh, anonymous: 200",
     ),
     # Events.

@@ -23,7 +23,7 @@ from rowcall.service.auth.external.profiles import Profiles
 from rowcall.service.auth.external.provider_client import ProviderError
 from rowcall.service.auth.session_introspection import SESSIONS_ENDED
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.request.form_fields import kind_of
@@ -66,7 +66,7 @@ class BackChannel:
         try:
             token = await self._token(context)
         except (ProviderError, LogoutTokenError) as error:
-            log.warning("%s: a logout token is not accepted: %s", self._provider.key, one_line(str(error)))
+            log.warning("%s: a logout token is not accepted: %s", self._provider.key, escape_unprintable(str(error)))
             _refuse(context, str(error))
             return
         digest = hashlib.sha256(orjson.dumps([self._provider.key, token.number])).hexdigest()
@@ -113,4 +113,4 @@ def _refuse(context: RequestContext, reason: str) -> None:
 
 def _format_value(text: str | None) -> str:
     """Return the text for the log, in one line and shortened to 200 characters; `not given` for None."""
-    return "not given" if text is None else one_line(text[:200])
+    return "not given" if text is None else escape_unprintable(text[:200])

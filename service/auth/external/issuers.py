@@ -16,7 +16,7 @@ from rowcall.core.auth.external.provider_tokens import fault_of
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
 from rowcall.service.identity.key_set import KeySet
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 
 FRESH = 3600.0
 """Seconds after which the discovery document is read again."""
@@ -213,7 +213,7 @@ async def signed_claims(
         except jwt.InvalidSignatureError:
             continue
         except (jwt.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
-            fault = one_line(str(error)[:200]) or type(error).__name__
+            fault = escape_unprintable(str(error)[:200]) or type(error).__name__
             continue
         claims_fault = fault_in(claims, algorithms[0])
         if claims_fault is None:

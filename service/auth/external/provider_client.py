@@ -18,7 +18,7 @@ from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.http_client.client import Client
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, OutgoingRequest
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 
 WITHIN = 10.0
 """Timeout of one request in seconds."""
@@ -151,4 +151,4 @@ def _format_error_code(word: object) -> str:
 
     Other members of the response may contain anything and are not logged.
     """
-    return f": {one_line(word[:100])}" if isinstance(word, str) else ""
+    return f": {escape_unprintable(word[:100])}" if isinstance(word, str) else ""

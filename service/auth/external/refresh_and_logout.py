@@ -20,7 +20,7 @@ from rowcall.service.auth.external.sign_in_result import SignInResult
 from rowcall.service.auth.external.stored_tokens import StoredToken, StoredTokens
 from rowcall.service.identity.session_cookies import cookie_headers
 from rowcall.service.identity.sessions import cookie_header
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.request_context import RequestContext
@@ -75,7 +75,7 @@ class RefreshAndLogout:
             profile = await self._shared.refresh_once(token, refresh_profile)
             await self._outcome.reach(context, profile, user, None, [])
         except RefusedByProviderError as error:
-            log.warning("%s does not renew a sign-in: %s", self._provider.key, one_line(str(error)))
+            log.warning("%s does not renew a sign-in: %s", self._provider.key, escape_unprintable(str(error)))
             problem = unauthorized(self._challenge, "the provider does not renew this sign-in")
             problem.headers = (
                 *problem.headers,
@@ -120,7 +120,7 @@ class RefreshAndLogout:
                 await self._profiles.revoke(stored.refresh)
         except (ProviderError, UnavailableError) as error:
             reason = str(error.detail if isinstance(error, UnavailableError) else error)
-            log.warning("%s could not be informed of a sign-out: %s", self._provider.key, one_line(reason))
+            log.warning("%s could not be informed of a sign-out: %s", self._provider.key, escape_unprintable(reason))
             return home
         if addresses.logout is None:
             return home

@@ -18,7 +18,7 @@ from rowcall.service.auth.external.profiles import Profile
 from rowcall.service.auth.external.provider_client import ProviderError
 from rowcall.service.auth.external.stored_tokens import StoredToken, StoredTokens
 from rowcall.service.auth.login import ANONYMOUS
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.protocols import Headers
@@ -130,6 +130,6 @@ class SignInResult:
         """Respond 500 without a reason, which is only logged: an anonymous caller may have caused it
         (external-sign-in-7). cookies: further Set-Cookie headers.
         """
-        log.error("Error talking to %s: %s", self._provider.key, one_line(str(error)))
+        log.error("Error talking to %s: %s", self._provider.key, escape_unprintable(str(error)))
         headers = [("content-type", "text/plain"), *UNCACHED, *(("set-cookie", cookie) for cookie in cookies)]
         context.protocol.response_bytes(500, headers, f"Error talking to {self._provider.key}".encode())

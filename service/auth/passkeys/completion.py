@@ -51,7 +51,7 @@ from rowcall.service.auth.passkeys.verification import (
 from rowcall.service.auth.second_factor.passkey_factor import PasskeyFactor
 from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn
 from rowcall.service.database.transactions.transaction import Transaction
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.request_context.request_context import RequestContext
@@ -359,7 +359,7 @@ class CompletionEndpoints:
         except RefusedError as error:
             if unknown is not None:
                 raise unknown from None
-            log.warning("Auth:PasskeyAuth: %s: %s", code, one_line(str(error)))
+            log.warning("Auth:PasskeyAuth: %s: %s", code, escape_unprintable(str(error)))
             raise Problem(status, title=str(error), code=code) from None
 
 

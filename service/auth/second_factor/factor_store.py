@@ -23,8 +23,8 @@ from rowcall.core.text.array_literal import literal
 from rowcall.service.database.call import Call
 from rowcall.service.database.preamble import Values
 from rowcall.service.database.transactions.transaction import Transaction
-from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Protector
 from rowcall.service.request_context.request_context import RequestContext
@@ -66,7 +66,7 @@ class FactorStore:
         self._database = services.main_database
         self._keys = services.auth.keys
         self._protector = Protector(services.auth.keys, "second factor")
-        own = partial(own_call, "Auth:SecondFactor", services=services, sensitive=True)
+        own = partial(sql_call, "Auth:SecondFactor", services=services, sensitive=True)
         self._state = own(_STATE, 2)
         self._begin = own(_BEGIN, 2)
         self._try = own(_TRY, 2)

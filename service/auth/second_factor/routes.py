@@ -25,7 +25,7 @@ from rowcall.service.auth.cross_site import steps_before_sign_in
 from rowcall.service.auth.second_factor.device_cookie import DeviceCookie
 from rowcall.service.auth.second_factor.factor_store import FactorStore
 from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn, PendingSignIns
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
@@ -102,7 +102,7 @@ class _Endpoints:
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
         codes = await self._verify_code(subject, lambda: self._store.new_codes(context, subject, code, confirmed=False))
-        log.info("Auth:SecondFactor: user id %s has set up an authenticator app", one_line(subject))
+        log.info("Auth:SecondFactor: user id %s has set up an authenticator app", escape_unprintable(subject))
         _respond(context, {"recoveryCodes": codes})
 
     async def replace_codes(self, context: RequestContext) -> None:
@@ -119,7 +119,7 @@ class _Endpoints:
         subject = self._subject(context, changes=True)
         await self._prove(context, subject, _proof(await self._content(context)))
         await self._store.remove(context, subject)
-        log.info("Auth:SecondFactor: user id %s has removed the second factor", one_line(subject))
+        log.info("Auth:SecondFactor: user id %s has removed the second factor", escape_unprintable(subject))
         context.protocol.response_empty(204, NOT_STORED)
         context.answered = True
 
@@ -210,7 +210,7 @@ class _Endpoints:
             await self._verify_code(subject, lambda: self._store.prove(context, subject, code))
             return
         await self._verify_code(subject, lambda: self._store.use_recovery_code(context, subject, recovery_code))
-        log.warning("Auth:SecondFactor: user id %s has used a recovery code", one_line(subject))
+        log.warning("Auth:SecondFactor: user id %s has used a recovery code", escape_unprintable(subject))
 
     @staticmethod
     async def _verify_code(subject: str, verify: Any) -> Any:
@@ -221,7 +221,9 @@ class _Endpoints:
             return await verify()
         except Problem as problem:
             if problem.status in (401, 429):
-                log.warning("Auth:SecondFactor: wrong code, user id %s, status %d", one_line(subject), problem.status)
+                log.warning(
+                    "Auth:SecondFactor: wrong code, user id %s, status %d", escape_unprintable(subject), problem.status
+                )
             raise
 
 

@@ -48,7 +48,7 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.file_runner import RunContext
-from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, selected
+from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, select_files
 from rowcall.service.testing.preparation import Preparation, PreparationError, said
 from rowcall.service.testing.responses import DebugTable
 from rowcall.service.testing.runner import Progress, Runner
@@ -236,7 +236,7 @@ class Run:
         """
         print(head(len(files)), flush=True)
         began = time.monotonic()
-        async with templates.prepared(self._connections_to_copy(files)):
+        async with templates.prepare_copies(self._connections_to_copy(files)):
             results = await runner.run(files, Progress([file.path for file in files], self._style))
         if behind is not None:
             await behind()
@@ -307,7 +307,7 @@ class Run:
 
     def _files(self) -> list[TestFile]:
         """Return the test files that the options select."""
-        return selected((read_test(path) for path in find_tests(self._options)), self._options)
+        return select_files((read_test(path) for path in find_tests(self._options)), self._options)
 
     def _connections_to_copy(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
         """Return key (`connection_key`) and connector of each connection whose database has to be copied: those of

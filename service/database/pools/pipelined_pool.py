@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.execution import Execution
-from rowcall.ext.driver.pool_selection import stalled, try_submit
+from rowcall.ext.driver.pool_selection import are_stalled, try_submit
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.pools.overload import Overload
@@ -198,7 +198,7 @@ class PipelinedPool:
         """Return how many executions the dedicated pool can accept; 0 while the connections of this pool are not
         blocked.
         """
-        if self.elsewhere is None or not stalled(self.connections, STALLED):
+        if self.elsewhere is None or not are_stalled(self.connections, STALLED):
             return 0
         return self.elsewhere()
 

@@ -53,7 +53,7 @@ class GuardedStatements:
         statement = call.guarded[pool].get(mask)
         if statement is not None and connection.knows(statement):
             return True
-        day_first = b"DMY" in connection.reported(b"DateStyle")
+        day_first = b"DMY" in connection.parameter_status(b"DateStyle")
         if statement is None:
             statement = self._statement(call, mask, day_first)
             if statement is None:

@@ -26,7 +26,7 @@ class Outbox:
         self._filled = asyncio.Event()
         self._emptied = asyncio.Event()
 
-    def put(self, batch: Batch) -> None:
+    def add(self, batch: Batch) -> None:
         """Add a batch. If the limits are exceeded, drop the oldest ones and log a warning."""
         packed = pack((batch,))
         self._packed.append(packed)
@@ -48,7 +48,7 @@ class Outbox:
             await self._filled.wait()
         return [self._packed[index] for index in range(min(len(self._packed), 64))]
 
-    def sent(self, packed: list[bytes]) -> None:
+    def remove(self, packed: list[bytes]) -> None:
         """Remove batches that were sent, unless they have been dropped meanwhile. packed: as returned by `first`."""
         for item in packed:
             if self._packed and self._packed[0] is item:
@@ -56,7 +56,7 @@ class Outbox:
         if not self._packed:
             self._emptied.set()
 
-    async def emptied(self) -> None:
+    async def wait_until_empty(self) -> None:
         """Wait until the outbox is empty."""
         while self._packed:
             self._emptied.clear()

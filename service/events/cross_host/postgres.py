@@ -47,11 +47,11 @@ class PostgresTransport:
         """Connection that listens already, opened before any client subscribes, and not read yet."""
 
     def send(self, batch: Batch) -> None:
-        self._outbox.put(batch)
+        self._outbox.add(batch)
 
-    async def sent(self) -> None:
+    async def wait_until_sent(self) -> None:
         """Wait until all published events have been sent to PostgreSQL with NOTIFY."""
-        await self._outbox.emptied()
+        await self._outbox.wait_until_empty()
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
         """Start to listen. Earlier notifications are not available, so `receive` is not called."""
@@ -84,7 +84,7 @@ class PostgresTransport:
             await connection.execute(
                 "select pg_notify(%s, part) from unnest(%s::text[]) as part", (self._channel, payloads)
             )
-            self._outbox.sent(waiting)
+            self._outbox.remove(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
         """Pass the events that hosts publish to `receive`, forever."""

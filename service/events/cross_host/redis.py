@@ -47,11 +47,11 @@ class RedisTransport:
         self._unreachable = False
 
     def send(self, batch: Batch) -> None:
-        self._outbox.put(batch)
+        self._outbox.add(batch)
 
-    async def sent(self) -> None:
+    async def wait_until_sent(self) -> None:
         """Wait until all events are in the stream."""
-        await self._outbox.emptied()
+        await self._outbox.wait_until_empty()
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
         """Pass the events that were published before this start to `receive`, if Redis answers at once."""
@@ -86,7 +86,7 @@ class RedisTransport:
                 attempt += 1
             else:
                 attempt = 0
-                self._outbox.sent(waiting)
+                self._outbox.remove(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
         """Pass the events that hosts publish to `receive`, forever."""

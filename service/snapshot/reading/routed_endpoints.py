@@ -82,7 +82,9 @@ class RoutedChecks:
                     await self._catalogues.add_dependency_graph(place, connection)
                     if self._verify != "None":
                         checked += len(here.endpoints)
-                        missing += _missing(place, here, await _missing_routines(connection, _called(here.endpoints)))
+                        missing += _missing_routine_messages(
+                            place, here, await _missing_routines(connection, _routines_of(here.endpoints))
+                        )
             except psycopg.Error as error:
                 if place == MAIN or self._verify == "Fail":
                     raise
@@ -106,7 +108,7 @@ class RoutedChecks:
             log.info("the routines of %d endpoints exist on the connections to which these are routed", count)
 
 
-def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
+def _routines_of(endpoints: Iterable[Endpoint]) -> list[Routine]:
     """Return the distinct routines of endpoints, which may be operations on relations. SQL files are left out, because
     nothing of them has to exist in the database.
     """
@@ -118,7 +120,7 @@ def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
     return list(routines.values())
 
 
-def _missing(place: str, routed: RoutedEndpoints, routines: Iterable[Routine]) -> Iterator[str]:
+def _missing_routine_messages(place: str, routed: RoutedEndpoints, routines: Iterable[Routine]) -> Iterator[str]:
     """Yield a message for each of the routines that are missing at a place, with the endpoints in `routed` that need
     it.
     """

@@ -47,12 +47,12 @@ class SessionAnalyses:
             for endpoint in endpoints:
                 analysis = before.get(id(endpoint))
                 if analysis is None or not analysis.lasts or affected is None or endpoint.routine.oid in touched:
-                    analysis = self._analysed(found, endpoint, analysis)
+                    analysis = self._analyse(found, endpoint, analysis)
                 self._analyses[id(endpoint)] = analysis
                 analysed.append(analysis.analysed)
         return tuple(analysed)
 
-    def _analysed(self, found: str, endpoint: Endpoint, former: _AnalysedEndpoint | None) -> _AnalysedEndpoint:
+    def _analyse(self, found: str, endpoint: Endpoint, former: _AnalysedEndpoint | None) -> _AnalysedEndpoint:
         """Return the endpoint with its session effects. found: the place where it was found. former: its last analysis,
         which is returned if the effects are the same; None: there is none.
         """

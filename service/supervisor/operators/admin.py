@@ -16,7 +16,7 @@ import orjson
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, single, wants_open_metrics
 from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Mount, Page
-from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
+from rowcall.service.metrics.report import Gauge, Process, Processes, gauges, read_counts
 from rowcall.service.options.server.metrics import AdminOptions
 from rowcall.service.supervisor.operators.profiling import LONGEST, SECONDS, Profiler
 
@@ -69,7 +69,7 @@ class Admin:
         result = asyncio.run_coroutine_threadsafe(_as_coroutine(self._sample()), self._loop).result(_ANSWER_WITHIN)
         with self._one_at_a_time:
             families = [
-                *counted(self._folder),
+                *read_counts(self._folder),
                 *gauges(item for item in result if item is not None),
                 *self._processes.families(self._running_processes()),
                 *supervisor_families(self._workers(), result, self.restarts),

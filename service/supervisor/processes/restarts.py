@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 
 from rowcall.service.background import pause
-from rowcall.service.log.entry import one_line
+from rowcall.service.log.entry import escape_unprintable
 
 QUICK = 5.0
 """Seconds that a worker must have lived for its exit to count as an accident."""
@@ -47,7 +47,9 @@ def cause(code: int, last_error: str | None) -> str:
     """Return why a worker has ended, as far as known, for the log. code: its exit code, negative for a signal.
     last_error: the last error that it logged; None: there was none.
     """
-    result = one_line(last_error.strip().splitlines()[0])[:_LONGEST] if last_error and last_error.strip() else None
+    result = (
+        escape_unprintable(last_error.strip().splitlines()[0])[:_LONGEST] if last_error and last_error.strip() else None
+    )
     parts = (_signal(-code) if code < 0 else None, result and f"its last error: {result}")
     return "; ".join(filter(None, parts)) or "it has logged no error"
 

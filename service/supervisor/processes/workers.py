@@ -235,7 +235,7 @@ class Workers:
         the whole snapshot if that fails.
         """
         base = self.snapshot
-        change = SnapshotChange.between(base, snapshot) if base.number else None
+        change = SnapshotChange.from_snapshots(base, snapshot) if base.number else None
         if change is not None and change.new_count > len(snapshot.endpoints) // 2:
             change = None
         done: list[WorkerProcess] = []

@@ -44,7 +44,7 @@ class PendingObject:
         try:
             if self._upload is None:
                 self._upload = await self._bucket.begin(self._key, self._content_type)
-            self._tags.append(await self._bucket.put_part(self._key, self._upload, len(self._tags) + 1, data))
+            self._tags.append(await self._bucket.upload_part(self._key, self._upload, len(self._tags) + 1, data))
         except StoreError as error:
             raise self._problem(error) from None
 
@@ -55,7 +55,7 @@ class PendingObject:
                 # A multipart upload has at least one part, so an empty file is sent alone. If the response is lost, the
                 # object is recognized by its tag, unless an equal one had, or may have had, the key before.
                 self._may_exist = await self._holds_empty() is False
-                await self._bucket.put(self._key, self._content_type, b"")
+                await self._bucket.store_object(self._key, self._content_type, b"")
             else:
                 await self._bucket.complete(self._key, self._upload, self._tags)
         except StoreError as error:

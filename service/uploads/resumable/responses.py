@@ -49,13 +49,13 @@ class TusResponseProtocol(HeadersProtocol):
             self.inner.response_empty(status, headers)
             return
         passed_headers = [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
-        self.inner.response_empty(self._status, self._joined(passed_headers))
+        self.inner.response_empty(self._status, self._with_own_headers(passed_headers))
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         if status >= 300:
             self.inner.response_bytes(status, headers, body)
         elif self._returns:
-            response_headers = [*self._joined(headers), ("preference-applied", RETURNED)]
+            response_headers = [*self._with_own_headers(headers), ("preference-applied", RETURNED)]
             self.inner.response_bytes(status if self._status == 204 else self._status, response_headers, body)
         else:
             self.response_empty(status, headers)

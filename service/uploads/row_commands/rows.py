@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rowcall.core.uploads.row_command import RowCommand
-from rowcall.ext.binding.csv_rows import columns, nested
+from rowcall.ext.binding.csv_rows import array_of_texts, columns
 from rowcall.ext.driver.execution import Execution
 from rowcall.service.database.call import Call
 from rowcall.service.database.preamble import Values
@@ -169,8 +169,8 @@ class Rows:
         self._waiting_bytes = _bytes(self._cells)
         about = self._about
         if self._abouts:
-            about, self._abouts = nested(self._abouts[:size]), self._abouts[size:]
-        nested_rows = None if batch.columns else nested(cells)
+            about, self._abouts = array_of_texts(self._abouts[:size]), self._abouts[size:]
+        nested_rows = None if batch.columns else array_of_texts(cells)
         values = [
             str(self._count).encode(),
             nested_rows,

@@ -22,7 +22,7 @@ from rowcall.core.uploads.row_errors import (
     is_fault_of_row,
 )
 from rowcall.core.uploads.settings import HandlerSettings
-from rowcall.ext.binding.csv_rows import columns, nested
+from rowcall.ext.binding.csv_rows import array_of_texts, columns
 from rowcall.ext.driver.execution import Execution
 from rowcall.service.database.call import Call
 from rowcall.service.database.preamble import Values
@@ -269,10 +269,10 @@ class ImportRows:
         cells = [row.cells for row in rows]
         about = rows[0].about
         if self._source.batching.own_about:
-            about = nested([row.about for row in rows])
+            about = array_of_texts([row.about for row in rows])
         values: Values = [
             str(rows[0].number - 1).encode(),
-            None if self._batch.columns else nested(cells),
+            None if self._batch.columns else array_of_texts(cells),
             self._previous,
             about,
             *self._more,

@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Part, Script, Statement
-from rowcall.ext.driver.invariants import broken_invariants
+from rowcall.ext.driver.invariants import invariant_violations
 from tests.ext.wire import OPTIONS, statement, until
 from tests.harness.database import Database
 from tests.harness.effort import examples
@@ -217,7 +217,7 @@ class ConnectionModel(RuleBasedStateMachine):
     @invariant()
     def invariants_hold(self) -> None:
         if hasattr(self, "connection"):
-            assert broken_invariants(self.connection) == []
+            assert invariant_violations(self.connection) == []
             self.state = self._moved()
             assert (self.state == S.CLOSED) == (self.closed == [self.connection])
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from rowcall.ext.http1.connection import Connection, Http1Server, StreamWriter
-from rowcall.ext.http1.invariants import broken_invariants
+from rowcall.ext.http1.invariants import invariant_violations
 from tests.ext.twins.http1 import Transport
 from tests.harness.effort import examples
 
@@ -314,7 +314,7 @@ class ConnectionModel(RuleBasedStateMachine):
 
     @invariant()
     def invariants_hold(self) -> None:
-        assert broken_invariants(self.connection) == []
+        assert invariant_violations(self.connection) == []
 
     def teardown(self) -> None:
         try:
@@ -430,7 +430,7 @@ def test_a_body_that_breaks_off_ends_the_read_of_a_request_that_had_to_wait() ->
     model.answer(1)
     model.read(True)
     assert model.arrived[1].whole is None, "the read waits for a client that sends nothing any more"
-    assert broken_invariants(model.connection) == []
+    assert invariant_violations(model.connection) == []
     model.teardown()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rowcall.ext.http1.connection import Connection, Http1Server
-from rowcall.ext.http1.invariants import broken_invariants
+from rowcall.ext.http1.invariants import invariant_violations
 from tests.ext.twins.http1 import Transport
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -72,7 +72,7 @@ class Clients:
     def send(self, name: str, data: bytes = GET) -> None:
         self.connections[name].data_received(data)
         for connection in self.connections.values():
-            assert broken_invariants(connection) == []
+            assert invariant_violations(connection) == []
 
     def responses(self, name: str) -> int:
         return self.transports[name].sent.count(b"HTTP/1.1 200 ")

@@ -111,14 +111,14 @@ def test_beyond_the_limit_of_tag_marks_earlier_responses_are_not_stored() -> Non
 def test_a_copy_is_not_stored_if_it_was_invalidated_since() -> None:
     _, mine, yours = tables()
     copy = Entry(b"copy", 1, tags=("all",))
-    assert mine.put(b"one", copy, 100.0, 101.0)
+    assert mine.store(b"one", copy, 100.0, 101.0)
     assert yours.invalidate(b"one", 102.0, True) == (True, False)
-    assert not mine.put(b"one", copy, 101.5, 103.0)
-    assert mine.put(b"one", copy, 102.5, 103.0)
+    assert not mine.store(b"one", copy, 101.5, 103.0)
+    assert mine.store(b"one", copy, 102.5, 103.0)
     yours.invalidate_tag(b"all", 104.0, 10)
-    assert not mine.put(b"one", copy, 103.0, 105.0)
-    mine.put(b"two", copy, 105.0, 105.0)
-    mine.put(b"three", copy, 105.0, 105.0)
+    assert not mine.store(b"one", copy, 103.0, 105.0)
+    mine.store(b"two", copy, 105.0, 105.0)
+    mine.store(b"three", copy, 105.0, 105.0)
     mine.invalidate_all(b"t")
     assert mine.count == 0
 
@@ -134,8 +134,8 @@ def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None
     assert mine.find(b"one", 102.0) is None
     yours.invalidate(b"two", 101.0, True)
     mine.invalidate(b"two", 100.0, True)
-    assert not mine.put(b"two", Entry(b"old", 1), 100.5, 102.0)
-    assert mine.put(b"two", Entry(b"new", 1), 101.5, 102.0)
+    assert not mine.store(b"two", Entry(b"old", 1), 100.5, 102.0)
+    assert mine.store(b"two", Entry(b"new", 1), 101.5, 102.0)
 
 
 def test_a_lease_ends_with_its_time_or_its_process() -> None:
@@ -183,10 +183,10 @@ def test_ended_responses_are_removed_first_then_the_oldest() -> None:
 
 def test_a_response_that_does_not_fit_removes_the_one_it_replaces() -> None:
     _, mine, _yours = tables(LEAST)
-    mine.put(b"one", Entry(b"old", 1), 100.0, 100.0)
-    assert not mine.put(b"one", Entry(bytes(LEAST), 1), 100.0, 100.0)
+    mine.store(b"one", Entry(b"old", 1), 100.0, 100.0)
+    assert not mine.store(b"one", Entry(bytes(LEAST), 1), 100.0, 100.0)
     assert mine.find(b"one", 100.0) is None
-    mine.put(b"one", Entry(b"new", 1), 100.0, 100.0)
+    mine.store(b"one", Entry(b"new", 1), 100.0, 100.0)
     assert mine.find(b"one", 100.0) == Entry(b"new", 1)
 
 
@@ -207,7 +207,7 @@ def test_pruning_frees_all_blocks_after_any_operations() -> None:
             ends = chance.choice((0.0, at + chance.random() * 20, at + chance.random() * 2000))
             tags = tuple(chance.sample([f"tag {number}" for number in range(40)], chance.choice((0, 0, 1, 3, 20))))
             entry = Entry(bytes(chance.randrange(3_000)), chance.randrange(9), False, at, ends, 0.0, b"", tags)
-            table.put(key, entry, at, at)
+            table.store(key, entry, at, at)
             model[key] = entry
         elif done < 0.8:
             assert table.find(key, at) == model.get(key)
@@ -300,7 +300,7 @@ def test_a_retired_table_returns_and_stores_nothing() -> None:
     yours.retire()
     assert (before, mine.retired) == (False, True)
     assert mine.keep(b"coming", number, 100.0, Entry(b"late", 1), 101.0) == GONE
-    assert mine.put(b"copy", Entry(b"copy", 1), 101.0, 101.0) is False
+    assert mine.store(b"copy", Entry(b"copy", 1), 101.0, 101.0) is False
     assert {mine.begin(key, 0.0, 101.0) for key in (b"old", b"coming", b"copy")} == {FULL}
     assert (mine.find(b"old", 101.0), mine.count, mine.used) == (None, 0, 0)
 
@@ -319,7 +319,7 @@ def test_overwritten_memory_is_cleared(junk: bytes) -> None:
     yours.prune(300.0)
     mine.release_process(0x01010101)
     at = time.monotonic() + 1
-    yours.put(b"may show it", Entry(b"x" * 40_000, 1, tags=("all",)), at, at)
+    yours.store(b"may show it", Entry(b"x" * 40_000, 1, tags=("all",)), at, at)
     yours.retire()
     assert (mine.count, mine.used) == (0, 0)
 

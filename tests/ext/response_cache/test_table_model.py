@@ -148,7 +148,7 @@ class TableModel(RuleBasedStateMachine):
     def put(self, process: int, key: bytes, size: int, tags: list[str], age: float) -> None:
         entry = self._entry(size, tags, 0.0, 0.0)
         began, used = self.now - age, self.tables[0].used
-        if self.tables[process].put(key, entry, began, self.now):
+        if self.tables[process].store(key, entry, began, self.now):
             assert not self.retired
             assert not self._is_invalidated([*tags, key], began)
             self._store(key, entry, used)
@@ -225,7 +225,7 @@ class TableModel(RuleBasedStateMachine):
 
     @invariant()
     def invariants_hold(self) -> None:
-        assert self.tables[0].broken_invariants() == []
+        assert self.tables[0].invariant_violations() == []
 
     @invariant()
     def both_processes_find_the_same(self) -> None:

@@ -38,7 +38,7 @@ async def _copy_twice(connector: Connector) -> tuple[list[str], list[str]]:
     """Return the names of two copies of a database: that they are to have, and that they have."""
     copies = Templates("rowcall")
     async with (
-        copies.prepared([("Default", connector)]),
+        copies.prepare_copies([("Default", connector)]),
         copies.copy("Default") as first,
         copies.copy("Default") as second,
     ):
@@ -54,7 +54,7 @@ def test_a_copy_that_cannot_be_completed_is_dropped(own_database: Database, monk
 
     async def prepare() -> None:
         with pytest.raises(StartupError, match="division by zero"):
-            async with Templates("rowcall").prepared([("Default", connector)]):
+            async with Templates("rowcall").prepare_copies([("Default", connector)]):
                 pass
 
     asyncio.run(prepare())

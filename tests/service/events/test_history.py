@@ -38,7 +38,7 @@ def test_a_subscriber_that_returns_anywhere_gets_each_event_once(origins: list[s
     # Each publisher's own order holds everywhere; the order between them does not.
     for batch in sorted(batches, key=lambda batch: batch.origin):
         there.add(batch)
-    got += [stored.event.message for stored in there.after(position)]
+    got += [stored.event.message for stored in there.events_after(position)]
     assert sorted(got) == sorted(f"{batch.origin}{batch.first}" for batch in batches)
     assert not there.misses(position)
 
@@ -48,7 +48,7 @@ def test_what_is_no_longer_kept_is_reported(origins: list[str], most: int) -> No
     history = ReplayBuffer(most, 1_000_000)
     for batch in published(origins):
         history.add(batch)
-    assert len(history.after({})) == min(most, len(origins))
+    assert len(history.events_after({})) == min(most, len(origins))
     assert history.misses({}) == (len(origins) > most)
     assert not history.misses(history.position)
 
@@ -57,7 +57,7 @@ def test_the_size_is_bounded_too() -> None:
     history = ReplayBuffer(1000, 100)
     for number in range(1, 11):
         history.add(Batch("a", number, [Event("x" * 30)]))
-    assert len(history.after({})) == 3
+    assert len(history.events_after({})) == 3
 
 
 @given(PUBLISHED)
@@ -67,7 +67,7 @@ def test_a_copy_knows_the_same(origins: list[str]) -> None:
         history.add(batch)
     copy.restore(history.pack())
     stored, copied = (
-        [(item.origin, item.number, item.event.message) for item in each.after({})] for each in (history, copy)
+        [(item.origin, item.number, item.event.message) for item in each.events_after({})] for each in (history, copy)
     )
     assert copied == stored
     assert copy.position == history.position

@@ -22,12 +22,12 @@ def test_without_free_descriptors_a_client_is_unknown_until_one_is_free() -> Non
             with sender:
                 client = f"{host}:{port}"
                 with no_free_descriptors():
-                    assert connections.acknowledged(client) is None
-                    connections.cut(client)
+                    assert connections.acknowledged_bytes(client) is None
+                    connections.reset_connection(client)
                 sender.sendall(b"abc")
-                await until(lambda: (connections.acknowledged(client) or 0) >= 3)
+                await until(lambda: (connections.acknowledged_bytes(client) or 0) >= 3)
                 with no_free_descriptors():
-                    connections.cut(client)
+                    connections.reset_connection(client)
                 assert reader.recv(3) + reader.recv(1) == b"abc"
 
     run(work())

@@ -17,12 +17,12 @@ def test_more_servers_than_there_is_room_for_fail_no_request(tmp_path: Path, sec
     environment = Environment(tmp_path / "circuits", LEAST)
     circuits = CircuitBreakers(environment, 1, seconds)
     first = Origin("http", "first.example", 80)
-    circuits.failed(first)
+    circuits.record_failure(first)
     for number in range(20_000):
         origin = Origin("http", f"h{number * 2_654_435_761 % 2**32:x}.example", 80)
-        circuits.failed(origin)
+        circuits.record_failure(origin)
         if number % 7 == 0:
-            circuits.succeeded(origin)
+            circuits.record_success(origin)
     if seconds:
         with pytest.raises(CircuitOpenError):
             circuits.check(first)

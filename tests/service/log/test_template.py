@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.service.log.entry import VERBOSE, Entry, one_line
+from rowcall.service.log.entry import VERBOSE, Entry, escape_unprintable
 from rowcall.service.log.template import Template
 
 NOON = time.mktime((2025, 3, 9, 12, 4, 5, 0, 0, -1)) + 0.0678
@@ -59,5 +59,5 @@ def test_any_template_gives_lines(template: str, level: int) -> None:
 
 @given(st.text())
 def test_text_of_a_client_stays_on_one_line(text: str) -> None:
-    assert one_line(text).isprintable()
-    assert len((one_line(text) + "x").splitlines()) == 1
+    assert escape_unprintable(text).isprintable()
+    assert len((escape_unprintable(text) + "x").splitlines()) == 1

@@ -7,25 +7,25 @@ import weakref
 
 import pytest
 
-from rowcall.service.snapshot.garbage_collection import keep, paused
+from rowcall.service.snapshot.garbage_collection import keep, pause_collection
 
 
 def test_the_collector_rests_and_works_again() -> None:
-    with paused():
+    with pause_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_only_the_outer_pause_ends_it() -> None:
-    with paused():
-        with paused():
+    with pause_collection():
+        with pause_collection():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_an_error_ends_the_pause_too() -> None:
-    with pytest.raises(ValueError, match="broken"), paused():
+    with pytest.raises(ValueError, match="broken"), pause_collection():
         raise ValueError("broken")
     assert gc.isenabled()
 
@@ -39,7 +39,7 @@ def test_what_is_kept_is_not_looked_at_again_and_garbage_is_not_kept() -> None:
     stored = Ring()
     mark = weakref.ref(Ring())
     try:
-        with paused():
+        with pause_collection():
             keep(first=False)
             assert mark() is None
             assert not any(item is stored for item in gc.get_objects())

@@ -224,9 +224,9 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
                     statements.append(sql)
             found, anew = await again.read(number), await reader().read(number)
             assert_same(found, anew, statements)
-            sent = PrepareSnapshotChange.of(SnapshotChange.between(former, found)).snapshot(former)
+            sent = PrepareSnapshotChange.of(SnapshotChange.from_snapshots(former, found)).snapshot(former)
             assert_same(sent, anew, statements)
-            assert Difference.between(former, found) == Difference.between(former, anew), statements
+            assert Difference.from_snapshots(former, found) == Difference.from_snapshots(former, anew), statements
             former = found
 
     with connections(settings, demo=False) as opened:
@@ -278,11 +278,11 @@ def test_a_snapshot_is_the_same_after_its_parts_are_joined(shelves: Database) ->
 def test_a_change_has_the_example_requests_of_the_new_snapshot() -> None:
     old = SchemaSnapshot(1, (), {}, example_requests=(("one.http", "GET /one"),))
     new = SchemaSnapshot(2, (), {}, example_requests=(("two.http", "GET /two"),))
-    assert SnapshotChange.between(old, new).applied(old) == new
+    assert SnapshotChange.from_snapshots(old, new).apply_to(old) == new
 
 
 def test_a_change_of_another_snapshot_is_refused() -> None:
     one, two, three = (SchemaSnapshot(number, (), {}) for number in (1, 2, 3))
-    assert SnapshotChange.between(one, two).applied(one) == two
+    assert SnapshotChange.from_snapshots(one, two).apply_to(one) == two
     with pytest.raises(ValueError, match="is a change of 2, but this process has 1"):
-        SnapshotChange.between(two, three).applied(one)
+        SnapshotChange.from_snapshots(two, three).apply_to(one)

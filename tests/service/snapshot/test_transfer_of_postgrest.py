@@ -46,8 +46,8 @@ def test_a_change_has_only_what_changed() -> None:
     after = SchemaSnapshot(
         2, (), {}, postgrest=replace(known, timeout="5s", schema=replace(known.schema, relations=relations))
     )
-    change = SnapshotChange.between(before, after)
+    change = SnapshotChange.from_snapshots(before, after)
     sent = PrepareSnapshotChange.of(change)
     assert len(sent.pickled) < 5000
     assert sent.snapshot(before) == after
-    assert SnapshotChange.between(before, replace(before, number=2)).postgrest is None
+    assert SnapshotChange.from_snapshots(before, replace(before, number=2)).postgrest is None

@@ -26,11 +26,11 @@ def test_a_client_is_there_until_its_connection_ends(family: int, host: str, for
         client = socket.create_connection(listening.getsockname()[:2])
         ours, _ = listening.accept()
         presence = Presence(forwarded.format(client.getsockname()[1]))
-        assert not presence.ended()
+        assert not presence.is_disconnected()
         ours.close()
-        assert presence.ended()
+        assert presence.is_disconnected()
         client.close()
 
 
 def test_who_came_over_no_network_is_there() -> None:
-    assert not Presence("").ended()
+    assert not Presence("").is_disconnected()

@@ -24,11 +24,11 @@ from rowcall.service.background import Background, pause
 from rowcall.service.database.call import Call
 from rowcall.service.database.preamble import Values
 from rowcall.service.idempotency.key import digest_of
-from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
+from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
-from rowcall.service.request_context.surroundings import within_tenant, zone_of
+from rowcall.service.request_context.surroundings import with_tenant, zone_of
 from rowcall.service.request_context.trace import trace_of
 
 log = logging.getLogger("rowcall")
@@ -87,7 +87,7 @@ def take_once(
     another request. set_by_sql: SQL sets the status of the response, so the number of rows is that of the first
     statement.
     """
-    once = _Once(endpoint, call, services, count, set_by_sql=set_by_sql)
+    once = _RecordedRequests(endpoint, call, services, count, set_by_sql=set_by_sql)
     run = once.run_committing if call.commits else once.run
 
     def step(context: RequestContext) -> Waiting:
@@ -100,7 +100,7 @@ def take_once(
     return step
 
 
-class _Once:
+class _RecordedRequests:
     """Runs the requests of one endpoint once for each key."""
 
     def __init__(
@@ -119,7 +119,7 @@ class _Once:
         self._call = call
         self._seconds = str(stored).encode()
         self._set_by_sql = set_by_sql
-        own = partial(own_call, services=services, sensitive=endpoint.options.sensitive)
+        own = partial(sql_call, services=services, sensitive=endpoint.options.sensitive)
         self._begin = own(f"{endpoint.name} idempotency begin", _BEGIN, 4)
         self._finish = own(f"{endpoint.name} idempotency finish", _FINISH, 6, binary=(_BODY - 1,), reads=False)
         self._name = endpoint.name
@@ -200,7 +200,7 @@ class _Once:
         and seconds for which the key is stored.
         """
         owner = _SENDER if self._of_webhook else owner_of(context.user).encode()
-        names: Values = [within_tenant(owner, self._tenant, context), key.encode()]
+        names: Values = [with_tenant(owner, self._tenant, context), key.encode()]
         if self._of_webhook:
             return names, [*names, b"\\x", self._seconds]
         representation = f"{self._format} {zone_of(self._time_zone, context) or ''}".strip()
@@ -216,7 +216,7 @@ class _Once:
         if state.result is not None:
             context.execution = state.result
             if (trace := trace_of(context.protocol)) is not None:
-                trace.replayed()
+                trace.record_replay()
             context.protocol = HeadersProtocol(context.protocol, [REPLAYED])
             return True
         if state.word == "other":

@@ -15,7 +15,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext
 
 
-def own_call(
+def sql_call(
     label: str,
     sql: str,
     values: int,
