@@ -129,6 +129,11 @@ create function api.pairs() returns table (voyage api.voyage, stops text[], note
 create function api.documents() returns table (body text, vector tsvector) immutable language sql as
   $$ values ('The cats'::text, to_tsvector('english', 'The cats')) $$;
 create function api.origin(api.voyage) returns api.harbour immutable language sql as $$ select row(9, 'Bergen')::api.harbour $$;
+create table public.ship (id int primary key, harbour_id int references api.harbour); insert into public.ship values (1, 2);
+create view api.ship as select * from public.ship;
+create function api.ships() returns setof public.ship stable security definer language sql as 'select * from public.ship';
+create table other.hull (id int primary key); create view api.hull as select * from other.hull;
+create function api.hulls() returns setof other.hull stable security definer language sql as 'select 1';
 create function api.all_harbours() returns setof api.harbour stable language sql as 'select * from api.harbour order by id';
 create function api.pages() returns setof "text/html" immutable language sql as $$ select '<p>'::"text/html" $$;
 create function api.no_page() returns "text/html" immutable language sql as $$ select null::"text/html" where false $$;
@@ -573,6 +578,9 @@ CASES += [
     Case("GET /rpc/documents?select=body&body=fts(simple).the", json=[{"body": "The cats"}]),
     Case("GET /rpc/documents?select=body&body=fts(english).the", json=[]),
     Case("GET /rpc/documents?select=body&vector=fts(english).cats", json=[{"body": "The cats"}]),
+    # rows of a table behind a view of the same name
+    Case("GET /rpc/ships?select=id,harbour(title)", json=[{"id": 1, "harbour": {"title": "Riga"}}]),
+    Case("GET /rpc/hulls?select=id&id=eq.1", json=[{"id": 1}]),
     # names of rows in errors
     *(
         Case(f"GET /rpc/{call}", 400, error("42703", f"column {name}.nope does not exist"))
