@@ -162,7 +162,7 @@ def give_back(limit: Limit, state: bytes | None) -> bytes | None:
     return _STATE.pack(failures, until if failures >= limit.failures else 0.0, expires)
 
 
-def remembered(expires: float) -> bytes:
+def state_without_failures(expires: float) -> bytes:
     """Return a state without failures, for a key that only has to exist until `expires`, such as a known browser.
 
     expires: in seconds, on the clock of `now` in `begin`.
@@ -181,7 +181,7 @@ def is_delayed(state: bytes, now: float) -> bool:
     return now < until
 
 
-def normalized(account: str, kind: ValueKind = ValueKind.TEXT, cast: str = "") -> str:
+def normalize_account(account: str, kind: ValueKind = ValueKind.TEXT, cast: str = "") -> str:
     """Return the form in which names of accounts are compared, without regard to case, compatible characters (NFKC) and
     blanks around them. Names that a database may regard as equal have the same form.
 

@@ -111,11 +111,11 @@ def _addresses(name: str, cell: Cell | None) -> list[str]:
     if cell is None or cell.text is None:
         return []
     texts = [item for item in elements(cell.text) if item] if cell.is_array else [cell.text]
-    addresses = [pair for text in texts for pair in _parsed(name, text)]
-    return [_written(name, display, address) for display, address in addresses]
+    addresses = [pair for text in texts for pair in _parse_addresses(name, text)]
+    return [_format_address(name, display, address) for display, address in addresses]
 
 
-def _parsed(name: str, text: str) -> list[tuple[str, str]]:
+def _parse_addresses(name: str, text: str) -> list[tuple[str, str]]:
     """Return display names and addresses of a list; empty for a blank text. Raises `MailError`. name: of the column."""
     if _CONTROL.search(text):
         raise MailError(f"{name} has an address that is not valid")
@@ -127,13 +127,13 @@ def _parsed(name: str, text: str) -> list[tuple[str, str]]:
 
 
 def _only_address(name: str, text: str) -> str:
-    pairs = _parsed(name, text)
+    pairs = _parse_addresses(name, text)
     if len(pairs) != 1:
         raise MailError(f"{name} is no address")
-    return _written(name, *pairs[0])
+    return _format_address(name, *pairs[0])
 
 
-def _written(name: str, display: str, address: str) -> str:
+def _format_address(name: str, display: str, address: str) -> str:
     try:
         _with_ascii_domain(address)
         return str(Address(display, addr_spec=address))

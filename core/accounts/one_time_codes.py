@@ -63,11 +63,11 @@ def matching_step(secret: bytes, code: str, now: float, drift: int) -> int | Non
 def new_recovery_codes(count: int) -> tuple[str, ...]:
     """Return codes of 80 random bits, such as `k7qd-3vzm-ahx2-p5nr`."""
     return tuple(
-        _grouped(base64.b32encode(secrets.token_bytes(_RECOVERY_BYTES)).decode().lower()) for _ in range(count)
+        _group_characters(base64.b32encode(secrets.token_bytes(_RECOVERY_BYTES)).decode().lower()) for _ in range(count)
     )
 
 
-def _grouped(text: str) -> str:
+def _group_characters(text: str) -> str:
     return "-".join(text[start : start + _GROUP] for start in range(0, len(text), _GROUP))
 
 

@@ -14,7 +14,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sections.declaration import integer, section, text, texts
 from rowcall.core.sections.errors import ConfigError
-from rowcall.core.sections.values import lowered
+from rowcall.core.sections.values import lower_case_texts
 
 LEAST_WORD = 4
 """Characters of a word about the user from which passwords must not contain it: a shorter one is in too many."""
@@ -46,7 +46,7 @@ class PasswordRules(Record):
         (),
         "Parameters, such as `_email` or `name`, whose value must not be part of a password. If there is one, "
         "the name of the signed-in user must not be part of it either.",
-        convert=lowered,
+        convert=lower_case_texts,
     )
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class PasswordRules(Record):
         return self != PasswordRules()
 
 
-def broken_rule(rules: PasswordRules, password: str, words: Iterable[str]) -> str | None:
+def rule_violation(rules: PasswordRules, password: str, words: Iterable[str]) -> str | None:
     """Return what is wrong with the password, as the end of a sentence without the password; None: nothing.
 
     words: texts about the user. The password must contain neither them nor, of an e-mail address, the part before `@`;

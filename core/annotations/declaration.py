@@ -65,7 +65,7 @@ class Line:
         unlike in `words`: for `tags,a b` this is `b`."""
         return self._bare.partition(" ")[2].strip()
 
-    def behind(self, count: int) -> str:
+    def text_after(self, count: int) -> str:
         """Return everything behind the first `count` words, as written. A comma ends a word, as in `words`."""
         return "".join(re.split("[ ,]+", self._bare.lstrip(" ,"), maxsplit=count)[count:])
 
@@ -161,9 +161,9 @@ class Draft:
         """Return the current value of an option, or `nothing` if no line has set it."""
         return cast("Wish", self.changes.get(option, nothing))
 
-    def within(self, option: str, nothing: Any, **changes: object) -> None:
-        """Change fields of an option that is a record: `draft.within("caching", Caching(), enabled=True)`. nothing: the
-        record that is changed if no line has set the option."""
+    def change_fields(self, option: str, nothing: Any, **changes: object) -> None:
+        """Change fields of an option that is a record: `draft.change_fields("caching", Caching(), enabled=True)`.
+        nothing: the record that is changed if no line has set the option."""
         self.changes[option] = replace(self.get(option, nothing), **changes)
 
     def parameter_named(self, word: str) -> str | None:
@@ -259,7 +259,7 @@ class Annotation:
         return self.assign is not None or self.assign_word is not None
 
 
-def _joined(line: Line) -> str:
+def _arguments_text(line: Line) -> str:
     return line.joined
 
 
@@ -280,7 +280,7 @@ def first_word(line: Line) -> str:
     return line.arguments[0]
 
 
-def keyword_form(assign: Assign, value: Callable[[Line], str] = _joined) -> Apply:
+def keyword_form(assign: Assign, value: Callable[[Line], str] = _arguments_text) -> Apply:
     """Return a function that applies `timeout 5s` as `timeout = 5s`. value: function that takes the value out of a
     line."""
     return lambda draft, line: assign(draft, value(line))

@@ -52,7 +52,7 @@ class IdentityClaims:
         return user.first(self.user_name) or user.first(self.user_id) or "a user without a name"
 
 
-def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
+def group_claims(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
     """Return claim type → value, in the order of first appearance (access-12). roles: claim type of roles, in any case.
 
     Roles are always a list, without empty ones; without a role there is no entry. For other types, the value is a text,
@@ -131,9 +131,9 @@ class User:
     def __init__(self, claims: tuple[Claim, ...], identity: IdentityClaims, scheme: str) -> None:
         self.claims = claims
         self.scheme = scheme
-        groups = grouped(claims, identity.roles)
-        self.texts = {kind: _encoded(as_text(value)) for kind, value in groups.items()}
-        self.arrays = {kind: _encoded(as_array(value)) for kind, value in groups.items()}
+        groups = group_claims(claims, identity.roles)
+        self.texts = {kind: _encode_or_none(as_text(value)) for kind, value in groups.items()}
+        self.arrays = {kind: _encode_or_none(as_array(value)) for kind, value in groups.items()}
         self.roles = frozenset(value for kind, value in claims if kind.lower() == identity.roles.lower() and value)
         self.ids = frozenset(value for kind, value in claims if kind == identity.user_id and value)
         self.names = frozenset(value for kind, value in claims if kind == identity.user_name and value)
@@ -162,7 +162,7 @@ class NoImpersonatorError(ValueError):
     """The user who begins an impersonation has neither an id nor a name that would identify them."""
 
 
-def acting(
+def impersonation_claims(
     claims: Iterable[Claim], actor: User, identity: IdentityClaims, ends_at: float | None = None
 ) -> tuple[Claim, ...]:
     """Return the claims with which `actor` impersonates a user.
@@ -215,7 +215,9 @@ def lifetime(claims: Iterable[Claim], now: float, longest: float) -> float:
     return min(longest, max(0.0, latest_end(claims) - now))
 
 
-def own_claims(claims: Iterable[Claim], user: User, identity: IdentityClaims) -> tuple[Claim, ...] | None:
+def claims_after_impersonation(
+    claims: Iterable[Claim], user: User, identity: IdentityClaims
+) -> tuple[Claim, ...] | None:
     """Return the claims with which the real user continues after an impersonation, with their time of sign-in.
 
     None: `claims` are those of another user. claims: of the row that ends the impersonation. user: as impersonated.
@@ -239,7 +241,7 @@ def _subject(claims: tuple[Claim, ...], identity: IdentityClaims) -> tuple[Claim
     return tuple(sorted(claims))
 
 
-def _encoded(text: str | None) -> bytes | None:
+def _encode_or_none(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 

@@ -18,7 +18,7 @@ _TOKENS = re.compile(
 )
 
 
-def numbered(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tuple[int, ...]]:
+def number_placeholders(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tuple[int, ...]]:
     """Return the SQL with its `$n` numbered without gaps, and for each parameter the number of its value, from 1.
 
     For a gap, PostgreSQL could not infer the type. A value may occur any number of times (sign-in-21, uploads-21).

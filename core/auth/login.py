@@ -92,9 +92,9 @@ def claims_of(cell: Cell) -> Iterator[Claim]:
         yield cell.name, ""
     elif cell.is_array:
         for element in elements(cell.text):
-            yield cell.name, _printed(element or "", cell.type_oid == _BOOLEANS)
+            yield cell.name, _format_claim(element or "", cell.type_oid == _BOOLEANS)
     else:
-        yield cell.name, _printed(cell.text, cell.type_oid == _BOOLEAN)
+        yield cell.name, _format_claim(cell.text, cell.type_oid == _BOOLEAN)
 
 
 def _second_factors(cell: Cell | None) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ def _second_factors(cell: Cell | None) -> tuple[str, ...]:
     return methods
 
 
-def _printed(text: str, is_boolean: bool) -> str:
+def _format_claim(text: str, is_boolean: bool) -> str:
     """Return the value of a claim for a text of PostgreSQL. A boolean becomes `True` or `False`, as in comparable
     services."""
     return {"t": "True", "f": "False"}.get(text, text) if is_boolean else text

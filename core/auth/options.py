@@ -12,7 +12,7 @@ from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.password_hash import ITERATIONS
 from rowcall.core.auth.schemes import Schemes
 from rowcall.core.sections.declaration import choice, flag, integer, interval, part, section, text, text_map, texts
-from rowcall.core.sections.values import as_set, filled, or_empty, path_like
+from rowcall.core.sections.values import as_set, or_empty, path_like, without_empty
 
 
 @section("Service:AuthenticationOptions:BasicAuth", "User name and password with each request.")
@@ -22,7 +22,7 @@ class BasicOptions:
     enabled: bool = flag("Enabled", False, "Require HTTP Basic on all endpoints.")
     realm: str | None = text("Realm", None, "Realm that the browser shows. null: a built-in name.")
     users: Mapping[str, str] = text_map(
-        "Users", {}, "User names and their passwords or hashes.", secret=True, convert=filled
+        "Users", {}, "User names and their passwords or hashes.", secret=True, convert=without_empty
     )
     tls: str = choice(
         "SslRequirement",
@@ -184,7 +184,7 @@ class SecondFactorOptions:
 
 def _pairs(texts: Mapping[str, str | None]) -> tuple[tuple[str, str], ...]:
     """Return the entries that are neither null nor empty, as pairs."""
-    return tuple(filled(texts).items())
+    return tuple(without_empty(texts).items())
 
 
 @section("Service:AuthenticationOptions", "Login rows, claims, and their injection into routines.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath, ValueKind
-from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.endpoint.resolved_parameters import binding_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
 
 _TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
@@ -45,7 +45,7 @@ def injected_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[Inje
     return tuple(
         injected
         for index, parameter in enumerate(endpoint.parameters)
-        if parameter.attribute is None and (injected := _filled(index, parameter, mapping)) is not None
+        if parameter.attribute is None and (injected := _injection_of(index, parameter, mapping)) is not None
     )
 
 
@@ -54,7 +54,7 @@ def claim_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[Injecte
     return tuple(item for item in injected_parameters(endpoint, mapping) if item.source is not Source.ADDRESS)
 
 
-def _filled(index: int, parameter: EndpointParameter, mapping: LoginOptions) -> InjectedParameter | None:
+def _injection_of(index: int, parameter: EndpointParameter, mapping: LoginOptions) -> InjectedParameter | None:
     """Return the injection of a parameter whose name the mapping has; None: it is not injected. index: of the
     parameter."""
     name = parameter.db_name
@@ -119,12 +119,12 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
     return replace(endpoint, parameters=tuple(parameters))
 
 
-def sent_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[EndpointParameter]:
+def overload_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[EndpointParameter]:
     """Return the parameters by which requests select an overload: those that parameter injection or the hash of another
     parameter fills are optional and ignored."""
     claims = {item.index for item in injected_parameters(endpoint, mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
-    return bound_parameters(with_injected(endpoint, claims | hashes))
+    return binding_parameters(with_injected(endpoint, claims | hashes))
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[Diagnostic]:
@@ -160,7 +160,7 @@ def _composites(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[InjectedP
     if endpoint.options.user_parameters:
         first_attributes = {item.position: (index, item) for index, item in reversed([*enumerate(endpoint.parameters)])}
         composites = (candidate for candidate in first_attributes.values() if candidate[1].attribute is not None)
-        yield from (injected for item in composites if (injected := _filled(*item, mapping)) is not None)
+        yield from (injected for item in composites if (injected := _injection_of(*item, mapping)) is not None)
 
 
 def _has_named_columns(endpoint: Endpoint) -> bool:

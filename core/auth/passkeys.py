@@ -22,7 +22,7 @@ LONGEST_TIMEOUT = 1440
 _path = path_like("/api/passkey/login")
 
 
-def _lowered(text: str | None) -> str | None:
+def _lower_or_none(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
@@ -160,7 +160,7 @@ class PasskeyOptions:
     connection: str | None = text("ConnectionName", None, "Connection that runs the commands. null: the main one.")
     retry: str | None = text("CommandRetryStrategy", "default", "Retry strategy of the commands.", nullable=True)
     relying_party: str | None = text(
-        "RelyingPartyId", None, "Domain of the passkeys. null: the host of the request.", convert=_lowered
+        "RelyingPartyId", None, "Domain of the passkeys. null: the host of the request.", convert=_lower_or_none
     )
     relying_party_name: str = text(
         "RelyingPartyName", None, "Name that the user sees. null: ApplicationName.", convert=or_empty

@@ -24,7 +24,7 @@ _PREFIXED = re.compile(r"\$pbkdf2-sha256\$i=(\d{1,8})\$([A-Za-z0-9+/]{64})", re.
 def hash_password(password: str, iterations: int = ITERATIONS) -> str:
     """Return a new hash with a random salt. iterations: rounds of PBKDF2."""
     salt = secrets.token_bytes(_SALT)
-    text = base64.b64encode(salt + _derived(password, salt, iterations)).decode()
+    text = base64.b64encode(salt + _derive_key(password, salt, iterations)).decode()
     return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
 
 
@@ -40,9 +40,9 @@ def verify_password(password: str | None, stored: str, work: int = 0) -> bool:
     if not password or parts is None:
         return False
     iterations, salt, key = parts
-    matches = hmac.compare_digest(_derived(password, salt, iterations), key)
+    matches = hmac.compare_digest(_derive_key(password, salt, iterations), key)
     if extra_rounds := missing_rounds(iterations, work):
-        _derived(password, salt, extra_rounds)
+        _derive_key(password, salt, extra_rounds)
     return matches
 
 
@@ -80,7 +80,7 @@ def _parts(stored: str) -> tuple[int, bytes, bytes] | None:
     return iterations, raw[:_SALT], raw[_SALT:]
 
 
-def _derived(password: str, salt: bytes, iterations: int) -> bytes:
+def _derive_key(password: str, salt: bytes, iterations: int) -> bytes:
     """Return the key that PBKDF2 derives from a password, by the OpenSSL of cryptography: 0.11 s of processor time
     for 600,000 rounds; hashlib takes 0.25 s."""
     from cryptography.hazmat.primitives.hashes import SHA256

@@ -191,7 +191,7 @@ class Schemes:
         yield from self.bearers
         yield from self.jwts
 
-    def named(self, name: str) -> Scheme | None:
+    def find(self, name: str) -> Scheme | None:
         """Return the scheme of this name; None: there is none. Names match exactly, those of JWT schemes in any case
         (sign-in-22)."""
         exact = next((scheme for scheme in self.all() if scheme.name == name), None)

@@ -89,7 +89,7 @@ class BatchRequest:
 
     def filled_headers(self, results: Sequence[Result]) -> list[tuple[str, str]]:
         """Return the headers with the values of references. Raises `MissingResultError`."""
-        filled = [(name, _as_text(_filled(value, results))) for name, value in self.headers]
+        filled = [(name, _as_text(_fill_references(value, results))) for name, value in self.headers]
         for name, value in filled:
             if not value.isprintable():
                 raise MissingResultError(f"the value for the header {name} has characters that a header cannot have")
@@ -102,7 +102,7 @@ class BatchRequest:
         """
         if not self.has_body:
             return None
-        body = _filled(self.body, results)
+        body = _fill_references(self.body, results)
         content_type = next((value for name, value in self.headers if name == "content-type"), "application/json")
         if isinstance(body, str) and not json_text.is_json(content_type):
             return body.encode(errors="surrogatepass")
@@ -168,7 +168,7 @@ def _numbers(value: Any) -> list[int]:
     return []
 
 
-def _filled(value: Any, results: Sequence[Result]) -> Any:
+def _fill_references(value: Any, results: Sequence[Result]) -> Any:
     """Return the JSON value with results in place of its references. `$$` at the beginning of a text stands for `$`.
     Raises `MissingResultError` for a reference to something that a response lacks."""
     if isinstance(value, str):
@@ -177,9 +177,9 @@ def _filled(value: Any, results: Sequence[Result]) -> Any:
         match = _REFERENCE.fullmatch(value)
         return value if match is None else _value(match, results)
     if isinstance(value, dict):
-        return {key: _filled(item, results) for key, item in value.items()}
+        return {key: _fill_references(item, results) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, results) for item in value]
+        return [_fill_references(item, results) for item in value]
     return value
 
 

@@ -20,7 +20,7 @@ from rowcall.core.binding.json_values import Reader
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
-from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, shown, type_word
+from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, quote_value, type_word
 from rowcall.core.errors.refusals import FIELD, Refusals
 from rowcall.core.text import json_text, query_text
 from rowcall.core.text.array_literal import Nested
@@ -309,7 +309,7 @@ class Binder:
             if raw[:1] == b"{":
                 self._spread_object(key, raw, spread, places, faults)
             else:
-                faults.append(Fault(key, key, f"parameter '{key}': {shown(raw)} is not an object"))
+                faults.append(Fault(key, key, f"parameter '{key}': {quote_value(raw)} is not an object"))
         return spread, places
 
     def _spread_object(
@@ -327,7 +327,7 @@ class Binder:
             if field is None:
                 faults.append(InvalidValue(f".{member[:100]}", "is unknown").fault(key, key))
             elif field in spread:
-                faults.append(Fault(key, f"{key}.{member}", f"the value of {shown(field)} is there twice"))
+                faults.append(Fault(key, f"{key}.{member}", f"the value of {quote_value(field)} is there twice"))
             else:
                 spread[field] = value
                 places[field] = f"{key}.{member}"
@@ -345,7 +345,7 @@ class Binder:
                 self._check_json(key, raw)
                 self._spread_object(key, raw, spread, places, faults)
         both = sorted(spread.keys() & texts.keys())
-        faults += [Fault(name, places[name], f"the value of {shown(name)} is there twice") for name in both]
+        faults += [Fault(name, places[name], f"the value of {quote_value(name)} is there twice") for name in both]
         return spread, places
 
     def _check_json(self, key: str, raw: bytes) -> None:
@@ -354,7 +354,7 @@ class Binder:
             json_text.check(raw)
         except json_text.JsonTextError as error:
             status = 404 if self._refusals.lenient else 400
-            raise BindingError(status, f"parameter {shown(key)}: {error}", key) from None
+            raise BindingError(status, f"parameter {quote_value(key)}: {error}", key) from None
 
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
         """Return the text for PostgreSQL of values of query, path or raw body (binding-15 to binding-18); None: NULL.
@@ -374,13 +374,13 @@ class Binder:
             try:
                 elements.append(self._from_text(slot, text))
             except InvalidValueError as error:
-                spots += error.below(f"[{index}]" if len(texts) > 1 else "")
+                spots += error.with_outer_step(f"[{index}]" if len(texts) > 1 else "")
                 if len(spots) >= MOST_FAULTS:
                     break
         if spots:
             whole = len(texts) == 1 and any(sign in texts[0] for sign in "{[,")
-            raise InvalidValueError(spot.explained(_REPEAT) if whole else spot for spot in spots)
-        return slot.reader.joined(elements)
+            raise InvalidValueError(spot.with_remedy(_REPEAT) if whole else spot for spot in spots)
+        return slot.reader.array_literal(elements)
 
     def _from_text(self, slot: _Slot, text: str) -> str | None:
         """Return the text for PostgreSQL of one value, or of one element of an array; None: NULL. Raises
@@ -402,7 +402,7 @@ class Binder:
             if key in self._names:
                 continue
             if len(faults) < MOST_FAULTS:
-                message = f"unknown parameter {shown(key)}{self._suggestion(key)}"
+                message = f"unknown parameter {quote_value(key)}{self._suggestion(key)}"
                 faults.append(Fault(key[:100], key[:100], message, invalid_value=False))
 
     def _suggestion(self, key: str) -> str:
@@ -431,7 +431,9 @@ def _query_pairs(query: str) -> list[tuple[str, str]]:
     try:
         return query_text.pairs(query)
     except query_text.QueryTextError as error:
-        raise BindingError(400, f"parameter {shown(error.key)}: the value {error.reason}", error.key[:100]) from None
+        raise BindingError(
+            400, f"parameter {quote_value(error.key)}: the value {error.reason}", error.key[:100]
+        ) from None
 
 
 def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
@@ -439,7 +441,7 @@ def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
     try:
         return json_text.object_members(raw)
     except json_text.JsonTextError as error:
-        raise BindingError(400, f"parameter {shown(key)}: {error}", key) from None
+        raise BindingError(400, f"parameter {quote_value(key)}: {error}", key) from None
 
 
 def _json_of(slot: _Slot, text: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, shown, type_word
+from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, quote_value, type_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +18,12 @@ class InvalidValue:
     type_text: str | None = None
     """The expected type. None: the place is not an attribute of the type."""
 
-    def below(self, step: str) -> InvalidValue:
+    def with_outer_step(self, step: str) -> InvalidValue:
         """Return the same fault as seen from an outer value. step: path from the outer value to this one, such as
         `[2]`."""
         return replace(self, place=f"{step}{self.place}")
 
-    def explained(self, remedy: str) -> InvalidValue:
+    def with_remedy(self, remedy: str) -> InvalidValue:
         """Return the same fault with a remedy in its reason."""
         return replace(self, reason=f"{self.reason}; {remedy}")
 
@@ -31,7 +31,7 @@ class InvalidValue:
         """Return the fault for a parameter. path: place of the whole value."""
         place = f"{path}{self.place}"
         if self.type_text is None:
-            return Fault(parameter, place, f"unknown parameter {shown(place)}", invalid_value=False)
+            return Fault(parameter, place, f"unknown parameter {quote_value(place)}", invalid_value=False)
         return Fault(parameter, place, f"parameter '{place}' ({type_word(self.type_text)}): {self.reason}")
 
 
@@ -45,9 +45,9 @@ class InvalidValueError(ValueError):
         self.spots = tuple(spots)[:MOST_FAULTS]
         super().__init__("; ".join(f"{spot.place} {spot.reason}".strip() for spot in self.spots))
 
-    def below(self, step: str) -> list[InvalidValue]:
+    def with_outer_step(self, step: str) -> list[InvalidValue]:
         """Return the invalid places as seen from an outer value. step: path from the outer value to this one."""
-        return [spot.below(step) for spot in self.spots]
+        return [spot.with_outer_step(step) for spot in self.spots]
 
 
 def invalid_value(reason: str, type_text: str) -> InvalidValueError:

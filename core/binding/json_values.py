@@ -13,7 +13,7 @@ from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, NOUNS, Converter,
 from rowcall.core.binding.invalid_values import InvalidValue, InvalidValueError, invalid_value
 from rowcall.core.binding.strict_types import StrictTypes, integral
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
-from rowcall.core.errors.binding_error import MOST_FAULTS, shown
+from rowcall.core.errors.binding_error import MOST_FAULTS, quote_value
 from rowcall.core.text import json_text, record_literal
 from rowcall.core.text.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
 
@@ -94,17 +94,17 @@ class Reader:
         if raw[:1] == b'"' and not self.strict:
             return self._literal(self._string(raw))
         if raw[:1] != b"[":
-            raise invalid_value(f"{shown(raw)} is not an array", self.type_text)
-        return self.joined(self._items(raw, 1))
+            raise invalid_value(f"{quote_value(raw)} is not an array", self.type_text)
+        return self.array_literal(self._items(raw, 1))
 
     def convert_text(self, text: str) -> str:
         """Return the text that PostgreSQL reads for the text of one element."""
         try:
             return self.convert(text)
         except NotConvertible as error:
-            raise invalid_value(f"{shown(text)} {error}", self.element_text) from None
+            raise invalid_value(f"{quote_value(text)} {error}", self.element_text) from None
 
-    def joined(self, elements: list[Nested]) -> str:
+    def array_literal(self, elements: list[Nested]) -> str:
         """Return the array literal of converted elements: texts, None for NULL, and lists for further dimensions."""
         try:
             return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
@@ -119,7 +119,7 @@ class Reader:
             try:
                 items.append(self._item(element, depth))
             except InvalidValueError as error:
-                spots += error.below(f"[{index}]")
+                spots += error.with_outer_step(f"[{index}]")
                 if len(spots) >= MOST_FAULTS:
                     break
         if spots:
@@ -142,7 +142,7 @@ class Reader:
         if raw == b"null":
             return None
         if self.starts is not None and raw[:1] not in self.starts:
-            raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
+            raise invalid_value(f"{quote_value(raw)} is not {NOUNS[kind]}", self.element_text)
         if raw[:1] == b'"':
             return self.convert_text(self._string(raw))
         if kind is ValueKind.COMPOSITE and raw[:1] == b"{":
@@ -154,14 +154,14 @@ class Reader:
         if kind in _NUMBERS and raw[:1] in _NUMBER_START:
             text = raw.decode()
             return self.convert_text(integral(kind, text) if self.strict else text)
-        raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
+        raise invalid_value(f"{quote_value(raw)} is not {NOUNS[kind]}", self.element_text)
 
     def _literal(self, text: str) -> str:
         """Return the text if it is an array literal of PostgreSQL such as `{1,2}`, which is accepted in place of a JSON
         array."""
         if text[:1] == "{" and text[-1:] == "}":
             return text
-        raise invalid_value(f"{shown(text)} is not an array", self.type_text)
+        raise invalid_value(f"{quote_value(text)} is not an array", self.type_text)
 
     def _record(self, raw: bytes) -> str:
         """Return the record literal of a JSON object. Missing attributes are NULL, as for a composite parameter;
@@ -183,7 +183,7 @@ class Reader:
             try:
                 values[index] = self.attributes[index].read(value)
             except InvalidValueError as error:
-                spots += error.below(f".{key}")
+                spots += error.with_outer_step(f".{key}")
         if spots:
             raise InvalidValueError(spots)
         return record_literal.literal(values)

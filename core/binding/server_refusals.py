@@ -49,7 +49,7 @@ class ServerRefusals:
             return BindingError(412, f"the header If-Match has no version of the row: {message}")
         return _error(f"{_place(self.parameters[present[place]])}: {message}", self.parameters[present[place]])
 
-    def computed(self, mask: int, column: str) -> BindingError | None:
+    def generated_column_error(self, mask: int, column: str) -> BindingError | None:
         """Return the error for a value that a request sends for a generated column (SQLSTATE 428C9); None: it sends
         none.
 

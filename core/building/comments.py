@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rowcall.core.annotations import BY_PHRASE, BY_WORD
 from rowcall.core.annotations.declaration import FALSE_WORDS, HIDDEN, TRUE_WORDS, Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.exposure import TAGS, is_route, open_block
-from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
+from rowcall.core.annotations.rows.parameters import CUSTOM, unescape_or_warn
 from rowcall.core.annotations.rows.response import HEADER, set_header
 from rowcall.core.building.near_misses import (
     ACCESS,
@@ -123,7 +123,7 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
         return CUSTOM
     annotation = BY_WORD.get(key.lower())
     if annotation is None or not annotation.assignable:
-        draft.custom[key] = unescaped(draft, line, value)
+        draft.custom[key] = unescape_or_warn(draft, line, value)
         if annotation is not None and not annotation.in_files:
             plain = key if value.lower() in TRUE_WORDS or not value else f"{key} {value}"
             remedy = "take the line away" if value.lower() in FALSE_WORDS else f"write `{plain}`"
@@ -134,7 +134,7 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
             draft.refused = True
         return CUSTOM
     _hide(line, annotation, key)
-    decoded = unescaped(draft, line, value)
+    decoded = unescape_or_warn(draft, line, value)
     if annotation.assign_word is not None:
         annotation.assign_word(draft, key.lower(), decoded)
     elif annotation.assign is not None:

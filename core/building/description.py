@@ -19,7 +19,7 @@ _KINDS = {
 _TRANSPORTS = {Transport.QUERY: "QueryString", Transport.BODY: "BodyJson"}
 
 
-def described(endpoint: Endpoint) -> dict[str, Any]:
+def describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
     """Return the description of an endpoint as a JSON object, for `rowcall --endpoints` and the console.
 
     `method`, `path`, `routine`, `parameters` and `requiresAuthorization` are always members; other members whose value
@@ -92,11 +92,11 @@ def _definition(routine: Routine) -> str:
         f"{parameter.name} {parameter.type_name}" if parameter.name else parameter.type_name
         for parameter in routine.parameters
     )
-    returns = f" returns {_returned(routine)}" if routine.kind is RoutineKind.FUNCTION else ""
+    returns = f" returns {_format_result_type(routine)}" if routine.kind is RoutineKind.FUNCTION else ""
     return f"{routine.kind.value} {routine.schema}.{routine.name}({parameters}){returns}"
 
 
-def _returned(routine: Routine) -> str:
+def _format_result_type(routine: Routine) -> str:
     """Return what stands behind `returns` in the signature of a function."""
     columns = ", ".join(f"{column.name} {column.type_name}" for column in routine.columns)
     if columns and not routine.returns_composite:

@@ -59,7 +59,7 @@ from rowcall.core.endpoint.endpoint import (
     ResultPath,
     ResultShape,
 )
-from rowcall.core.endpoint.parameter_changes import change_parameters, untyped
+from rowcall.core.endpoint.parameter_changes import change_parameters, check_pseudo_types
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
 from rowcall.core.endpoint.response_set_by_sql import response_set_diagnostics, without_response_columns
 from rowcall.core.endpoint.result_shape import VOID, result_shape
@@ -71,7 +71,7 @@ from rowcall.core.queryable.language import obstacle
 from rowcall.core.sqlfile.shapes import file_shape
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.tables.routines import TableOperation
-from rowcall.core.tables.versions import version_diagnostics, versioned
+from rowcall.core.tables.versions import version_diagnostics, with_version_parameter
 from rowcall.core.text.naming import default_path
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
@@ -131,7 +131,7 @@ class EndpointDefaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuildResult:
     """The result of building an endpoint from a routine.
 
     endpoint: None: the object is not exposed, its comment disables it, or it is left out for the reason in
@@ -144,15 +144,15 @@ class Built:
     """The comment has exposed the object and disabled it."""
 
 
-def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
+def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> BuildResult:
     """Build the endpoint of a routine. Mistakes in its comment become diagnostics; no error is raised for them."""
     if defaults.service.comments_mode is CommentsMode.ONLY_ANNOTATED and not routine.comment:
-        return Built(None)
+        return BuildResult(None)
     draft = _draft(routine, defaults)
     if defaults.service.comments_mode is not CommentsMode.IGNORE:
         read_comment(routine.comment or "", draft)
     if draft.misses_method:
-        return Built(None, tuple(draft.diagnostics))
+        return BuildResult(None, tuple(draft.diagnostics))
     if defaults.tools and not draft.exposed and defaults.service.comments_mode is CommentsMode.ONLY_ANNOTATED:
         draft.exposed = draft.get("tool", _NO_TOOL).enabled
         if draft.exposed:
@@ -163,14 +163,14 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         draft.set(internal=True)
     if not (draft.exposed or defaults.service.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         if routine.of_extension:
-            return Built(None)
-        noticed = tuple(map(_left_out_schedule, draft.diagnostics))
-        return Built(None, (*noticed, *_only_a_tool(draft, defaults), *_misspelt(draft)))
+            return BuildResult(None)
+        noticed = tuple(map(_with_schedule_consequence, draft.diagnostics))
+        return BuildResult(None, (*noticed, *_only_a_tool(draft, defaults), *_misspelt(draft)))
     if not draft.enabled:
-        return Built(None, tuple(draft.diagnostics), disabled=True)
+        return BuildResult(None, tuple(draft.diagnostics), disabled=True)
     if draft.refused:
         message = "it is not exposed, because a line of its comment should protect it and does not"
-        return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message, left_out=1)))
+        return BuildResult(None, (*draft.diagnostics, Diagnostic(draft.name, None, message, left_out=1)))
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (
         *draft.diagnostics,
@@ -194,10 +194,10 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, draft.name, draft.used)),
     )
-    return Built(None if any(diagnostic.left_out for diagnostic in noticed) else endpoint, noticed)
+    return BuildResult(None if any(diagnostic.left_out for diagnostic in noticed) else endpoint, noticed)
 
 
-def _left_out_schedule(diagnostic: Diagnostic) -> Diagnostic:
+def _with_schedule_consequence(diagnostic: Diagnostic) -> Diagnostic:
     """Return the diagnostic of an object without endpoint; if its line is a schedule, with the consequence."""
     if diagnostic.line is None or Line(diagnostic.line).keyword != "schedule":
         return diagnostic
@@ -236,7 +236,7 @@ def path_segments(path: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _shared(options: Options) -> Options:
+def _share_options(options: Options) -> Options:
     """Return one shared object for equal options, because most endpoints have equal options."""
     return options
 
@@ -316,7 +316,7 @@ def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
     return frozenset(parameter.name or f"${number}" for number, parameter in enumerate(parameters.value, 1))
 
 
-def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
+def _with_login_or_logout(options: Options, path: str, defaults: EndpointDefaults) -> Options:
     """Return the options with `login` or `logout` on if the comment or the path makes the endpoint one. It is sensitive
     then, if the configuration hides sign-ins."""
     login = options.login or _is_path(path, defaults.login.login_path)
@@ -353,7 +353,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     naming = Naming(defaults.service.routines.parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
     annotated_options = _annotated_options(draft, defaults)
-    options = _signing(annotated_options, path, defaults)
+    options = _with_login_or_logout(annotated_options, path, defaults)
     if defaults.service.not_found_without_row and options.single and "null_text" not in draft.changes:
         options = replace(options, null_text=NullText.NOT_FOUND)
     if draft.changes.get("null_text") is NullText.EMPTY_STRING:
@@ -367,11 +367,11 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     parameters, change_diagnostics = change_parameters(
         declared, draft.parameter_changes, routine, catalog.types, naming
     )
-    draft.diagnostics += (*change_diagnostics, *untyped(parameters, routine, catalog.types))
+    draft.diagnostics += (*change_diagnostics, *check_pseudo_types(parameters, routine, catalog.types))
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
     upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
-    draft.diagnostics += upload.noticed(draft.name, draft.used)
+    draft.diagnostics += upload.diagnostics_of(draft.name, draft.used)
     options = upload.options
     # Raw text has no notation for nested values (rendering-38).
     nested = options.nested and not options.raw
@@ -388,7 +388,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,
-        options=options if options is annotated_options else _shared(options),
+        options=options if options is annotated_options else _share_options(options),
         access=access_of(
             options,
             basic_everywhere=defaults.basic_everywhere,
@@ -408,15 +408,15 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         ),
     )
     if options.idempotency is not None and runs_without_key(endpoint) is not None:
-        endpoint = replace(endpoint, options=_shared(replace(options, idempotency=None)))
+        endpoint = replace(endpoint, options=_share_options(replace(options, idempotency=None)))
         options = endpoint.options
     if endpoint.options.job is not None and runs_at_once(endpoint) is not None:
-        endpoint = replace(endpoint, options=_shared(replace(endpoint.options, job=None)))
+        endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, job=None)))
     if endpoint.options.schedule is not None and keeps_from_schedule(endpoint) is not None:
-        endpoint = replace(endpoint, options=_shared(replace(endpoint.options, schedule=None)))
+        endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, schedule=None)))
     if endpoint.options.publishing is not None and publishes_nothing(endpoint) is not None:
-        endpoint = replace(endpoint, options=_shared(replace(endpoint.options, publishing=None)))
-    endpoint = versioned(with_source(endpoint, catalog.types))
+        endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, publishing=None)))
+    endpoint = with_version_parameter(with_source(endpoint, catalog.types))
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 
 
@@ -427,12 +427,14 @@ def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefau
     If requests may filter a table, the filters replace its parameters, except those of the path.
     """
     if not queryable.enabled or obstacle(endpoint) is not None:
-        return replace(endpoint, options=_shared(replace(endpoint.options, queryable=None)))
+        return replace(endpoint, options=_share_options(replace(endpoint.options, queryable=None)))
     queryable = replace(queryable, most=queryable.most or defaults.service.queryable_rows)
     parameters = endpoint.parameters
     if queryable.filter and isinstance(endpoint.routine.source, TableOperation):
         parameters = tuple(parameter for parameter in parameters if parameter.path)
-    return replace(endpoint, parameters=parameters, options=_shared(replace(endpoint.options, queryable=queryable)))
+    return replace(
+        endpoint, parameters=parameters, options=_share_options(replace(endpoint.options, queryable=queryable))
+    )
 
 
 def _with_variables(

@@ -97,20 +97,20 @@ def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     shape, options = endpoint.shape, endpoint.options
     if options.void or options.login or options.logout or (options.raw and not shape.parts):
         return
-    clash = _repeated(tuple(part.key for part in shape.parts if part.key is not None))
+    clash = _first_repeated_key(tuple(part.key for part in shape.parts if part.key is not None))
     if clash is not None:
         message = f"two results are called {clash!r} in one response, of which most JSON readers use the last"
         yield Diagnostic(endpoint.routine.identity, used.get("result"), f"{endpoint.name}: {message}; rename one")
     for part in (shape, *(part.shape for part in shape.parts)):
         keys = (column.key for column in part.columns if column.group is None or not options.nested)
-        clash = _repeated(tuple(keys)) if part.named else None
+        clash = _first_repeated_key(tuple(keys)) if part.named else None
         if clash is not None:
             message = f"two columns are called {clash!r} in one row, of which most JSON readers use the last"
             remedy = "rename one, or keep composites whole with nested"
             yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}; {remedy}")
 
 
-def _repeated(keys: tuple[bytes, ...]) -> str | None:
+def _first_repeated_key(keys: tuple[bytes, ...]) -> str | None:
     """Return the first repeated key; None: no key is repeated."""
     if len(set(keys)) == len(keys):
         return None

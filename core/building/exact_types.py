@@ -51,7 +51,7 @@ class _ConstraintReader:
         constraints = NO_CONSTRAINTS
         info = self.types.get(oid)
         while info is not None:
-            constraints = constraints.combined_with(self.constraints.types.get(info.oid, NO_CONSTRAINTS))
+            constraints = constraints.combine(self.constraints.types.get(info.oid, NO_CONSTRAINTS))
             if info.kind is TypeKind.ARRAY:
                 element = self.type(info.element)
                 return ValueConstraints(constraints.never_null, element.choices)
@@ -65,7 +65,7 @@ class _ConstraintReader:
             return info
         attributes = []
         for attribute in info.attributes:
-            constraints = self.constraints.attributes.get((info.oid, attribute.name), NO_CONSTRAINTS).combined_with(
+            constraints = self.constraints.attributes.get((info.oid, attribute.name), NO_CONSTRAINTS).combine(
                 self.type(attribute.type_oid)
             )
             attributes.append(replace(attribute, constraints=replace(constraints, never_null=False)))
@@ -83,7 +83,7 @@ class _ConstraintReader:
                 return NO_CONSTRAINTS
             column = source.columns[parameter.position]
             own = self.constraints.attributes.get((source.table.row_type_oid, column.name), NO_CONSTRAINTS)
-            constraints = own.combined_with(self.type(column.type_oid))
+            constraints = own.combine(self.type(column.type_oid))
             return constraints if source.operation.command in _WRITES else replace(constraints, never_null=False)
         if parameter.position >= len(routine.parameters):
             return NO_CONSTRAINTS
@@ -120,9 +120,7 @@ class _ConstraintReader:
         type_constraints, row_constraints = self.type(column.column.type_oid), NO_CONSTRAINTS
         rows = shape.is_set
         if column.group is not None:
-            return replace(
-                self._of_row(column.group.type_oid, column).combined_with(type_constraints), never_null=False
-            )
+            return replace(self._of_row(column.group.type_oid, column).combine(type_constraints), never_null=False)
         source = routine.source
         if isinstance(source, TableOperation):
             row_constraints = self._of_row(source.table.row_type_oid, column)
@@ -133,18 +131,18 @@ class _ConstraintReader:
             rows = all(keeps_nulls_out(statement.text) for statement in source.statements)
         elif routine.returns_composite:
             row_constraints = self._of_row(routine.return_type_oid, column)
-        constraints = row_constraints.combined_with(type_constraints)
+        constraints = row_constraints.combine(type_constraints)
         return constraints if rows else replace(constraints, never_null=False)
 
     def _of_row(self, oid: int, column: ResultColumn) -> ValueConstraints:
         """Return the constraints of a column of a row type, or of the type below its domain. oid: of the row type."""
-        for type_oid in self._below(oid):
+        for type_oid in self._type_and_bases(oid):
             constraints = self.constraints.attributes.get((type_oid, column.column.name))
             if constraints is not None:
                 return constraints
         return NO_CONSTRAINTS
 
-    def _below(self, oid: int) -> Iterator[int]:
+    def _type_and_bases(self, oid: int) -> Iterator[int]:
         """Yield the oid of the type and, if it is a domain, those of its base types."""
         info = self.types.get(oid)
         while info is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.endpoint.before_routine import BeforeCommand, for_the_session
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
@@ -33,7 +33,7 @@ class CallSurroundings:
     def of(cls, commands: Sequence[BeforeCommand], *, others: bool, pooled: bool) -> CallSurroundings:
         """Return the facts about these commands. others: there are settings besides the commands. pooled:
         connections lead to a transaction pooler."""
-        unlasting = any(for_the_session(numbered(command.sql, {})[0]) is None for command in commands)
+        unlasting = any(for_the_session(number_placeholders(command.sql, {})[0]) is None for command in commands)
         return cls(bool(commands) or others, unlasting, pooled)
 
 

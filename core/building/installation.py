@@ -52,7 +52,7 @@ def unmet_installation(
     """
     installed = installation.version
     if second_factor and installed < SECOND_FACTOR and asks_for_second_factor(endpoint):
-        message = f"the second factor (Auth:SecondFactor) needs {_missing(installed)}; the endpoint is left out"
+        message = f"the second factor (Auth:SecondFactor) needs {_describe_schema(installed)}; the endpoint is left out"
         yield Diagnostic(endpoint.routine.identity, used.get("login"), f"{endpoint.name}: {message}", left_out=1)
     identity, source = endpoint.routine.identity, endpoint.routine.source
     obstacles = {
@@ -82,8 +82,8 @@ def unmet_installation(
         elif annotation == "job" and (unknown := _unknown_parameter(endpoint)) is not None:
             message = f"job names {unknown}, which is no parameter; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
-        elif installed < _needed(endpoint, annotation):
-            message = f"{annotation} needs {_missing(installed)}; the endpoint is left out"
+        elif installed < _required_version(endpoint, annotation):
+            message = f"{annotation} needs {_describe_schema(installed)}; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
         elif (right := installation.missing_right(FUNCTIONS.get(annotation, ()))) is not None:
             message = f"{annotation} needs a right: {right}; the endpoint is left out"
@@ -104,7 +104,7 @@ def _unknown_parameter(endpoint: Endpoint) -> str | None:
     return next((name for name in names if name.lower() not in known), None)
 
 
-def _needed(endpoint: Endpoint, annotation: str) -> int:
+def _required_version(endpoint: Endpoint, annotation: str) -> int:
     """Return the version of the schema that an annotation of the endpoint needs."""
     if annotation in ("issue_token", "consume_token") and endpoint.options.tenant is not None:
         return TOKENS_OF_TENANTS
@@ -113,7 +113,7 @@ def _needed(endpoint: Endpoint, annotation: str) -> int:
     return LIMITED_TOKENS if limited else NEEDED[annotation]
 
 
-def _missing(installed: int) -> str:
+def _describe_schema(installed: int) -> str:
     """Return the end of a sentence about the schema `rowcall` that is missing or too old. installed: its version; 0: it
     does not exist."""
     state = f"has version {installed}" if installed else "is not in the database"

@@ -105,15 +105,15 @@ def _with_variables(definition: RequestDefinition, names: Mapping[str, int], var
     if not variables:
         return definition
 
-    def filled(text: str | None) -> str | None:
+    def fill(text: str | None) -> str | None:
         return None if text is None else with_variables(text, names, variables)
 
     return replace(
         definition,
         url=with_variables(definition.url, names, variables),
         headers=tuple((name, with_variables(value, names, variables)) for name, value in definition.headers),
-        content_type=filled(definition.content_type),
-        body=filled(definition.body),
+        content_type=fill(definition.content_type),
+        body=fill(definition.body),
     )
 
 

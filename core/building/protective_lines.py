@@ -27,16 +27,16 @@ def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known
     validations = iter(endpoint.options.validations)
     for line in lines:
         if line.annotation == "encrypt":
-            yield from _encrypted(endpoint, line)
+            yield from _check_encrypt(endpoint, line)
         elif line.annotation == "decrypt":
-            yield from _decrypted(endpoint, line)
+            yield from _check_decrypt(endpoint, line)
         else:
             # Not by the words of the line, because a later line may have renamed the parameter.
             parameter, rule_names = next(validations)
-            yield from _validated(endpoint, line, parameter, rule_names, known)
+            yield from _check_validate(endpoint, line, parameter, rule_names, known)
 
 
-def _encrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+def _check_encrypt(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
     """Yield a diagnostic if `encrypt` names unknown parameters. Columns of the table are known, also those that the
     operation does not use."""
     unknown = unknown_words(line.words, {*line.known, *_table_columns(endpoint)})
@@ -47,7 +47,7 @@ def _encrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
         yield _diagnostic(endpoint, line, message, names=[*names, *line.known])
 
 
-def _decrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+def _check_decrypt(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
     """Yield a diagnostic if `decrypt` names unknown columns. A scalar result is decrypted whatever the line names, and
     a result without columns has nothing to decrypt, so these are not checked.
     """
@@ -64,7 +64,7 @@ def _decrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
     yield _diagnostic(endpoint, line, message, names=names)
 
 
-def _validated(
+def _check_validate(
     endpoint: Endpoint, line: NamedLine, parameter: str, rule_names: Sequence[str], known: KnownNames
 ) -> Iterator[Diagnostic]:
     """Yield diagnostics for a `validate` line whose parameter or rules do not exist.

@@ -70,12 +70,12 @@ class UploadEndpoint:
             transport=Transport.QUERY,
             body_parameter=None,
             upload=replace(
-                upload if known is None else _settled(upload, parameters, known),
+                upload if known is None else _with_configured_handlers(upload, parameters, known),
                 resumable=upload.resumable and options.proxy is None and options.proxy_out is None,
             ),
         )
 
-    def noticed(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    def diagnostics_of(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each message in `diagnostics` and `refusals`, with the line of the annotation
         `upload`. Those of `refusals` report that the endpoint is left out. identity: of the object. used: annotation →
         its line."""
@@ -133,7 +133,7 @@ def _invalid_commands(options: Options, upload: Upload, known: UploadNames) -> I
                 yield f"{word}: {error}; the endpoint is left out"
 
 
-def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:
+def _with_configured_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:
     """Return the upload with the names of handlers as configured, or the default handler if it names none of these,
     and with the parameter for metadata."""
     by_name = {key.lower(): key for key in known.handlers}

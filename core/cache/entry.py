@@ -30,15 +30,15 @@ class Entry(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
-def packed(entry: Entry) -> bytes:
-    """Serialize an entry. The reverse is `unpacked`."""
+def pack_entry(entry: Entry) -> bytes:
+    """Serialize an entry. The reverse is `unpack_entry`."""
     flags = _NULL if entry.is_null else 0
     tags = "\n".join(entry.tags).encode() if entry.tags else b""
     numbers = (min(entry.rows, 2**32 - 1), entry.written, entry.ends, entry.fresh, len(entry.head), len(tags))
     return _HEAD.pack(_VERSION, flags, *numbers) + entry.head + tags + entry.body
 
 
-def unpacked(data: bytes, start: int = 0) -> Entry | None:
+def unpack_entry(data: bytes, start: int = 0) -> Entry | None:
     """Deserialize the entry that begins at `start` and ends with `data`. Returns None if `data` is shorter than the
     fixed part of an entry, or if its format has another version."""
     if len(data) < start + _HEAD.size or data[start] != _VERSION:

@@ -10,6 +10,6 @@ def characters(key: bytes) -> int:
     return len(key.decode(errors="replace"))
 
 
-def hashed(key: bytes) -> bytes:
+def hash_key(key: bytes) -> bytes:
     """Return the SHA-256 digest of a key as 64 upper-case hexadecimal digits (caching-13)."""
     return hashlib.sha256(key).hexdigest().upper().encode()

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from rowcall.core.sections.declaration import (
-    anything,
+    any_value,
     choice,
     flag,
     if_set,
@@ -22,7 +22,7 @@ from rowcall.core.sections.declaration import (
     texts,
 )
 from rowcall.core.sections.keys import JsonValue
-from rowcall.core.sections.values import as_set, bytes_of_megabytes, header_name, stripped
+from rowcall.core.sections.values import as_set, bytes_of_megabytes, header_name, strip_or_empty
 
 
 class Place(enum.Enum):
@@ -68,7 +68,7 @@ class RuleKeys:
     """The keys of one `When` rule in the configuration."""
 
     parameter = text("Parameter", None, "Parameter whose value is compared.")
-    value = anything("Value", "Value, list of values, or null that matches.")
+    value = any_value("Value", "Value, list of values, or null that matches.")
     then = text("Then", None, "`skip`, or a lifetime.")
 
 
@@ -107,7 +107,7 @@ _NO_SEGMENTS = re.compile(r"[{}?#%\\\x00-\x1f]")
 def _suffix(text: str | None) -> str | None:
     """Return the suffix without slashes at its ends; None if it is empty. Raises ValueError if no path can end with
     it."""
-    suffix = stripped(text).strip("/")
+    suffix = strip_or_empty(text).strip("/")
     if suffix and (_NO_SEGMENTS.search(suffix) or {"", ".", ".."} & set(suffix.split("/"))):
         raise ValueError(f"{suffix!r} cannot be the end of a path; a word such as purge can")
     return suffix or None
@@ -115,12 +115,12 @@ def _suffix(text: str | None) -> str | None:
 
 def _status_header(text: str | None) -> str | None:
     """Return the name of the header in lower case; None if it is empty. Raises ValueError if it is not valid."""
-    return (header_name(stripped(text) or None) or "").lower() or None
+    return (header_name(strip_or_empty(text) or None) or "").lower() or None
 
 
 def _tags_path(text: str | None) -> str | None:
     """Return the path; None if it is empty. Raises ValueError if it is no path of a route."""
-    path = stripped(text)
+    path = strip_or_empty(text)
     if path and (not path.startswith("/") or _NO_SEGMENTS.search(path)):
         raise ValueError(f"{path!r} is no path such as /api/invalidate")
     return path or None
@@ -243,15 +243,15 @@ class CacheOptions:
 def profile_tag(name: str) -> str:
     """Return the tag by which operators invalidate the responses of a profile. name: empty for endpoints without a
     profile."""
-    return _one_line(f"operator profile {name}")
+    return _collapse_blanks(f"operator profile {name}")
 
 
 def endpoint_tag(name: str) -> str:
     """Return the tag by which operators invalidate the responses of an endpoint. name: method and path."""
-    return _one_line(f"operator endpoint {name}")
+    return _collapse_blanks(f"operator endpoint {name}")
 
 
-def _one_line(text: str) -> str:
+def _collapse_blanks(text: str) -> str:
     """Return the text with single blanks in place of white space: line ends separate the tags of a cached response."""
     return " ".join(text.split())
 

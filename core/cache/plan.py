@@ -131,7 +131,7 @@ def _read(reader: Reader, value: str) -> Iterator[str]:
             json.loads(value)
             yield reader.read(value.encode()) or ""
         else:
-            yield reader.joined([reader.convert_text(element) for element in value.split(",")])
+            yield reader.array_literal([reader.convert_text(element) for element in value.split(",")])
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:

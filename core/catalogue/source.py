@@ -92,6 +92,6 @@ class ResultQuery(Protocol):
     def without_positions(self) -> ResultQuery:
         """The same query for formats that contain only rows: without cursor and number of rows."""
 
-    def around(self, sql: str, first: int) -> str:
+    def wrap_statement(self, sql: str, first: int) -> str:
         """Return the statement. sql: of the endpoint. first: number of values that `sql` takes; those of the query
         follow."""

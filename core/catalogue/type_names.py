@@ -100,7 +100,7 @@ def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
     if match is None:
         return None
     name = match["name"].strip()
-    type_and_cast = _built_in(name) or _of_catalogue(name, types)
+    type_and_cast = _find_built_in(name) or _of_catalogue(name, types)
     if type_and_cast is None:
         return None
     element, cast = type_and_cast
@@ -111,10 +111,10 @@ def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
 def is_built_in(word: str) -> bool:
     """Return whether the word names a type of every database."""
     match = _WORD.fullmatch(word.strip())
-    return match is not None and _built_in(match["name"].strip()) is not None
+    return match is not None and _find_built_in(match["name"].strip()) is not None
 
 
-def _built_in(name: str) -> tuple[TypeInfo, str] | None:
+def _find_built_in(name: str) -> tuple[TypeInfo, str] | None:
     """Return the built-in type of this name, in any case, and its SQL for a cast; None: there is none. The type has the
     oid 0."""
     names = _BY_WORD.get(name.lower().removeprefix("pg_catalog."))

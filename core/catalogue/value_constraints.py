@@ -24,7 +24,7 @@ class ValueConstraints(Record):
     text: str | None = None
     """Text of the comment of the column or type."""
 
-    def combined_with(self, other: ValueConstraints) -> ValueConstraints:
+    def combine(self, other: ValueConstraints) -> ValueConstraints:
         """Return the constraints of both. Choices and text of `self` have precedence."""
         return ValueConstraints(
             self.never_null or other.never_null, self.choices or other.choices, self.text or other.text

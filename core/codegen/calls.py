@@ -7,9 +7,15 @@ import enum
 from dataclasses import dataclass
 
 from rowcall.core.codegen.automatic import is_optional
+from rowcall.core.codegen.client_parameters import (
+    ParameterPlacement,
+    client_parameters,
+    parameter_placement,
+    returns_bytes,
+    uploads,
+)
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.codegen.sending import ParameterPlacement, returns_bytes, sending, sent_parameters, uploads
 from rowcall.core.codegen.shapes import (
     INTEGER,
     JSON,
@@ -74,7 +80,7 @@ class Argument:
 class Call:
     """One endpoint as a function of a client.
 
-    answer: how its response is read. sending: where its arguments are put. status: the function returns the HTTP
+    answer: how its response is read. placement: where its arguments are put. status: the function returns the HTTP
     status with the value. parse_url, parse_request: the function has a parameter with which its caller changes the URL
     or the request. export_url: a function that returns the URL is exported. url_only: there is only that function.
     upload: the endpoint accepts files.
@@ -85,7 +91,7 @@ class Call:
     """Name of the function."""
     arguments: tuple[Argument, ...]
     answer: Answer
-    sending: ParameterPlacement
+    placement: ParameterPlacement
     status: bool
     parse_url: bool
     parse_request: bool
@@ -105,12 +111,12 @@ class Call:
     @property
     def address_needs_request(self) -> bool:
         """Whether the URL depends on arguments."""
-        return bool(self.sending.query) or any(item.parameter.path for item in self.arguments)
+        return bool(self.placement.query) or any(item.parameter.path for item in self.arguments)
 
     @property
     def body(self) -> Argument | None:
         """The argument whose value is the whole body, or None."""
-        return None if self.sending.body is None else self.arguments[self.sending.body]
+        return None if self.placement.body is None else self.arguments[self.placement.body]
 
     @property
     def has_status(self) -> bool:
@@ -123,7 +129,7 @@ def call_of(
     """Return the call of an endpoint. name: of the function. annotations: what the endpoint's comment sets for the
     language of the client. reader: derives the shapes of results."""
     value = tuple(
-        Argument(item, parameter_shape(item), is_optional(item)) for item in sent_parameters(endpoint, options)
+        Argument(item, parameter_shape(item), is_optional(item)) for item in client_parameters(endpoint, options)
     )
     url_only = bool(annotations.url_only)
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
@@ -132,7 +138,7 @@ def call_of(
         name=name,
         arguments=value,
         answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
-        sending=sending(endpoint, [item.parameter for item in value]),
+        placement=parameter_placement(endpoint, [item.parameter for item in value]),
         status=_value_or(annotations.status_code, options.status_code),
         parse_url=_value_or(annotations.parse_url, options.parse_url),
         parse_request=_value_or(annotations.parse_request, options.parse_request),

@@ -50,7 +50,7 @@ def comment(
     lines = [*definition_lines(function.endpoint, definitions, options.comment)]
     if options.comment != "None" and options.comments:
         lines += _remarks(function.endpoint, separated=bool(lines))
-    params = [f"@param {_typed(name, function, options)} - {_TEXTS[name]}" for name in arguments if name in _TEXTS]
+    params = [f"@param {_with_type(name, function, options)} - {_TEXTS[name]}" for name in arguments if name in _TEXTS]
     if lines:
         lines.append("")
     lines += params
@@ -60,12 +60,12 @@ def comment(
     return f"/**\n{body}\n*/\n"
 
 
-def one_line(text: str) -> str:
+def without_line_breaks(text: str) -> str:
     """Return a text without line breaks, for a comment that ends with its line. Names can contain line breaks."""
     return " ".join(text.splitlines())
 
 
-def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> str:
+def _with_type(name: str, function: ClientFunction, options: ClientCodeOptions) -> str:
     if options.types:
         return name
     if name == "request":
@@ -94,7 +94,7 @@ def definition_lines(endpoint: Endpoint, definitions: Definitions, form: str) ->
         yield routine.source.operation.head(f"{routine.schema}.{routine.name}")
     else:
         yield from _head(routine, known.defaults if known is not None else ())
-        yield from _returned(endpoint)
+        yield from _returns_lines(endpoint)
 
 
 def _head(routine: Routine, defaults: tuple[str | None, ...]) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _head(routine: Routine, defaults: tuple[str | None, ...]) -> Iterator[str]:
     yield ")"
 
 
-def _returned(endpoint: Endpoint) -> Iterator[str]:
+def _returns_lines(endpoint: Endpoint) -> Iterator[str]:
     """Yield the lines of the `returns` clause, none for a procedure. An expanded composite column is shown as its
     fields, each with the column's name."""
     routine = endpoint.routine

@@ -6,14 +6,21 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from rowcall.core.codegen.client_parameters import is_once, uses_query
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.functions import ClientFunction, client_function
 from rowcall.core.codegen.hooks import hooks_text
-from rowcall.core.codegen.names import Names, file_name, quoted, within_name
+from rowcall.core.codegen.names import Names, as_name_part, file_name, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.queries import FILTER, WHERE, filter_functions, filter_type, filters, has_pages, pages_text
-from rowcall.core.codegen.selection import Output, TypesOf, client_annotations, header_text, modules, named
-from rowcall.core.codegen.sending import is_once, uses_query
+from rowcall.core.codegen.selection import (
+    Output,
+    TypesOf,
+    client_annotations,
+    endpoints_with_names,
+    header_text,
+    modules,
+)
 from rowcall.core.codegen.types import Interfaces
 from rowcall.core.codegen.typescript import (
     aliases,
@@ -59,7 +66,7 @@ def client_names(endpoints: Iterable[Endpoint], options: ClientCodeOptions) -> I
     """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError` if
     `by_schema` is on, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, file_name):
-        yield from named(members, Names(options), options)
+        yield from endpoints_with_names(members, Names(options), options)
 
 
 def _path(options: ClientCodeOptions, name: str) -> str:
@@ -84,17 +91,17 @@ class _Module:
         self._interfaces = Interfaces(options) if taken is None else Interfaces(options, taken=taken)
         names = Names(options)
         self.functions: list[ClientFunction] = []
-        for endpoint, name in named(endpoints, names, options):
+        for endpoint, name in endpoints_with_names(endpoints, names, options):
             self.functions.append(client_function(endpoint, name, types_of(endpoint), self._interfaces, options))
         for item in self.functions:
             if item.export_url:
-                item.url_name = names.beside(f"{item.name}Url")
+                item.url_name = names.assign(f"{item.name}Url")
             if has_pages(item):
-                item.pages_name = names.beside(f"{item.name}Pages")
+                item.pages_name = names.assign(f"{item.name}Pages")
             if item.events is not None:
-                item.source_name = names.beside(f"create{within_name(item.name)}EventSource")
+                item.source_name = names.assign(f"create{as_name_part(item.name)}EventSource")
 
-        self._where = names.beside(WHERE) if filters(self.functions) else ""
+        self._where = names.assign(WHERE) if filters(self.functions) else ""
         """Name of the object whose functions write filters; empty: no function takes filters."""
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
@@ -160,7 +167,7 @@ class _Module:
         if options.base_url_from:
             lines.append(f'import {{ baseUrl }} from "{options.base_url_from}";')
         else:
-            lines.append(f"const baseUrl = {quoted(options.base_url)};")
+            lines.append(f"const baseUrl = {string_literal(options.base_url)};")
         if any(item.query or uses_query(item.endpoint) for item in self.functions):
             if options.parse_query_from:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')

@@ -10,9 +10,15 @@ from dataclasses import dataclass, field, replace
 from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.automatic import is_optional
-from rowcall.core.codegen.names import access, member, quoted, within_name
+from rowcall.core.codegen.client_parameters import (
+    SEGMENT,
+    client_parameters,
+    parameter_placement,
+    returns_bytes,
+    uploads,
+)
+from rowcall.core.codegen.names import access, as_name_part, member, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
-from rowcall.core.codegen.sending import SEGMENT, returns_bytes, sending, sent_parameters, uploads
 from rowcall.core.codegen.types import (
     UPLOADED,
     Interfaces,
@@ -137,7 +143,7 @@ class ClientFunction:
         """Return the TypeScript expression whose value is the URL of a call."""
         path = self.endpoint.path
         if not self.has_placeholders:
-            url = f"baseUrl + {quoted(SEGMENT.sub('', path))}"
+            url = f"baseUrl + {string_literal(SEGMENT.sub('', path))}"
         else:
             by_segment = {item.parameter.segment: item for item in self.members if item.parameter.path}
             text = path.replace("\\", "\\\\").replace("`", "\\`")
@@ -149,7 +155,7 @@ class ClientFunction:
             return ""
         if not self.excluded:
             return " + parseQuery(request)"
-        names = ", ".join(f"[{quoted(item.name)}]: _{number}" for number, item in enumerate(self.excluded, 1))
+        names = ", ".join(f"[{string_literal(item.name)}]: _{number}" for number, item in enumerate(self.excluded, 1))
         return f" + parseQuery((({{ {names}, ...rest }}) => rest)(request))"
 
 
@@ -177,14 +183,14 @@ def client_function(
     requested = endpoint.options.client_code or _NO_ANNOTATIONS
     url_only = bool(requested.url_only)
     members = list(_members(endpoint, options))
-    request = f"I{within_name(name)}Request" if members else None
+    request = f"I{as_name_part(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [item.declaration for item in members])
     upload = uploads(endpoint)
     result, reading, cast = (
         ("void", Reading.NOTHING, False)
         if url_only
-        else _result(endpoint, f"I{within_name(name)}Response", types, interfaces, upload=upload)
+        else _result(endpoint, f"I{as_name_part(name)}Response", types, interfaces, upload=upload)
     )
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     function = ClientFunction(
@@ -215,7 +221,7 @@ def _value_or(stated: bool | None, default: bool) -> bool:
 
 def _distribute(function: ClientFunction) -> None:
     members = function.members
-    values = sending(function.endpoint, [item.parameter for item in members])
+    values = parameter_placement(function.endpoint, [item.parameter for item in members])
     function.query = [members[index] for index in values.query]
     function.excluded = [members[index] for index in values.excluded]
     function.body = None if values.body is None else members[values.body]
@@ -223,7 +229,7 @@ def _distribute(function: ClientFunction) -> None:
 
 
 def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
-    for parameter in sent_parameters(endpoint, options):
+    for parameter in client_parameters(endpoint, options):
         kind = kind_type(parameter.kind, options.json_type, array=parameter.array)
         if parameter.of_query and parameter.api_name not in RESERVED:
             kind = FILTERS

@@ -37,12 +37,12 @@ class Names:
         raw = distinct_names(endpoints, self._options)
         # `distinct_names` returns unique names; numbers are needed only if sanitising makes two of them equal.
         result = {
-            index: self.beside(camel(raw[index]))
+            index: self.assign(camel(raw[index]))
             for index in sorted(range(len(raw)), key=lambda index: (raw[index], *_stable(endpoints[index])))
         }
         return [result[index] for index in range(len(raw))]
 
-    def beside(self, name: str) -> str:
+    def assign(self, name: str) -> str:
         """Assign a name to a further object of the file and return it: `name`, or a variant if functions cannot have
         this name or it is assigned. The names of all functions must have been assigned before."""
         return free(f"{name}_" if name in self._taken or not name else name, self._assigned)
@@ -154,7 +154,7 @@ def upper_first(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def within_name(name: str) -> str:
+def as_name_part(name: str) -> str:
     """Return the name of a function as a part of a longer name, without the underscores that keep it apart from
     reserved words: `delete_` → `Delete`."""
     return upper_first(name.strip("_"))
@@ -168,10 +168,10 @@ def file_name(schema: str) -> str:
 
 def member(name: str) -> str:
     """Return the name of a property in TypeScript, in quotes if it is no identifier."""
-    return name if _PLAIN.fullmatch(name) else quoted(name)
+    return name if _PLAIN.fullmatch(name) else string_literal(name)
 
 
-def quoted(text: str) -> str:
+def string_literal(text: str) -> str:
     """Return a text as a literal of TypeScript in double quotes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

@@ -106,7 +106,9 @@ def _order(endpoint: Endpoint) -> tuple[object, ...]:
     return 1, routine.schema, 0, routine.name, routine.identity
 
 
-def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
+def endpoints_with_names(
+    endpoints: Sequence[Endpoint], names: Names, options: ClientOptions
+) -> Iterator[tuple[Endpoint, str]]:
     """Yield the endpoints that no configured list excludes, with the names of their functions, which `names`
     assigns."""
     selected = [

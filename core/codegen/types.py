@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.catalogue.value_constraints import ValueConstraints
-from rowcall.core.codegen.names import free, member, pascal, quoted
+from rowcall.core.codegen.names import free, member, pascal, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape, ValueKind
 from rowcall.core.text.naming import api_name, nested_name
@@ -85,7 +85,7 @@ def exact_type(kind: str, constraints: ValueConstraints) -> str:
         or not all(isinstance(item, response) for item in constraints.choices)
     ):
         return kind
-    union = " | ".join(quoted(item) if isinstance(item, str) else str(item) for item in constraints.choices)
+    union = " | ".join(string_literal(item) if isinstance(item, str) else str(item) for item in constraints.choices)
     return array_of(union) if kind != inner else union
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from rowcall.core.codegen.client_parameters import is_once
 from rowcall.core.codegen.comments import Definitions, comment
 from rowcall.core.codegen.functions import ClientFunction, Reading
-from rowcall.core.codegen.names import quoted
+from rowcall.core.codegen.names import string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
-from rowcall.core.codegen.sending import is_once
 from rowcall.core.endpoint.endpoint import ValueKind
 
 _UNANSWERED = (("error", "Network error occurred"), ("abort", "Request aborted"), ("timeout", "Request timed out"))
@@ -100,7 +100,7 @@ def source_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
     """Return the source of the function that opens the event stream of an endpoint."""
     export = "export " if options.export_sources else ""
     taken = '(id: string = "")' if options.types else '(id = "")'
-    path = quoted(f"{function.events}?")
+    path = string_literal(f"{function.events}?")
     return f"{export}const {function.source_name} = {taken} => new EventSource(baseUrl + {path} + id);"
 
 
@@ -125,7 +125,7 @@ def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
             headers.pop(known, None)
         else:
             headers[known] = value
-    return [f"{name if name[:1] in _QUOTES else quoted(name)}: {value}" for name, value in headers.items()]
+    return [f"{name if name[:1] in _QUOTES else string_literal(name)}: {value}" for name, value in headers.items()]
 
 
 _QUOTES = ("'", '"')
@@ -167,11 +167,11 @@ def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str)
 
 def _fetch(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
     if function.events is None:
-        yield from _fetched(function, options)
+        yield from _fetch_statements(function, options)
         return
     yield from _listen(function, options)
     yield "try {"
-    yield from (f"    {line}" for line in _fetched(function, options))
+    yield from (f"    {line}" for line in _fetch_statements(function, options))
     yield from _stop_listening()
 
 
@@ -198,7 +198,7 @@ def _stop_listening() -> Iterator[str]:
     yield "}"
 
 
-def _fetched(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+def _fetch_statements(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
     void = function.reading is Reading.NOTHING
     bare = void and not function.status
     yield from _request(function, options, "await " if bare else "const response = await ")
@@ -231,13 +231,13 @@ def _upload(function: ClientFunction, options: ClientCodeOptions) -> Iterator[st
     kind = f"<{function.returned}>" if typed else ""
     start = "return await" if function.events is not None else "return"
     yield f"{indent}{start} new Promise{kind}((resolve, reject) => {{"
-    yield from (f"{indent}    {line}" if line else "" for line in _sent(function, options))
+    yield from (f"{indent}    {line}" if line else "" for line in _upload_statements(function, options))
     yield f"{indent}}});"
     if function.events is not None:
         yield from _stop_listening()
 
 
-def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+def _upload_statements(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
     yield "if (!files || files.length === 0) {"
     yield '    reject(new Error("No files to upload"));'
     yield "    return;"
@@ -255,7 +255,7 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
     yield "xhr.onload = () => {"
     # What an event handler throws reaches no promise, such as that of a response of a proxy that is no JSON.
     yield "    try {"
-    yield from (f"        {line}" for line in _settled(function, options))
+    yield from (f"        {line}" for line in _settle_statements(function, options))
     yield "    } catch (error) {"
     yield "        reject(error);"
     yield "    }"
@@ -285,19 +285,19 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
     yield "xhr.send(formData);"
 
 
-def _settled(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+def _settle_statements(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
     """Yield the statements that settle the promise of an upload from its response."""
     if function.reading is Reading.RESPONSE:
         yield f"resolve(new Response({_WHOLE}));"
         return
     yield "if (xhr.status >= 200 && xhr.status < 300) {"
-    yield f"    {_resolved(function, options)}"
+    yield f"    {_resolve_statement(function, options)}"
     yield "} else {"
-    yield f"    {_failed(function, options)}"
+    yield f"    {_failure_statement(function, options)}"
     yield "}"
 
 
-def _resolved(function: ClientFunction, options: ClientCodeOptions) -> str:
+def _resolve_statement(function: ClientFunction, options: ClientCodeOptions) -> str:
     cast = f" as {function.result}" if options.types else ""
     if function.reading is Reading.NOTHING:
         return "resolve({status: xhr.status, error: undefined});" if function.status else "resolve();"
@@ -309,7 +309,7 @@ def _resolved(function: ClientFunction, options: ClientCodeOptions) -> str:
     )
 
 
-def _failed(function: ClientFunction, options: ClientCodeOptions) -> str:
+def _failure_statement(function: ClientFunction, options: ClientCodeOptions) -> str:
     if not function.status:
         return "reject(new Error(xhr.responseText));"
     cast = " as ApiError" if options.types else ""

@@ -5,7 +5,7 @@
 `service.command.configuration_files` does.
 """
 
-from rowcall.core.config.loading import Loaded, SourceText, assemble, load_files
+from rowcall.core.config.loading import LoadedConfiguration, SourceText, assemble, load_files
 from rowcall.core.config.settings import Settings
 from rowcall.core.config.table import KEYS
 from rowcall.core.config.validation import UnknownKey
@@ -17,7 +17,7 @@ __all__ = [
     "ConfigError",
     "Key",
     "KeyType",
-    "Loaded",
+    "LoadedConfiguration",
     "Settings",
     "SourceText",
     "UnknownKey",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
-from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, outside, whole_number
+from rowcall.core.config.settings import BOOLEANS, Settings, bounds_violation, is_amount, whole_number
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
@@ -54,7 +54,7 @@ def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
     """Return the invalid values of the configuration, in sorted order, and then its former keys of session lifetimes,
     which are no longer accepted."""
     mistakes = [mistake for setting in walk(settings) for mistake in _mistakes_of(setting, settings.variables)]
-    return (*mistakes, *_renamed(settings))
+    return (*mistakes, *_former_session_keys(settings))
 
 
 def _mistakes_of(setting: DeclaredSetting, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
@@ -125,9 +125,9 @@ def walk(settings: Settings) -> Iterator[DeclaredSetting]:
 def _walk(
     section: Section, node_of_key: KeyNode, path: str, *, in_use: bool, variables: Mapping[str, str]
 ) -> Iterator[DeclaredSetting]:
-    in_use = in_use and _enabled(section, node_of_key, variables)
+    in_use = in_use and _is_enabled(section, node_of_key, variables)
     for child in section:
-        known_node = node_of_key.below(child.name)
+        known_node = node_of_key.child(child.name)
         if known_node is None:
             continue
         child_path = f"{path}:{child.name}" if path else child.name
@@ -137,7 +137,7 @@ def _walk(
             yield from _walk(child.node, known_node, child_path, in_use=in_use, variables=variables)
 
 
-def _enabled(section: Section, node_of_key: KeyNode, variables: Mapping[str, str]) -> bool:
+def _is_enabled(section: Section, node_of_key: KeyNode, variables: Mapping[str, str]) -> bool:
     switch = node_of_key.key_nodes.get("enabled")
     if switch is None or switch.key is None or switch.key.type is not KeyType.BOOL:
         return True
@@ -228,10 +228,10 @@ def _wrong_number(text: str, key: Key) -> str | None:
     number = whole_number(text)
     if number is None:
         return f"{text!r} is not a whole number"
-    return outside(number, key)
+    return bounds_violation(number, key)
 
 
-def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
+def _former_session_keys(settings: Settings) -> Iterator[InvalidSetting]:
     """Yield former keys of session lifetimes. They are errors if a scheme is enabled.
 
     If such a key were ignored, sessions would have another lifetime than intended.
@@ -240,7 +240,7 @@ def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
     if not isinstance(section, Section):
         return
     try:
-        on = any(settings.enabled(scheme) for scheme in (CookieScheme, BearerScheme, JwtScheme))
+        on = any(settings.is_enabled(scheme) for scheme in (CookieScheme, BearerScheme, JwtScheme))
     except ConfigError:
         return
     for child in section:

@@ -34,7 +34,7 @@ class SourceText:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfiguration:
     """The merged configuration, and the keys that the table does not contain."""
 
     settings: Settings
@@ -47,7 +47,9 @@ def load_files(sources: Iterable[SourceText]) -> Section:
     return merge_all(_canonical(relaxed_json.parse(source.name, source.text)) for source in sources)
 
 
-def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Loaded:
+def assemble(
+    files: Section, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]
+) -> LoadedConfiguration:
     """Merge keys of the environment (if enabled) and the command-line `overrides` over `files`.
 
     files: as `load_files` returns them. overrides: pairs (path of a key, text of its value), the last one of a path
@@ -63,7 +65,7 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     root = with_lists(merge(root, arguments), KEY_TREE)
     is_parsed = from_files.parse_environment_variables
     variables = {**_random_tokens(), **environment} if is_parsed else NoSubstitution(environment)
-    return Loaded(Settings(root, variables), unknown_keys(merge(files, arguments)))
+    return LoadedConfiguration(Settings(root, variables), unknown_keys(merge(files, arguments)))
 
 
 _LISTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType.NAMES, KeyType.ANY}
@@ -75,7 +77,7 @@ def with_lists(section: Section, node_of_key: KeyNode) -> Section:
     children = {
         name: replace(child, node=with_lists(child.node, below)) if isinstance(child.node, Section) and below else child
         for name, child in section.children.items()
-        for below in [node_of_key.below(child.name)]
+        for below in [node_of_key.child(child.name)]
     }
     is_list = node_of_key.key is not None and node_of_key.key.type in _LISTS and all(map(is_index, children))
     return Section(children, is_array=section.is_array or (is_list and bool(children)))

@@ -31,16 +31,16 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
     variables: values by name. Raises MissingVariable for a `{!NAME}` that is not set.
     """
 
-    return _replaced(text, variables, _refuse)
+    return _replace_placeholders(text, variables, _refuse)
 
 
 def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
     """Return `text` with its placeholders replaced as far as their variables are set, for output and checks: a `{NAME}`
     or `{!NAME}` that is not set stays unchanged. variables: values by name."""
-    return _replaced(text, variables, lambda name: f"{{!{name}}}")
+    return _replace_placeholders(text, variables, lambda name: f"{{!{name}}}")
 
 
-def _replaced(text: str, variables: Mapping[str, str], missing: Callable[[str], str]) -> str:
+def _replace_placeholders(text: str, variables: Mapping[str, str], missing: Callable[[str], str]) -> str:
     """Return `text` with its placeholders replaced. variables: values by name. missing: returns the replacement of a
     `{!NAME}` whose variable is not set, from its name."""
 

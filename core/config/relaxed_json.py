@@ -32,20 +32,20 @@ def parse(source: str, text: str) -> Section:
     return parser.document()
 
 
-def _given_twice(path: str, origin: Origin, earlier: Child) -> ConfigError:
+def _repeated_key_error(path: str, origin: Origin, earlier: Child) -> ConfigError:
     return ConfigError(f"{origin}: {path}: the key is given twice, first at {earlier.origin}")
 
 
-def _joined(earlier: Child, later: Child, path: str) -> Child:
+def _merge_children(earlier: Child, later: Child, path: str) -> Child:
     """Merge two parts of a section. path: of the section, for messages. Raises ConfigError for a value that both parts
     contain."""
     before, after = earlier.node, later.node
     if not isinstance(before, Section) or not isinstance(after, Section) or before.is_array or after.is_array:
-        raise _given_twice(path, later.origin, earlier)
+        raise _repeated_key_error(path, later.origin, earlier)
     children = dict(before.children)
     for name, child in after.children.items():
         existing = children.get(name)
-        children[name] = child if existing is None else _joined(existing, child, path)
+        children[name] = child if existing is None else _merge_children(existing, child, path)
     return Child(earlier.name, Section(children), earlier.origin)
 
 
@@ -95,7 +95,7 @@ class _Parser:
             name, *below = key_text.split(":")
             earlier = children.get(name.casefold())
             if earlier is not None and not (below or name.casefold() in opened):
-                raise _given_twice(key_path, origin, earlier)
+                raise _repeated_key_error(key_path, origin, earlier)
             self._skip()
             self._expect(":", key_path)
             self._skip()
@@ -103,7 +103,7 @@ class _Parser:
             for step in reversed(below):
                 node = Section({step.casefold(): Child(step, node, origin)})
             child = Child(name, node, origin)
-            children[name.casefold()] = child if earlier is None else _joined(earlier, child, key_path)
+            children[name.casefold()] = child if earlier is None else _merge_children(earlier, child, key_path)
             if below:
                 opened.add(name.casefold())
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rowcall.core.config.placeholders import MissingVariable, has_placeholder, resolve
 from rowcall.core.config.table import is_named_by_user, key_at
 from rowcall.core.config.tree import Node, Origin, Scalar, Section, find, place
-from rowcall.core.sections.declaration import converted, declared_section
+from rowcall.core.sections.declaration import convert_value, declared_section
 from rowcall.core.sections.errors import ConfigError
 from rowcall.core.sections.keys import JsonValue, Key, KeyType
 from rowcall.core.text.interval import parse_interval
@@ -30,7 +30,7 @@ def whole_number(text: str) -> int | None:
     return int(text) if len(text) <= _LONGEST and _WHOLE.fullmatch(text) else None
 
 
-def outside(number: int, key: Key) -> str | None:
+def bounds_violation(number: int, key: Key) -> str | None:
     """Return the message for a number outside the bounds of the key; None: it is within them."""
     if number < key.minimum:
         return f"{number} is too small; the least allowed is {key.minimum}"
@@ -62,10 +62,10 @@ class Settings:
         """
         declared = declared_section(kind)
         values = {
-            field: converted(declaration, path, getattr(self, declaration.reader)(path))
+            field: convert_value(declaration, path, getattr(self, declaration.reader)(path))
             for field, declaration in declared.fields.items()
             if field not in others
-            for path in [_named(declaration.key.path, names)]
+            for path in [_with_names(declaration.key.path, names)]
         }
         parts = {field: self.read(part, *names) for field, part in declared.parts.items() if field not in others}
         return kind(**values, **parts, **others)
@@ -73,29 +73,29 @@ class Settings:
     def read_enabled(self, kind: type[T], *names: str, **others: Any) -> T | None:
         """Return the object of a section, or None if its switch is off; then no other value is read. Parameters are
         those of `read`."""
-        return self.read(kind, *names, **others) if self.enabled(kind, *names) else None
+        return self.read(kind, *names, **others) if self.is_enabled(kind, *names) else None
 
-    def enabled(self, kind: type[Any], *names: str) -> bool:
+    def is_enabled(self, kind: type[Any], *names: str) -> bool:
         """Return the switch of a section, which is its key `Enabled` unless it declares another one. names: for
         `<name>` and `[]` in the path of the section."""
         declared = declared_section(kind)
-        return self.flag(f"{_named(declared.path, names)}:{declared.switch}")
+        return self.flag(f"{_with_names(declared.path, names)}:{declared.switch}")
 
     def contains(self, kind: type[Any], *names: str) -> bool:
         """Return whether the user has written a section. names: for `<name>` and `[]` in its path."""
-        return find(self.root, _named(declared_section(kind).path, names)) is not None
+        return find(self.root, _with_names(declared_section(kind).path, names)) is not None
 
     def is_set(self, kind: type[Any], field: str, *names: str) -> bool:
         """Return whether the user has written the key of a field, also with null. kind: class of the section. field:
         name of the attribute. names: for `<name>` and `[]` in the path."""
-        return find(self.root, _named(declared_section(kind).fields[field].key.path, names)) is not None
+        return find(self.root, _with_names(declared_section(kind).fields[field].key.path, names)) is not None
 
     def names_of(self, kind: type[Any], *names: str) -> tuple[str, ...]:
         """Return the names that the user has given to sections of this kind, or the indexes of a list.
 
         names: of the sections above, for each `<name>` and `[]` in the path but the last one.
         """
-        above = re.split(r":(?:<|\[\])", _named(declared_section(kind).path, names))[0]
+        above = re.split(r":(?:<|\[\])", _with_names(declared_section(kind).path, names))[0]
         node = find(self.root, above)
         children = node if isinstance(node, Section) else ()
         return tuple(child.name for child in children if is_named_by_user(f"{above}:{child.name}"))
@@ -123,27 +123,27 @@ class Settings:
         value = self.text_or_none(path)
         if value and value.strip():
             return value
-        default = _declared(path, KeyType.TEXT).default
+        default = _key_of_type(path, KeyType.TEXT).default
         if default is None:
             raise self._error(path, "a value is needed")
-        return self._resolved(path, Scalar(str(default), _DEFAULT)) or ""
+        return self._resolve_text(path, Scalar(str(default), _DEFAULT)) or ""
 
     def text_or_none(self, path: str) -> str | None:
         """Return a text: an explicit null is None, an absent key has its default, an empty text stays empty."""
-        key = _declared(path, KeyType.TEXT)
+        key = _key_of_type(path, KeyType.TEXT)
         node = find(self.root, path)
         if node is None:
-            return None if key.default is None else self._resolved(key.path, Scalar(str(key.default), _DEFAULT))
+            return None if key.default is None else self._resolve_text(key.path, Scalar(str(key.default), _DEFAULT))
         return self._scalar(path, node)
 
-    def written(self, path: str) -> str | None:
+    def lenient_text(self, path: str) -> str | None:
         """Return the text of a lenient key as it is written, or one of the key's choices in its canonical spelling.
 
         Null and blank text give the default. None: there is no default.
         """
         key = key_at(path)
         node = find(self.root, path)
-        text = (self._resolved(path, node) or "").strip() if isinstance(node, Scalar) else ""
+        text = (self._resolve_text(path, node) or "").strip() if isinstance(node, Scalar) else ""
         if not text:
             return None if key.default is None else str(key.default)
         return next((choice for choice in key.choices if choice.casefold() == text.casefold()), text)
@@ -157,7 +157,7 @@ class Settings:
     def flag_or_none(self, path: str) -> bool | None:
         """Return a boolean, or None if neither a value nor a default is set. Empty text, null and an unset `{NAME}`
         count as no value."""
-        key = _declared(path, KeyType.BOOL)
+        key = _key_of_type(path, KeyType.BOOL)
         value = self._text_at(path)
         if value is None:
             return None if key.default is None else bool(key.default)
@@ -178,14 +178,14 @@ class Settings:
 
         Null and empty text give None if the key is nullable, else the default. None: there is no default either.
         """
-        key = _declared(path, KeyType.INT)
+        key = _key_of_type(path, KeyType.INT)
         value = self._text_at(path)
         if value is None:
             return key.default if isinstance(key.default, int) and not self._is_null(key, path) else None
         number = whole_number(value)
         if number is None:
             raise self._error(path, f"{value!r} is not a whole number")
-        if message := outside(number, key):
+        if message := bounds_violation(number, key):
             raise self._error(path, message)
         return number
 
@@ -213,7 +213,7 @@ class Settings:
         """Return a duration in seconds (comments-29). Null and empty text give None if the key is nullable, else the
         default. None: there is no default either.
         """
-        key = _declared(path, KeyType.INTERVAL)
+        key = _key_of_type(path, KeyType.INTERVAL)
         value = self._text_at(path)
         if value is None:
             return None if key.default is None or self._is_null(key, path) else parse_interval(str(key.default))
@@ -234,7 +234,7 @@ class Settings:
         """Return one of the key's choices in its canonical spelling, or None if neither a value nor a default is
         set.
         """
-        key = _declared(path, KeyType.CHOICE)
+        key = _key_of_type(path, KeyType.CHOICE)
         value = self._text_at(path)
         if value is None:
             return None if key.default is None else str(key.default)
@@ -245,7 +245,7 @@ class Settings:
 
     def texts(self, path: str) -> tuple[str, ...] | None:
         """Return the non-empty elements of an array, else the default; None if there is no default."""
-        key = _declared(path, KeyType.TEXTS)
+        key = _key_of_type(path, KeyType.TEXTS)
         elements = self._elements(path)
         if not elements and key.default is None:
             return None
@@ -254,7 +254,7 @@ class Settings:
     def lines(self, path: str) -> tuple[str, ...]:
         """Return the elements of an array as lines; the default if the array is absent. Empty elements are lines
         too, and an empty array has no lines."""
-        key = _declared(path, KeyType.TEXTS)
+        key = _key_of_type(path, KeyType.TEXTS)
         node = find(self.root, path)
         if not isinstance(node, Section) or not (node.children or node.is_array):
             return tuple(_items(key.default))
@@ -275,7 +275,7 @@ class Settings:
 
     def numbers(self, path: str) -> tuple[float, ...]:
         """Return the elements of an array as numbers; the default if the array is absent or empty."""
-        key = _declared(path, KeyType.NUMBERS)
+        key = _key_of_type(path, KeyType.NUMBERS)
         return self._as_numbers(path, self._elements(path) or _items(key.default))
 
     def _as_numbers(self, path: str, elements: Sequence[str]) -> tuple[float, ...]:
@@ -300,20 +300,20 @@ class Settings:
     def map_text(self, path: str, name: str) -> str | None:
         """Return one entry of a text map, or of its default if the map is absent or empty; None: there is no entry,
         or it is null. Placeholders of the other entries are not resolved, so they cannot fail."""
-        key = _declared(path, KeyType.TEXT_MAP)
+        key = _key_of_type(path, KeyType.TEXT_MAP)
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:
             entry = node.get(name)
             return None if entry is None else self._scalar(f"{path}:{name}", entry)
         defaults = key.default.items() if isinstance(key.default, Mapping) else ()
         text = next((text for default_name, text in defaults if default_name.casefold() == name.casefold()), None)
-        return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
+        return None if text is None else self._resolve_text(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
         """Return names with their default texts: those of a map, sorted, without names whose value is a section; or
         those of a list, in its order and without default text (None). Empty if the key is not configured
         (configuration-10, configuration-11)."""
-        _declared(path, KeyType.NAMES)
+        _key_of_type(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):
             return {}
@@ -332,7 +332,7 @@ class Settings:
 
     def _plain(self, path: str, node: Node) -> JsonValue:
         if isinstance(node, Scalar):
-            return self._resolved(path, node)
+            return self._resolve_text(path, node)
         plain = {child.name: self._plain(f"{path}:{child.name}", child.node) for child in node}
         return tuple(plain.values()) if node.is_array else plain
 
@@ -362,9 +362,9 @@ class Settings:
             if not node.children:
                 return None
             raise self._error(path, "a single value is needed here, not a section")
-        return self._resolved(path, node)
+        return self._resolve_text(path, node)
 
-    def _resolved(self, path: str, scalar: Scalar) -> str | None:
+    def _resolve_text(self, path: str, scalar: Scalar) -> str | None:
         if scalar.text is None:
             return None
         # Placeholders in built-in defaults (PGHOST and similar) are resolved even if substitution is switched off.
@@ -379,7 +379,7 @@ class Settings:
         return ConfigError(f"{origin}: {path}: {message}" if origin else f"{path}: {message}")
 
 
-def _named(path: str, names: tuple[str, ...]) -> str:
+def _with_names(path: str, names: tuple[str, ...]) -> str:
     """Return the path with the names of the user, in order, instead of `<name>` and `[]`, of which surplus ones
     stay."""
     remaining = iter(names)
@@ -395,7 +395,7 @@ def _items(default: JsonValue) -> list[str]:
     return [str(item) for item in default] if isinstance(default, Sequence) else []
 
 
-def _declared(path: str, expected: KeyType) -> Key:
+def _key_of_type(path: str, expected: KeyType) -> Key:
     key = key_at(path)
     if key.type is not expected:
         raise TypeError(f"{path} is declared as {key.type}, not as {expected}")

@@ -159,7 +159,7 @@ class KeyNode:
     key: Key | None = None
     key_nodes: dict[str, KeyNode] = field(default_factory=dict)
 
-    def below(self, name: str) -> KeyNode | None:
+    def child(self, name: str) -> KeyNode | None:
         """Return the node of `name` below this one, or the wildcard node, which stands for user-defined names and array
         elements.
 
@@ -170,7 +170,7 @@ class KeyNode:
     @property
     def is_wild(self) -> bool:
         """Whether the node is `<name>` or `[]`, which matches any name."""
-        return _folded(self.name) == _WILD
+        return _lookup_name(self.name) == _WILD
 
     @property
     def open(self) -> bool:
@@ -178,7 +178,7 @@ class KeyNode:
         return self.key is not None and (self.key.open or self.key.type in _OPEN)
 
 
-def _folded(name: str) -> str:
+def _lookup_name(name: str) -> str:
     return _WILD if name == "[]" or name.startswith("<") else name.casefold()
 
 
@@ -188,7 +188,7 @@ def build_key_tree(keys: Iterable[Key]) -> KeyNode:
     for key in keys:
         node_of_key = root
         for name in key.path.split(":"):
-            node_of_key = node_of_key.key_nodes.setdefault(_folded(name), KeyNode(name))
+            node_of_key = node_of_key.key_nodes.setdefault(_lookup_name(name), KeyNode(name))
         node_of_key.key = key
     return root
 
@@ -203,7 +203,7 @@ def key_at(path: str) -> Key:
     """
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
-        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        node_of_key = None if node_of_key is None else node_of_key.child(name)
     if node_of_key is None or node_of_key.key is None:
         raise KeyError(path)
     return node_of_key.key
@@ -214,7 +214,7 @@ def is_named_by_user(path: str) -> bool:
     `Auth:External:RedirectUrl`. An undeclared path is not."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in path.split(":"):
-        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        node_of_key = None if node_of_key is None else node_of_key.child(name)
     return node_of_key is not None and node_of_key.is_wild
 
 
@@ -228,7 +228,7 @@ def is_secret(path: str) -> bool:
     """Return whether a value at `path` must not be shown, because its key or one above it is secret."""
     node_of_key: KeyNode | None = KEY_TREE
     for name in canonical(path).split(":"):
-        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        node_of_key = None if node_of_key is None else node_of_key.child(name)
         if node_of_key is not None and node_of_key.key is not None and node_of_key.key.secret:
             return True
     return False
@@ -243,7 +243,7 @@ def knows(path: str) -> bool:
     for name in path.split(":"):
         if node_of_key.open:
             return True
-        below = node_of_key.below(name)
+        below = node_of_key.child(name)
         if below is None:
             return False
         node_of_key = below

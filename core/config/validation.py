@@ -58,7 +58,7 @@ def _unknown(section: Section, node_of_key: KeyNode, path: str, known_path: str)
     kind = kind_of(section, node_of_key)
     for child in section:
         child_path = f"{path}:{child.name}" if path else child.name
-        known_node = node_of_key.below(child.name)
+        known_node = node_of_key.child(child.name)
         if known_node is None or not _may_be(known_node, child.node, node_of_key):
             yield UnknownKey(child_path, child.origin, None), node_of_key, known_path
         elif (

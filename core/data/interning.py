@@ -16,11 +16,11 @@ P = ParamSpec("P")
 REMEMBERED = 16
 """Maximum number of results of a memoization that `clear_all` does not clear."""
 _MANY = 4096
-"""Maximum number of results of a function with `remembered`."""
+"""Maximum number of results of a function with `memoize`."""
 _clear_functions: list[Callable[[], None]] = []
 
 
-def remembered(function: Callable[P, T]) -> Callable[P, T]:
+def memoize(function: Callable[P, T]) -> Callable[P, T]:
     """Memoize the results of a function until `clear_all`. Arguments have to be hashable; large ones are wrapped in
     `Same`."""
     cached = lru_cache(maxsize=_MANY)(function)
@@ -29,7 +29,7 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def clear_all() -> None:
-    """Clear the results of all functions with `remembered`. They are not needed after a schema snapshot is built."""
+    """Clear the results of all functions with `memoize`. They are not needed after a schema snapshot is built."""
     for clear in _clear_functions:
         clear()
 

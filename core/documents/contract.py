@@ -13,8 +13,8 @@ import orjson
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import is_optional
+from rowcall.core.codegen.client_parameters import uploads
 from rowcall.core.codegen.selection import TypesOf
-from rowcall.core.codegen.sending import uploads
 from rowcall.core.documents.openapi import ENQUEUED, FILE, ResponseKind, answer_of, response_kind
 from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel

@@ -211,7 +211,7 @@ def _values(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     if before != after:
         wider = _NUMBERS.get(after, 0) > _NUMBERS.get(before, 9)
         narrower = 0 < _NUMBERS.get(after, 0) < _NUMBERS.get(before, 0)
-        text = f"{what} is {_named(new)}, was {_named(old)}"
+        text = f"{what} is {_format_type(new)}, was {_format_type(old)}"
         if wider:
             yield (Severity.COMPATIBLE if taken else Severity.DOUBTFUL), text
         elif narrower and not taken:
@@ -253,14 +253,14 @@ def _choices(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     fresh = set(after or ()) - set(before or ()) if before is not None else set()
     open_before, open_after = before is None, after is None
     if taken and (lost or open_before):
-        yield Severity.BREAKING, f"{what} takes fewer values: {_listed(after)} only"
+        yield Severity.BREAKING, f"{what} takes fewer values: {_format_values(after)} only"
     elif not taken and (fresh or open_after):
-        yield Severity.DOUBTFUL, f"{what} may have more values: {_listed(after)}"
+        yield Severity.DOUBTFUL, f"{what} may have more values: {_format_values(after)}"
     else:
-        yield Severity.COMPATIBLE, f"{what}: {_listed(after)}"
+        yield Severity.COMPATIBLE, f"{what}: {_format_values(after)}"
 
 
-def _listed(values: list[Any] | None) -> str:
+def _format_values(values: list[Any] | None) -> str:
     return "any" if values is None else ", ".join(str(item) for item in values if item is not None)
 
 
@@ -276,6 +276,6 @@ def _may_be_null(schema: Value) -> bool:
     return bool(schema.get("nullable")) or (isinstance(kind, list) and "null" in kind)
 
 
-def _named(schema: Value) -> str:
+def _format_type(schema: Value) -> str:
     kind, form = _type(schema)
     return f"{kind or 'any value'}{f' ({form})' if form else ''}"

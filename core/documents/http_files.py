@@ -12,7 +12,7 @@ import orjson
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
-from rowcall.core.codegen.comments import Definitions, definition_lines, one_line
+from rowcall.core.codegen.comments import Definitions, definition_lines, without_line_breaks
 from rowcall.core.codegen.selection import folder_of
 from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
@@ -84,11 +84,11 @@ def _request(endpoint: Endpoint, definitions: Definitions, options: HttpFileOpti
 def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions) -> Iterator[str]:
     if options.comment == "None":
         return
-    yield from (f"// {one_line(line)}" for line in definition_lines(endpoint, definitions, options.comment))
+    yield from (f"// {without_line_breaks(line)}" for line in definition_lines(endpoint, definitions, options.comment))
     if not options.comments or not endpoint.prose:
         return
     yield "//"
-    yield from (f"// {one_line(line)}" for line in endpoint.prose)
+    yield from (f"// {without_line_breaks(line)}" for line in endpoint.prose)
 
 
 def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:

@@ -12,11 +12,11 @@ from rowcall.core.documents.tool_schemas import ToolSchemaKeys
 from rowcall.core.documents.tools import ToolOptions
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.sections.declaration import flag, part, section, subsection, text, texts
-from rowcall.core.sections.values import as_set, or_empty, stripped
+from rowcall.core.sections.values import as_set, or_empty, strip_or_empty
 
 
 def _path(text: str | None) -> str | None:
-    path = stripped(text)
+    path = strip_or_empty(text)
     return f"/{path.lstrip('/')}" if path else None
 
 

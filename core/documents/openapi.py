@@ -270,7 +270,7 @@ ENQUEUED: Schema = {
 
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
     summary, description = _texts(endpoint)
-    parameters = list(_shown_parameters(endpoint, options))
+    parameters = list(_client_parameters(endpoint, options))
     requested = endpoint.options.document or _DEFAULTS
     body = _request_body(endpoint, parameters, options)
     operation: dict[str, Any] = {"summary": summary}
@@ -380,7 +380,7 @@ def _operation_id(endpoint: Endpoint, taken: set[str]) -> str:
     return result
 
 
-def _shown_parameters(endpoint: Endpoint, options: OpenApiOptions) -> Iterator[EndpointParameter]:
+def _client_parameters(endpoint: Endpoint, options: OpenApiOptions) -> Iterator[EndpointParameter]:
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     seen: set[str] = set()
     for index, parameter in enumerate(endpoint.parameters):

@@ -71,7 +71,7 @@ def _text(parameter: EndpointParameter, i: int) -> str:
         ValueKind.TIMETZ: f"{_timestamp(i)[11:18]}+01:00",
         ValueKind.JSON: "{}",
     }.get(kind)
-    return result if result is not None else _other(parameter, i)
+    return result if result is not None else _text_by_type(parameter, i)
 
 
 @functools.cache
@@ -79,7 +79,7 @@ def _timestamp(i: int) -> str:
     return f"2024-{i % 12 + 1:02}-{i % 28 + 1:02}T{i % 24:02}:{i % 60:02}:{i % 60:02}.00"
 
 
-def _other(parameter: EndpointParameter, i: int) -> str:
+def _text_by_type(parameter: EndpointParameter, i: int) -> str:
     match parameter.cast.removesuffix("[]"):
         case "interval":
             return f"{i} minutes {i + 1} seconds"

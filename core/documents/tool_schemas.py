@@ -132,7 +132,7 @@ def llms_txt(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> str:
     descriptions."""
     blocks = [f"# {options.title}", "\n".join(_introduction(tools, options)), "## Endpoints"]
     blocks += ("\n".join(_lines(item)) for item in tools)
-    if served := [*_served(options)]:
+    if served := [*_format_paths(options)]:
         blocks.append("\n".join(["## Machine-readable", *served]))
     return "\n".join(line.rstrip() for line in "\n\n".join(blocks).split("\n")) + "\n"
 
@@ -162,7 +162,7 @@ def _type_word(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type", "any JSON value"))
 
 
-def _served(options: ToolSchemaOptions) -> Iterator[str]:
+def _format_paths(options: ToolSchemaOptions) -> Iterator[str]:
     for name, path in (
         ("OpenAPI", options.openapi_path),
         ("MCP endpoint", options.mcp_path),

@@ -85,7 +85,7 @@ class ToolRequest:
     body: bytes | None
 
 
-def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[str]]:
+def select_tools(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[str]]:
     """Return tool name → endpoint for the endpoints that are tools, and warnings for the log.
 
     If several endpoints have the same tool name, it belongs to the one whose routine takes precedence, so that no
@@ -135,7 +135,8 @@ def _text(endpoint: Endpoint) -> str:
 
 def tool_entries(endpoints: Iterable[Endpoint], types_of: TypesOf, options: ToolOptions) -> dict[str, ToolEntry]:
     return {
-        name: _entry(name, endpoint, types_of(endpoint), options) for name, endpoint in offered(endpoints)[0].items()
+        name: _entry(name, endpoint, types_of(endpoint), options)
+        for name, endpoint in select_tools(endpoints)[0].items()
     }
 
 
@@ -338,7 +339,7 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
     pairs = [
         f"{quote(name, safe='')}={quote(_plain(part), safe='')}"
         for name, value in left.items()
-        for part in (_elements(arrays[name], value) if name in arrays else (_alone(kinds.get(name), value),))
+        for part in (_elements(arrays[name], value) if name in arrays else (_query_value(kinds.get(name), value),))
     ]
     headers = () if body is None else (("content-type", "application/json"),)
     return ToolRequest(endpoint.method, f"{path}?{'&'.join(pairs)}" if pairs else path, headers, body)
@@ -358,7 +359,7 @@ def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
     return value if isinstance(value, list) else (value,)
 
 
-def _alone(kind: ValueKind | None, value: object) -> object:
+def _query_value(kind: ValueKind | None, value: object) -> object:
     """Return a value for the query string. A string for a parameter of type json becomes a JSON string, as it is in a
     body; other values are unchanged. kind: of the routine's parameter; None: the routine has no such parameter."""
     return orjson.dumps(value).decode() if kind is ValueKind.JSON and isinstance(value, str) else value
@@ -378,7 +379,7 @@ def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -
     """
     if not 200 <= status < 300:
         return content(body.decode(errors="replace"), failed=True)
-    structured = _structured(entry, content_type, body) if body else _nothing(entry, status)
+    structured = _structured_content(entry, content_type, body) if body else _empty_content(entry, status)
     if structured is None:
         if "outputSchema" in entry.described:
             return content(f"the response of {entry.name} does not match its output schema", failed=True)
@@ -391,7 +392,7 @@ def content(text: str, *, failed: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 
-def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
+def _structured_content(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
     """Return the structured content of a response with a body. A single row that is null becomes an empty object.
 
     None: the tool has no structured content, the response is a problem (RFC 9457), or the body does not have the form
@@ -414,7 +415,7 @@ def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, A
     return result if isinstance(result, dict) else None
 
 
-def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
+def _empty_content(entry: ToolEntry, status: int) -> dict[str, Any] | None:
     """Return the structured content of a response without a body; None: the tool has no output schema.
 
     It is an empty text for text types, null for other values, no items for a set, and an object without members for a

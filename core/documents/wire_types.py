@@ -38,7 +38,7 @@ def as_wire_types(
     resolve_nested: False: composites within composites are sent as strings.
     """
     if not resolve_nested:
-        endpoints = [replace(item, shape=_unresolved(item.shape, types_of(item))) for item in endpoints]
+        endpoints = [replace(item, shape=_with_text_types(item.shape, types_of(item))) for item in endpoints]
         types_of = _changed_types(types_of, _without_composites)
     if safe_numbers:
         endpoints = [_endpoint(item) for item in endpoints]
@@ -89,14 +89,14 @@ def _without_composites(info: TypeInfo, types: Types) -> TypeInfo:
     )
 
 
-def _unresolved(shape: ResultShape, types: Types) -> ResultShape:
+def _with_text_types(shape: ResultShape, types: Types) -> ResultShape:
     columns = []
     for item in shape.columns:
         # A selected column is sent as its cast says; a column taken out of the text of a composite is within it.
         text = cast_type(item.expression) if item.position is None else _as_text(item.column.type_oid, types)
         result = replace(item.column, type_oid=text, type_name=_TEXT_NAMES[text]) if text else item.column
         columns.append(replace(item, column=result))
-    parts = tuple(ResultPart(item.key, _unresolved(item.shape, types), item.single) for item in shape.parts)
+    parts = tuple(ResultPart(item.key, _with_text_types(item.shape, types), item.single) for item in shape.parts)
     return replace(shape, columns=tuple(columns), parts=parts)
 
 

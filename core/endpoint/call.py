@@ -57,11 +57,12 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     if endpoint.query is not None:
         inner: Endpoint = endpoint.query.inner
         own = present & all_present(inner)
-        return endpoint.query.around(call_sql(inner, own), own.bit_count())
+        return endpoint.query.wrap_statement(call_sql(inner, own), own.bit_count())
     routine = endpoint.routine
     if routine.source is not None:
         return routine.source.sql(endpoint, present)
-    call = f"{quote_qualified(routine.schema, routine.name)}({', '.join(_written(_arguments(endpoint, present)))})"
+    arguments = ", ".join(_format_arguments(_arguments(endpoint, present)))
+    call = f"{quote_qualified(routine.schema, routine.name)}({arguments})"
     if routine.kind is RoutineKind.PROCEDURE:
         return f"call {call}"
     if endpoint.response_set_by_columns:
@@ -107,7 +108,7 @@ def _value(slots: list[_Slot]) -> str | None:
     return f"row({', '.join(slot.sql or 'null' for slot in slots)})::{composite}"
 
 
-def _written(arguments: list[_Argument]) -> Iterator[str]:
+def _format_arguments(arguments: list[_Argument]) -> Iterator[str]:
     """Yield the arguments in SQL, by name if possible. Positional arguments precede and have no gaps.
 
     arguments: all of them, in the order of the signature. Raises `UncallableError` if an argument before a positional

@@ -59,7 +59,7 @@ class HeaderLines(Record):
         """Return the header lines of one request."""
         content_type = None
         if self.content_type is not None:
-            content_type = _encoded(self.content_type.fill(value_of, _clean)) or None
+            content_type = _percent_encode(self.content_type.fill(value_of, _clean)) or None
         return HeaderSection(content_type, self.fields(value_of))
 
     def fields(self, value_of: ValueOf) -> tuple[tuple[str, str], ...]:
@@ -153,19 +153,19 @@ def _field_value(name: str, template: Template, value_of: ValueOf) -> str:
     """Return the value of a header line for one request. name: of the header in lower case."""
     if name == _COOKIE:
         # A semicolon would begin an attribute such as Domain or Path, and could cut off Secure.
-        return _encoded(template.fill(value_of, lambda value: _clean(value).replace(";", "%3B")))
+        return _percent_encode(template.fill(value_of, lambda value: _clean(value).replace(";", "%3B")))
     if name != _DISPOSITION:
-        return _encoded(template.fill(value_of, _clean))
+        return _percent_encode(template.fill(value_of, _clean))
     text = template.fill(value_of, _clean_parameter)
-    return _encoded(_FILE_NAME.sub(_file_name, text))
+    return _percent_encode(_FILE_NAME.sub(_file_name, text))
 
 
 def _clean(value: str) -> str:
     """Return a value of a request without control characters, cut to `MAX_VALUE` bytes."""
-    return _cut(_CONTROL.sub("", value[: 2 * MAX_VALUE]))
+    return _truncate_value(_CONTROL.sub("", value[: 2 * MAX_VALUE]))
 
 
-def _cut(value: str) -> str:
+def _truncate_value(value: str) -> str:
     """Return the value, cut to `MAX_VALUE` bytes as sent: each byte beyond ASCII takes three."""
     rest = MAX_VALUE
     if value.isascii():
@@ -192,6 +192,6 @@ def _file_name(match: re.Match[str]) -> str:
     return f"filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe=_ATTRIBUTE_CHARACTERS)}"
 
 
-def _encoded(text: str) -> str:
+def _percent_encode(text: str) -> str:
     """Return a text with characters beyond ASCII percent-encoded, and without blanks around it."""
     return _BEYOND_ASCII.sub(lambda match: quote(match[0], safe=""), text).strip()

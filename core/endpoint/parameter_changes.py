@@ -56,7 +56,7 @@ def change_parameters(
     return tuple(changing.parameters), changing.diagnostics
 
 
-def untyped(
+def check_pseudo_types(
     parameters: tuple[EndpointParameter, ...], routine: Routine, types: Mapping[int, TypeInfo]
 ) -> Iterator[Diagnostic]:
     """Report parameters of pseudo-types without a declared type, for which no value of a request can be sent.
@@ -129,12 +129,12 @@ class _ParameterEditor:
             if new_type is None:
                 self._report(change, f"{change.type} is not a known type; the type stays {parameter.type_text}")
             else:
-                parameter = self._retyped(parameter, new_type)
+                parameter = self._with_type(parameter, new_type)
         if change.defaulted:
             parameter = replace(parameter, defaulted=True, default=change.default)
         self.parameters[index] = parameter
 
-    def _retyped(self, parameter: EndpointParameter, new_type: NamedType) -> EndpointParameter:
+    def _with_type(self, parameter: EndpointParameter, new_type: NamedType) -> EndpointParameter:
         """Return the parameter with values read as the new type.
 
         The argument keeps its own type; otherwise PostgreSQL would look up another routine. Only an argument of a

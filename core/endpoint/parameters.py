@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rowcall.core.catalogue.casting import attribute_cast_text, base_of, cast_text, is_any_array
 from rowcall.core.catalogue.catalog import Attribute, Parameter, ParameterMode, Routine, TypeInfo, TypeKind
-from rowcall.core.data.interning import Same, remembered
+from rowcall.core.data.interning import Same, memoize
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
 from rowcall.core.text.naming import camel_case, field_name, nested_name, parameter_name
 
@@ -134,11 +134,11 @@ def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> t
 
     A routine with a `source` has no argument list for fields, so a composite stays one value.
     """
-    return _expanded(Same(routine.parameters), Same(types), naming, called=routine.source is None)
+    return _expand_parameters(Same(routine.parameters), Same(types), naming, called=routine.source is None)
 
 
-@remembered
-def _expanded(
+@memoize
+def _expand_parameters(
     parameters: Same[tuple[Parameter, ...]],
     known: Same[Mapping[int, TypeInfo]],
     naming: Naming,
@@ -157,7 +157,7 @@ def _expanded(
     return tuple(expanded)
 
 
-@remembered
+@memoize
 def _whole(
     shared: Same[Parameter], position: int, known: Same[Mapping[int, TypeInfo]], camel: bool, number: int
 ) -> EndpointParameter:

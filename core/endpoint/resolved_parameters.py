@@ -44,13 +44,13 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[ResolvedParameter, ...]:
     }
     names = placeholder_names(endpoint.parameters)
     return tuple(
-        _resolved(targets[name], f"{name} = {expression}", expression, names, endpoint.parameters)
+        _resolve_expression(targets[name], f"{name} = {expression}", expression, names, endpoint.parameters)
         for name, expression in endpoint.options.expressions
         if name in targets
     )
 
 
-def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
+def binding_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
     """Return the parameters for binding: those that expressions, uploads or outgoing requests fill are optional texts,
     so that any value is accepted."""
     targets = unsupplied_parameters(endpoint) | endpoint.outgoing.filled
@@ -97,7 +97,7 @@ def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
             yield Diagnostic(identity, line, message)
 
 
-def _resolved(
+def _resolve_expression(
     target: int, line: str, expression: str, names: Mapping[str, int], parameters: Sequence[EndpointParameter]
 ) -> ResolvedParameter:
     """Return the resolved parameter of an expression. target: its index. line: the line as written. names: from
@@ -107,7 +107,7 @@ def _resolved(
     types = ("text" if index is None else parameters[index].cast for index in values)
     numbered = [f"${number}" for number, _ in enumerate(values, 1)]
     cast = [f"{number}::{type}" for number, type in zip(numbered, types, strict=True)]
-    untyped, typed = (_as_text(_written(expression, placeholders, each)) for each in (numbered, cast))
+    untyped, typed = (_as_text(_replace_placeholders(expression, placeholders, each)) for each in (numbered, cast))
     return ResolvedParameter(target, untyped, typed, values, line)
 
 
@@ -125,7 +125,7 @@ def _placeholders(expression: str) -> tuple[list[re.Match[str]], list[re.Match[s
     return [match for match in matches if match not in quoted], quoted
 
 
-def _written(expression: str, placeholders: Iterable[re.Match[str]], values: Iterable[str]) -> str:
+def _replace_placeholders(expression: str, placeholders: Iterable[re.Match[str]], values: Iterable[str]) -> str:
     """Return the expression with values in place of its placeholders, one for each."""
     text, end = "", 0
     for placeholder, value in zip(placeholders, values, strict=True):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rowcall.core.catalogue.casting import base_of, cast_text, is_any_array
 from rowcall.core.catalogue.catalog import VOID_TYPE, Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
-from rowcall.core.data.interning import Same, remembered
+from rowcall.core.data.interning import Same, memoize
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultPath, ResultShape
 from rowcall.core.endpoint.result_types import cast_type, wire_type, wire_types
 from rowcall.core.text.naming import api_name, quote_identifier
@@ -59,7 +59,7 @@ def result_shape(
     return _shape(returned, Same(types), camel, nested, resolve_nested)
 
 
-@remembered
+@memoize
 def _shape(
     routine: _ReturnProperties, known: Same[Mapping[int, TypeInfo]], camel: bool, nested: bool, resolve_nested: bool
 ) -> ResultShape:
@@ -164,7 +164,7 @@ class _Selection:
         return expression
 
 
-@remembered
+@memoize
 def _attributes(
     columns: Same[tuple[Column, ...]],
     known: Same[Mapping[int, TypeInfo]],
@@ -176,7 +176,7 @@ def _attributes(
     return tuple(selection.attribute(column) for column in columns.value)
 
 
-@remembered
+@memoize
 def _wire(columns: Same[tuple[ResultColumn, ...]], known: Same[Mapping[int, TypeInfo]]) -> tuple[int, ...]:
     """Return the types of result columns in the protocol. Cached, because the operations on a table share their
     columns."""

@@ -94,14 +94,14 @@ def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, 
     name take precedence.
     """
 
-    def filled(match: re.Match[str]) -> str:
+    def fill(match: re.Match[str]) -> str:
         name = match["name"].lower()
         if name in names or name not in variables or (match["fallback"] is not None and not match["mark"]):
             return match[0]
         value = variables[name]
         return (match["fallback"] or "") if value is None else _CONTROL.sub("", value)
 
-    return _PLACEHOLDER.sub(filled, text)
+    return _PLACEHOLDER.sub(fill, text)
 
 
 def _parts(

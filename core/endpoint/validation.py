@@ -91,11 +91,11 @@ class Rule(Record):
             case RuleType.MAX_LENGTH:
                 return len(text or "") <= self.length
             case RuleType.MIN | RuleType.MAX | RuleType.RANGE:
-                return text is None or self._within(text)
+                return text is None or self._is_within_bounds(text)
             case RuleType.MIN_ITEMS | RuleType.MAX_ITEMS:
                 return True
 
-    def _within(self, text: str) -> bool:
+    def _is_within_bounds(self, text: str) -> bool:
         """Return whether a text is a number within the bounds."""
         try:
             number = Decimal(text)
@@ -132,32 +132,32 @@ def default_message(kind: RuleType, length: int = 0, least: Decimal | None = Non
         case RuleType.RANGE if least is not None and most is not None:
             bounds = f"be between {least:f} and {most:f}"
         case RuleType.MIN_LENGTH:
-            bounds = f"have at least {_counted(length, 'character')}"
+            bounds = f"have at least {_format_count(length, 'character')}"
         case RuleType.MAX_LENGTH:
-            bounds = f"have at most {_counted(length, 'character')}"
+            bounds = f"have at most {_format_count(length, 'character')}"
         case RuleType.MIN_ITEMS:
-            bounds = f"have at least {_counted(length, 'item')}"
+            bounds = f"have at least {_format_count(length, 'item')}"
         case RuleType.MAX_ITEMS:
-            bounds = f"have at most {_counted(length, 'item')}"
+            bounds = f"have at most {_format_count(length, 'item')}"
         case _:
             return _UNSPECIFIC
     return f"Parameter '{{0}}' must {bounds}"
 
 
-def _counted(number: int, noun: str) -> str:
+def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _pattern_matches(pattern: str, text: str) -> bool:
     """Return whether the pattern is found in the text. False also if the search takes longer than `SEARCH_SECONDS`."""
     try:
-        return compiled(pattern).search(text, timeout=SEARCH_SECONDS) is not None
+        return compile_pattern(pattern).search(text, timeout=SEARCH_SECONDS) is not None
     except TimeoutError:
         return False
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> regex.Pattern[str]:
+def compile_pattern(pattern: str) -> regex.Pattern[str]:
     """Return the pattern as compiled. `$` at its end matches only the end of the value, unless the pattern contains
     `(?`, which may change the meaning of `$`.
 

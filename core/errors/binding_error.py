@@ -64,7 +64,7 @@ class BindingError(Exception):
         listed = sorted(faults, key=lambda fault: fault is not first)[:MOST_FAULTS]
         return cls(status, f"{first.message}{more}", faults=listed)
 
-    def redacted(self) -> BindingError:
+    def without_values(self) -> BindingError:
         """Return a new error of the same faults whose messages do not contain values of the request. The detail of an
         error without faults is unchanged."""
         faults = [fault.redacted for fault in self.faults]
@@ -77,7 +77,7 @@ def type_word(cast: str) -> str:
     return re.sub(r'"([a-z_][a-z0-9_]*)"', r"\1", cast).removeprefix("public.")
 
 
-def shown(value: str | bytes) -> str:
+def quote_value(value: str | bytes) -> str:
     """Return a value for a message: in single quotes, cut to 60 characters, and with U+FFFD for each unprintable
     character and for bytes that are not UTF-8."""
     text = value[: 4 * _SHOWN].decode(errors="replace") if isinstance(value, bytes) else value

@@ -26,7 +26,8 @@ class Diagnostic:
     """Number of objects that are not served because of the mistake; they are counted and listed as left out."""
 
     switched: bool = False
-    """A configuration key is the cause and the remedy for all objects, so that `gathered` merges these diagnostics."""
+    """A configuration key is the cause and the remedy for all objects, so that `merge_diagnostics` merges these
+    diagnostics."""
 
     def __str__(self) -> str:
         place = "" if self.line is None else f" (comment line: {self.line})"
@@ -39,7 +40,7 @@ MOST_NAMED = 20
 """Maximum number of objects that one diagnostic names."""
 
 
-def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+def merge_diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """Yield the diagnostics, each only once. Those that are `switched` and have equal messages are merged if they
     concern more than `FEW` objects.
 
@@ -58,13 +59,13 @@ def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
         lines = {diagnostic.line for diagnostic in group}
         yield replace(
             group[0],
-            object=_named(objects),
+            object=_join_objects(objects),
             line=group[0].line if len(lines) == 1 else None,
             fatal=any(diagnostic.fatal for diagnostic in group),
             left_out=sum(diagnostic.left_out for diagnostic in group),
         )
 
 
-def _named(objects: list[str]) -> str:
+def _join_objects(objects: list[str]) -> str:
     more = len(objects) - MOST_NAMED
     return ", ".join(objects[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -70,7 +70,7 @@ class Disclosure:
         SQLSTATE."""
         return error.detail if error.detail and error.raised and self.raised_details else error.sqlstate
 
-    def others(self, error: DatabaseError) -> dict[str, object]:
+    def further_members(self, error: DatabaseError) -> dict[str, object]:
         """Return further members of the problem document, as far as the error has them and the client may see them:
         `hint`, `sqlstate` if `detail` is another text, and `constraint`, `table` and `column`."""
         members: dict[str, object] = {}
@@ -97,7 +97,7 @@ class ErrorMapping:
             self.detail or disclosure.detail(error),
             title=self.title or disclosure.title(error),
             type_url=self.type_url,
-            others=disclosure.others(error),
+            others=disclosure.further_members(error),
         )
 
     def out_of_time(self) -> Problem:
@@ -164,12 +164,12 @@ class ErrorPolicy:
             return self.timeout.out_of_time()
         if match := _STATUS_IN_CODE.fullmatch(error.sqlstate):
             return ErrorMapping(int(match[1])).problem(error, self.disclosure)
-        return self.unmapped(error)
+        return self.unmapped_problem(error)
 
-    def unmapped(self, error: DatabaseError) -> Problem:
+    def unmapped_problem(self, error: DatabaseError) -> Problem:
         """Return the problem with status 500 of an error that no policy maps."""
         title = f"{error.sqlstate}: {self.disclosure.title(error)}"
-        return Problem(500, self.disclosure.detail(error), title=title, others=self.disclosure.others(error))
+        return Problem(500, self.disclosure.detail(error), title=title, others=self.disclosure.further_members(error))
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,13 +119,13 @@ class Problem(Exception):
         return members
 
 
-def unbound(error: BindingError) -> Problem:
+def binding_problem(error: BindingError) -> Problem:
     """Return the problem of a binding error. It lists all faults, so that the caller can correct them at once."""
     faults = [fault.members for fault in error.faults]
     return Problem(error.status, error.detail, others={"errors": faults} if faults else {})
 
 
-def unauthorized(challenge: str, detail: str) -> Problem:
+def unauthorized_problem(challenge: str, detail: str) -> Problem:
     """Return the problem of a 401. challenge: value of the header `WWW-Authenticate`, which RFC 9110 section 11.6.1
     requires."""
     return Problem(401, detail, headers=(("www-authenticate", challenge),))

@@ -60,12 +60,12 @@ class Publication:
             # A new tuple for this event only: it must not widen the audience of later ones.
             names = (*names, *named)
         if audience is Audience.MATCHING:
-            return self._matching(message, execution)
+            return self._event_for_callers(message, execution)
         if audience is Audience.ALL:
             return Event(message, execution)
         return Event(message, execution, audience.value, names)
 
-    def _matching(self, message: str, execution: str) -> Event:
+    def _event_for_callers(self, message: str, execution: str) -> Event:
         """Return an event for the users who may call the endpoint itself."""
         if self.roles:
             return Event(message, execution, Audience.MATCHING.value, self.roles)

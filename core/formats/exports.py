@@ -29,7 +29,7 @@ _TABLES = ("excel", "parquet")
 """Formats that are written by the same renderers as those of `table_format`."""
 
 
-def _known_format(text: str) -> str:
+def _valid_format(text: str) -> str:
     name = text.lower()
     if name not in FORMATS:
         raise ValueError(f"{name!r} is none of {', '.join(FORMATS)}")
@@ -49,7 +49,7 @@ class ExportOptions(Record):
             "excel",
         ),
         "Formats that are offered: csv, jsonl, excel, parquet. The last needs the extra rowcall[parquet].",
-        each=_known_format,
+        each=_valid_format,
     )
     parameter: str = text(
         "Parameter",
@@ -87,7 +87,7 @@ class ExportOptions(Record):
         return bool(self.parameter) and self.parameter.lower() not in names
 
 
-def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
+def with_export_format(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
     """Return a copy of the endpoint whose response is a file in one format, and is not cached.
 
     name: a key of `FORMATS`. media_type: one of its media types; only that of JSON lines has an effect.
@@ -110,8 +110,9 @@ def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
 
 
 def export_format(endpoint: Endpoint) -> str:
-    """Return the format of an endpoint's rows that is not its usual one: for CSV and JSON lines (`exported`) the media
-    type, else the text of `table_format`, which may contain a placeholder; empty: neither."""
+    """Return the format of an endpoint's rows that is not its usual one: for CSV and JSON lines
+    (`with_export_format`) the media type, else the text of `table_format`, which may contain a placeholder; empty:
+    neither."""
     options = endpoint.options
     return (options.content_type or "") if options.csv or options.json_lines else options.table_format or ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rowcall.core.sections.declaration import choice, flag, section, texts
-from rowcall.core.sections.values import lowered
+from rowcall.core.sections.values import lower_case_texts
 
 IDENTITY = "identity"
 
@@ -41,9 +41,11 @@ class ResponseCompression:
             "application/font-woff2",
         ),
         "Media types that are compressed.",
-        convert=lowered,
+        convert=lower_case_texts,
     )
-    exclude: frozenset[str] = texts("ExcludeMimeTypes", (), "Media types that are never compressed.", convert=lowered)
+    exclude: frozenset[str] = texts(
+        "ExcludeMimeTypes", (), "Media types that are never compressed.", convert=lower_case_texts
+    )
 
 
 @dataclass(frozen=True, slots=True)

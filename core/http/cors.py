@@ -29,7 +29,7 @@ def _tokens(texts: tuple[str, ...]) -> tuple[str, ...] | None:
     return None if ANY in words else words
 
 
-def _exposed(texts: tuple[str, ...]) -> tuple[str, ...]:
+def _exposed_headers(texts: tuple[str, ...]) -> tuple[str, ...]:
     return _tokens(texts) or ()
 
 
@@ -50,7 +50,7 @@ class Cors:
         "ExposedHeaders",
         (),
         "Response headers that pages may read in addition to the safelisted ones.",
-        convert=_exposed,
+        convert=_exposed_headers,
     )
     credentials: bool = flag("AllowCredentials", False, "Let pages send credentials such as cookies.")
     max_age: int = integer(

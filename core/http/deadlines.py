@@ -23,7 +23,7 @@ _GRPC_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)
 
 
-def _known_header(text: str) -> str:
+def _valid_header(text: str) -> str:
     name = text.lower()
     if name not in FORMS:
         raise ValueError(f"'{name}' is none of {', '.join(FORMS)}")
@@ -48,7 +48,7 @@ class DeadlineOptions(Record):
         "Headers with which clients may shorten the deadline: `Request-Timeout`, `Deadline`, `grpc-timeout`, "
         "`X-Envoy-Expected-Rq-Timeout-Ms`. The first of them in a request applies. None of them extends a "
         "deadline.",
-        each=_known_header,
+        each=_valid_header,
     )
     shortest: float = interval(
         "Shortest", "10 milliseconds", "Minimum deadline of a client; shorter ones are raised to it."

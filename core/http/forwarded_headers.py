@@ -37,14 +37,14 @@ def host_pattern(text: str) -> str:
     return text
 
 
-def _known_address(text: str) -> Address:
+def _valid_address(text: str) -> Address:
     address = parse_address(text)
     if address is None:
         raise ValueError(f"{text!r} is no address, such as 10.0.0.5")
     return address
 
 
-def _known_network(text: str) -> Network:
+def _valid_network(text: str) -> Network:
     try:
         return parse_network(text)
     except ValueError:
@@ -65,10 +65,10 @@ class Forwarding:
         (),
         "Addresses of trusted proxies. If KnownNetworks is empty too: a proxy on this host. An invalid address "
         "prevents the start.",
-        each=_known_address,
+        each=_valid_address,
     )
     networks: tuple[Network, ...] = texts(
-        "KnownNetworks", (), "Networks of trusted proxies, such as `10.0.0.0/8`.", each=_known_network
+        "KnownNetworks", (), "Networks of trusted proxies, such as `10.0.0.0/8`.", each=_valid_network
     )
     all_trusted: bool = flag(
         "TrustAllProxies",
@@ -161,7 +161,7 @@ def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer:
     return _walk(options, values, peer, scheme).client
 
 
-def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: str, scheme: str) -> Fields:
+def headers_for_routines(options: Forwarding, fields: Iterable[tuple[str, str]], peer: str, scheme: str) -> Fields:
     """Return the headers of a request as routines see them, after the forwarded headers were applied: names in lower
     case, and the forwarded host, if it is used, as `host`.
 
@@ -224,7 +224,7 @@ def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str
             address, by_address = str(current), True
         if index < len(schemes) and _SCHEME.fullmatch(schemes[index]):
             scheme, by_scheme = schemes[index].lower(), True
-        if index < len(hosts) and _allowed(options.hosts, hosts[index]):
+        if index < len(hosts) and _is_allowed_host(options.hosts, hosts[index]):
             host = hosts[index]
         walked = index + 1
     return _WalkResult(Client(address, scheme, host), walked, (by_address, by_scheme, host is not None))
@@ -236,7 +236,7 @@ def _entries(lines: Sequence[str]) -> list[str]:
     return [stripped for line in lines for entry in line.split(",") if (stripped := entry.strip())][::-1]
 
 
-def _allowed(hosts: Sequence[str], host: str) -> bool:
+def _is_allowed_host(hosts: Sequence[str], host: str) -> bool:
     """Return whether the text is a host, which may have a port, and the list of patterns allows it (`is_allowed`)."""
     return is_allowed(hosts, host) if _HOST.fullmatch(host) else False
 

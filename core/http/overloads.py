@@ -81,7 +81,7 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
     return 0
 
 
-def hidden(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:
+def find_hidden_overloads(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:
     """Yield index and diagnostic of each endpoint of a route that no request reaches (routing-19).
 
     The reason is that a later endpoint of the route has the same parameters. endpoints: all of the route, in the order

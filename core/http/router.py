@@ -105,7 +105,7 @@ class Router:
         for route in self.routes:
             self._add(route)
 
-    def changed(self, gone: Collection[Route], come: Collection[Route]) -> Router:
+    def with_changes(self, gone: Collection[Route], come: Collection[Route]) -> Router:
         """Return a router without the routes `gone` and with the routes `come`. It shares unchanged nodes with this
         router.
 
@@ -135,7 +135,7 @@ class Router:
             return None
         return exact.get(path) or self._search(method, path)
 
-    def allowed(self, path: str) -> tuple[str, ...]:
+    def allowed_methods(self, path: str) -> tuple[str, ...]:
         """Return the sorted methods that have a route for a decoded path, as `Allow` of a 405 has them. Empty: the path
         is unknown. Routes that are `refused` do not count.
 
@@ -173,7 +173,7 @@ class Router:
         for segment in _segments(route.path):
             if _is_optional(segment):
                 node.optional = node.optional or route
-            node = self._below(node, segment)
+            node = self._child_for(node, segment)
         node.route = route
         if not route.path_values:
             exact[route.path] = exact[route.path.rstrip("/") or "/"] = Match(route, _NO_VALUES)
@@ -189,7 +189,7 @@ class Router:
         way: list[tuple[_Node, str]] = []
         for segment in _segments(route.path):
             way.append((node, segment))
-            node = self._below(node, segment)
+            node = self._child_for(node, segment)
         node.route = None
         for above, segment in reversed(way):
             if not node.leads_nowhere:
@@ -206,7 +206,7 @@ class Router:
         root = self._trees[method] = _Node(self._maker) if root is None else root.of(self._maker)
         return root
 
-    def _below(self, node: _Node, segment: str) -> _Node:
+    def _child_for(self, node: _Node, segment: str) -> _Node:
         """Return the child of a node for a segment, as a node that this router may change."""
         if _PARAMETER.fullmatch(segment):
             node.parameter = below = _Node(self._maker) if node.parameter is None else node.parameter.of(self._maker)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.http.overloads import hidden
+from rowcall.core.http.overloads import find_hidden_overloads
 from rowcall.core.http.router import Route, Router, bare, parameters_of, shape_of
 
 LONGEST_PATH = 2048
@@ -30,7 +30,7 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
     Left out with a diagnostic are: an endpoint whose route belongs to an endpoint of another owner; an invalidation
     path on the route of another kind of endpoint; the later one of two ambiguous templates; the second one of two
     operations on a table with the same route, because requests could not be distinguished; an overload that no request
-    reaches (`hidden`).
+    reaches (`find_hidden_overloads`).
 
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
@@ -44,7 +44,7 @@ MOST_CHANGES = 8
 
 
 class Routing:
-    """The routes of a schema snapshot; `changed` derives those of the next one."""
+    """The routes of a schema snapshot; `with_changes` derives those of the next one."""
 
     def __init__(self, endpoints: Iterable[Endpoint], *, internal: bool = False) -> None:
         """Build the routes. Endpoints that `build_router` leaves out have none. internal: with internal endpoints.
@@ -57,7 +57,7 @@ class Routing:
         self.router = Router(_find_routes(places)[0])
         self._routes = {id(route.primary): route for route in self.router.routes} if self._plain else {}
 
-    def changed(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
+    def with_changes(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
         """Return the routes without the endpoints `gone` and with the endpoints `come`; None: the routes have to be
         built anew. Raises `RouteError` as `build_router` does."""
         less, more = _places(gone, internal=self._internal), _places(come, internal=self._internal)
@@ -76,7 +76,7 @@ class Routing:
         new = copy.copy(self)
         new._by_key = by_key
         new._routes = self._routes.copy()
-        new.router = self.router.changed([new._routes.pop(id(item.endpoint)) for item in less], added)
+        new.router = self.router.with_changes([new._routes.pop(id(item.endpoint)) for item in less], added)
         new._routes.update((id(route.primary), route) for route in added)
         return new
 
@@ -141,7 +141,7 @@ def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic
             diagnostics.append(_foreign(endpoint, holder))
             continue
         if _origin(endpoint) != origins[key]:
-            diagnostics.append(_taken_invalidation(endpoint, origins[key]))
+            diagnostics.append(_invalidation_clash(endpoint, origins[key]))
             continue
         first = templates.setdefault(key, endpoint)
         if _template(first) != template:
@@ -154,11 +154,11 @@ def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic
         if others and (clash := _clash(endpoint, others[-1])):
             diagnostics.append(clash)
         others.append(endpoint)
-    diagnostics += map(_repeated, repeated.values())
+    diagnostics += map(_repeated_operations, repeated.values())
     for place, candidates in overloads.items():
         if len(candidates) == 1:
             continue
-        unreached = dict(hidden(candidates))
+        unreached = dict(find_hidden_overloads(candidates))
         diagnostics += (*unreached.values(), *_warn_of_connections(candidates))
         overloads[place] = [item for index, item in enumerate(candidates) if index not in unreached]
     return [_route(method, path, candidates) for (method, path), candidates in overloads.items()], diagnostics
@@ -219,7 +219,7 @@ def _origin(endpoint: Endpoint) -> tuple[int, str]:
     return (1 if cached == endpoint.method else 2), cached
 
 
-def _taken_invalidation(endpoint: Endpoint, origin: tuple[int, str]) -> Diagnostic:
+def _invalidation_clash(endpoint: Endpoint, origin: tuple[int, str]) -> Diagnostic:
     """Return the diagnostic of an invalidation path that is left out. origin: of the endpoint that has the route."""
     cached = endpoint.options.invalidates
     holder = f"the invalidation path of {origin[1]}" if origin[0] else "another endpoint"
@@ -304,7 +304,7 @@ def _same_table(later: Endpoint, first: Endpoint) -> bool:
     )
 
 
-def _repeated(operations: Sequence[Endpoint]) -> Diagnostic:
+def _repeated_operations(operations: Sequence[Endpoint]) -> Diagnostic:
     """Return one diagnostic for all left out operations on a table, as a table has one comment."""
     routine = operations[0].routine
     table = f"{routine.schema}.{routine.name}"

@@ -68,13 +68,13 @@ def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> by
             owed[place] -= 1
         else:
             missing -= 1
-        return _packed(begin, current, missing, *owed)
+        return _pack_state(begin, current, missing, *owed)
     begin, _current, first, counts = _segments(policy, state, now)
     place = turn.number - first
     if begin != turn.begin or not 0 <= place < len(counts) or not counts[place]:
         return None
     counts[place] -= 1
-    return _packed(begin, first, *counts)
+    return _pack_state(begin, first, *counts)
 
 
 def is_idle(policy: Policy, state: bytes, now: float) -> bool:
@@ -86,7 +86,7 @@ def is_idle(policy: Policy, state: bytes, now: float) -> bool:
     return not any(counts) or start > now + policy.seconds or current < 0
 
 
-def _packed(begin: float, number: int, *counts: int) -> bytes:
+def _pack_state(begin: float, number: int, *counts: int) -> bytes:
     """Return a state. begin, number, counts: as `_ROW` describes them."""
     return _state(len(counts)).pack(begin, number, *counts)
 
@@ -123,7 +123,7 @@ def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, i
     return begin, current, first, counts
 
 
-def _fixed(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+def _fixed_window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
     """Decide for a fixed window. The result is that of `decide`.
 
     The state without waiting requests is short, and is handled here in a third of the time; `_window` handles the
@@ -145,7 +145,7 @@ def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
     if sum(counts) < policy.permits and current >= first:
         # All segments of the window that ends now, and of later ones, have fewer permits than allowed.
         counts[current - first] += 1
-        return NOW, _packed(begin, first, *counts)
+        return NOW, _pack_state(begin, first, *counts)
     return _wait_or_refuse(policy, begin, current, now, {first + place: count for place, count in enumerate(counts)})
 
 
@@ -165,7 +165,7 @@ def _wait_or_refuse(
     counts[segment] = counts.get(segment, 0) + 1
     first = min(counts)
     row = [counts.get(number, 0) for number in range(first, max(counts) + 1)]
-    return Decision(True, wait, Turn(begin, segment) if later else None), _packed(begin, first, *row)
+    return Decision(True, wait, Turn(begin, segment) if later else None), _pack_state(begin, first, *row)
 
 
 def _first_with_room(policy: Policy, counts: dict[int, int], current: int) -> int:
@@ -223,7 +223,7 @@ def _bucket_with_queue(policy: Policy, state: bytes | None, now: float) -> tuple
     if missing <= 0 and not any(owed):
         begin, current, owed = now, 0, []  # a full bucket restarts the counting
     if missing < policy.permits:
-        return NOW, _packed(begin, current, missing + 1, *owed)
+        return NOW, _pack_state(begin, current, missing + 1, *owed)
     room = min(policy.added, policy.permits)
     place = next((place for place, promised in enumerate(owed) if promised < room), len(owed))
     turn = Turn(begin, current + 1 + place)
@@ -232,7 +232,7 @@ def _bucket_with_queue(policy: Policy, state: bytes | None, now: float) -> tuple
         return Decision(False, wait), None
     owed += [0] * (place + 1 - len(owed))
     owed[place] += 1
-    return Decision(True, wait, turn), _packed(begin, current, missing, *owed)
+    return Decision(True, wait, turn), _pack_state(begin, current, missing, *owed)
 
 
-_DECIDE = {Kind.FIXED_WINDOW: _fixed, Kind.SLIDING_WINDOW: _window, Kind.TOKEN_BUCKET: _bucket}
+_DECIDE = {Kind.FIXED_WINDOW: _fixed_window, Kind.SLIDING_WINDOW: _window, Kind.TOKEN_BUCKET: _bucket}

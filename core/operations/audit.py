@@ -335,7 +335,7 @@ def _definer_findings(definer: Definer, endpoint: Endpoint | None, public_schema
 
 
 def _table_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
-    served = _served(endpoints)
+    served = _operations_by_table(endpoints)
     for table in facts.tables:
         operations = served.get(table.oid)
         if table.has_policies and not table.holds:
@@ -384,7 +384,7 @@ class _Operations:
     roles_everywhere: bool = True
 
 
-def _served(endpoints: Sequence[Endpoint]) -> Mapping[int, _Operations]:
+def _operations_by_table(endpoints: Sequence[Endpoint]) -> Mapping[int, _Operations]:
     """Return oid of a table or view → the operations that endpoints offer on it."""
     operations: dict[int, _Operations] = {}
     for endpoint in endpoints:

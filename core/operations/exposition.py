@@ -75,7 +75,7 @@ def _ranges(accept: str) -> Iterator[tuple[str, float]]:
 def _lines(family: Family, *, open_metrics: bool) -> Iterator[str]:
     suffix = "_total" if family.kind == "counter" else ""
     name = family.name if open_metrics else family.name + suffix
-    yield f"# HELP {name} {_escaped(family.help)}"
+    yield f"# HELP {name} {_escape_help(family.help)}"
     yield f"# TYPE {name} {family.kind}"
     for labels, value in family.values:
         if isinstance(value, Histogram):
@@ -94,7 +94,7 @@ def _histogram(name: str, labels: Labels, histogram: Histogram) -> Iterator[str]
 
 
 def _labels(labels: Labels) -> str:
-    return "{" + ",".join(f'{name}="{_quoted(value)}"' for name, value in labels) + "}" if labels else ""
+    return "{" + ",".join(f'{name}="{_escape_label(value)}"' for name, value in labels) + "}" if labels else ""
 
 
 def _number(value: float) -> str:
@@ -102,12 +102,12 @@ def _number(value: float) -> str:
     return repr(float(value))
 
 
-def _escaped(text: str) -> str:
+def _escape_help(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n")
 
 
-def _quoted(text: str) -> str:
-    return _escaped(text).replace('"', '\\"')
+def _escape_label(text: str) -> str:
+    return _escape_help(text).replace('"', '\\"')
 
 
 GAUGES: Mapping[str, str] = {

@@ -30,7 +30,7 @@ class Finding:
     seconds: float = 0.0
 
 
-def together(findings: Sequence[Finding]) -> Status:
+def worst_status(findings: Sequence[Finding]) -> Status:
     """Return the worst status of the findings; HEALTHY if there are none."""
     statuses = {finding.status for finding in findings}
     return next((status for status in _FROM_BAD if status in statuses), Status.HEALTHY)
@@ -56,4 +56,4 @@ def as_json(findings: Sequence[Finding]) -> bytes:
         {"name": finding.check, "status": finding.status.value, "milliseconds": round(finding.seconds * 1000, 1)}
         for finding in findings
     ]
-    return orjson.dumps({"status": together(findings).value, "checks": checks})
+    return orjson.dumps({"status": worst_status(findings).value, "checks": checks})

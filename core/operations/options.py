@@ -26,7 +26,7 @@ def _positive(seconds: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardOptions:
     """Access to and caching of the paths of health checks or statistics.
 
     keep: seconds for which a response is reused; None: it is not reused. rate_limiter: name of a policy; None: there is
@@ -84,9 +84,9 @@ class HealthOptions:
         return self.redis_check_name if self.checks_redis else None
 
     @property
-    def guarded(self) -> Guarded:
+    def guarded(self) -> GuardOptions:
         """Access to and caching of the paths of health checks."""
-        return Guarded(self.keep, Access() if self.closed else ANYONE, self.rate_limiter)
+        return GuardOptions(self.keep, Access() if self.closed else ANYONE, self.rate_limiter)
 
 
 @section("Stats", "Statistics of the database.")
@@ -126,7 +126,7 @@ class StatisticsKeys:
     activity: str = text("ActivityPath", "/stats/activity", "Sessions and what they do.", convert=_path)
 
     @property
-    def guarded(self) -> Guarded:
+    def guarded(self) -> GuardOptions:
         closed = self.closed or self.roles
         access = Access(roles=tuple(sorted(self.roles))) if closed else ANYONE
-        return Guarded(self.keep, access, self.rate_limiter)
+        return GuardOptions(self.keep, access, self.rate_limiter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rowcall.core.sections.declaration import flag, interval, part, section, text, text_map
-from rowcall.core.sections.values import at_least, filled
+from rowcall.core.sections.values import at_least, without_empty
 
 
 def _address(text: str) -> str:
@@ -43,13 +43,13 @@ class TracingOptions:
         convert=_address,
     )
     headers: Mapping[str, str] = text_map(
-        "Headers", {}, "Additional headers for the collector, such as a token.", secret=True, convert=filled
+        "Headers", {}, "Additional headers for the collector, such as a token.", secret=True, convert=without_empty
     )
     resource: Mapping[str, str] = text_map(
         "Resource",
         {},
         "Attributes of the sender for the collector, besides service.name and environment.",
-        convert=filled,
+        convert=without_empty,
     )
     ratio: float = text(
         "SampleRatio",

@@ -124,7 +124,7 @@ def without_values(target: str) -> str:
     return f"{path}?{'&'.join(name + ('=…' if sign else '') for name, sign, _ in names)}"
 
 
-def shown_url(text: str) -> str:
+def url_for_logs(text: str) -> str:
     """Return a URL, valid or not, for logs: without userinfo and without the values of its query."""
     try:
         return read_address(text).shown
@@ -132,7 +132,7 @@ def shown_url(text: str) -> str:
         return without_values(re.sub(r"//[^/?#]*@", "//", _CONTROL.sub("", text)))
 
 
-def joined(base: Address, location: str) -> Address:
+def redirect_target(base: Address, location: str) -> Address:
     """Return the target of a redirect (RFC 3986, section 5.2). base: the URL whose response is the redirect. location:
     value of its header Location, which may be relative.
 

@@ -79,7 +79,7 @@ def _signature(credentials: Credentials, scope: str, moment: str, canonical: str
     return key.hex()
 
 
-def signed(
+def sign_headers(
     credentials: Credentials,
     region: str,
     now: datetime,

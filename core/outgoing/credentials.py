@@ -24,7 +24,7 @@ class OwnCredentials(Record):
     schemes: frozenset[str] = frozenset()
     cookies: tuple[str, ...] = ()
 
-    def removed_from(self, headers: Headers) -> Headers:
+    def remove_from(self, headers: Headers) -> Headers:
         """Return the headers in their order without these credentials and without the cookies of sign-in with external
         providers (`rowcall.…`). Other cookies and other schemes of Authorization stay; a header Cookie without other
         cookies is left out."""
@@ -34,7 +34,7 @@ class OwnCredentials(Record):
             if name in self.headers or (name == "authorization" and self._is_own_scheme(pair[1])):
                 continue
             if name == "cookie":
-                cookies = self._other_cookies(pair[1])
+                cookies = self._without_own_cookies(pair[1])
                 if cookies:
                     other_headers.append((pair[0], cookies))
             else:
@@ -45,7 +45,7 @@ class OwnCredentials(Record):
         words = value.split(None, 1)
         return bool(words) and words[0].lower() in self.schemes
 
-    def _other_cookies(self, value: str) -> str:
+    def _without_own_cookies(self, value: str) -> str:
         pairs = [part.strip() for part in value.split(";")]
         return "; ".join(pair for pair in pairs if pair and not self._is_own_cookie(pair.partition("=")[0].strip()))
 

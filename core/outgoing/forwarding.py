@@ -160,11 +160,11 @@ def query_with(query: str, additions: Sequence[AutomaticValue], longest: int) ->
         if 0 < longest < len(value):
             too_long.append(automatic.name)
         else:
-            values.append(f"{_encoded(automatic.name)}={_encoded(value)}")
+            values.append(f"{_percent_encode(automatic.name)}={_percent_encode(value)}")
     return "&".join(values), too_long
 
 
-def _encoded(text: str) -> str:
+def _percent_encode(text: str) -> str:
     return quote(text, safe="-_.~")
 
 

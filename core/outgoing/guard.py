@@ -145,7 +145,7 @@ class Guard(Record):
         Raises `RefusedError` if the address is not public, its network is not in `networks`, and its host is not
         literally in `hosts`. A pattern such as `*.example.com` does not count.
         """
-        real = embedded(address)
+        real = embedded_address(address)
         if is_public(real) or self._lists(real) or self._names(origin):
             return
         raise RefusedError(f"{origin.host} leads to an address that is not public; its network is not allowed")
@@ -154,18 +154,18 @@ class Guard(Record):
         """Return whether `hosts` has the host or `host:port` literally. A pattern with `*` does not count, because it
         must not allow private networks."""
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
-        return origin.host in _lowered(self.hosts) or f"{host}:{origin.port}" in _lowered(self.hosts)
+        return origin.host in _normalize_hosts(self.hosts) or f"{host}:{origin.port}" in _normalize_hosts(self.hosts)
 
     def _fits(self, origin: Origin) -> bool:
         host = origin.host.rstrip(".")
-        suffixes = (name[1:] for name in _lowered(self.hosts) if name.startswith("*."))
+        suffixes = (name[1:] for name in _normalize_hosts(self.hosts) if name.startswith("*."))
         return self._names(origin) or "*" in self.hosts or any(host.endswith(suffix) for suffix in suffixes)
 
     def _lists(self, address: IpAddress) -> bool:
         return any(address in network for network in _networks(self.networks))
 
 
-def embedded(address: IpAddress) -> IpAddress:
+def embedded_address(address: IpAddress) -> IpAddress:
     """Return the IPv4 address in an IPv6 address (mapped, translated, compatible, 6to4, NAT64, ISATAP).
 
     Any other address is returned unchanged.
@@ -183,15 +183,15 @@ def embedded(address: IpAddress) -> IpAddress:
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether the address is on the public internet. address: as `embedded` returns it; an IPv4 address within
-    an IPv6 address is not examined here."""
+    """Return whether the address is on the public internet. address: as `embedded_address` returns it; an IPv4 address
+    within an IPv6 address is not examined here."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _DENIED_IPV4)
     return address in _GLOBAL_IPV6 and not any(address in network for network in _DENIED_IPV6)
 
 
 @lru_cache(maxsize=16)
-def _lowered(hosts: tuple[str, ...]) -> frozenset[str]:
+def _normalize_hosts(hosts: tuple[str, ...]) -> frozenset[str]:
     """Return hosts in lower case. IPv6 addresses lose their brackets unless a port follows."""
     return frozenset(
         host.lower().removeprefix("[").removesuffix("]") if host.endswith("]") else host.lower() for host in hosts

@@ -8,7 +8,7 @@ from rowcall.core.data.record import Record
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.core.outgoing.guard import Guard
 from rowcall.core.sections.declaration import flag, integer, interval, part, section, text, texts
-from rowcall.core.sections.values import lowered
+from rowcall.core.sections.values import lower_case_texts
 from rowcall.core.text.interval import parse_interval
 
 
@@ -136,14 +136,14 @@ class ProxyOptions(Record):
         "ExcludeHeaders",
         ("Host", "Content-Length", "Transfer-Encoding"),
         "Request headers that are not forwarded.",
-        convert=lowered,
+        convert=lower_case_texts,
     )
     forward_response_headers: bool = flag("ForwardResponseHeaders", True, "Forward the headers of the response.")
     exclude_response_headers: frozenset[str] = texts(
         "ExcludeResponseHeaders",
         ("Transfer-Encoding", "Content-Length"),
         "Response headers that are not forwarded.",
-        convert=lowered,
+        convert=lower_case_texts,
     )
     status_code: str = text(
         "ResponseStatusCodeParameter", "_proxy_status_code", "Parameter of the routine that receives the status."

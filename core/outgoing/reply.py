@@ -93,7 +93,7 @@ class Reply(Record):
             case "status_code":
                 return str(self.status)
             case "body":
-                return None if self.body is None else decoded(self.body, self.content_type)
+                return None if self.body is None else decode_body(self.body, self.content_type)
             case "headers":
                 return self.headers
             case "content_type":
@@ -103,7 +103,7 @@ class Reply(Record):
         return self.error
 
 
-def decoded(body: bytes, content_type: str | None) -> str:
+def decode_body(body: bytes, content_type: str | None) -> str:
     """Return the text of a body. Bytes that are invalid in its character set, and NUL, become U+FFFD.
 
     content_type: with the character set, such as `text/plain; charset=latin1`. UTF-8 is used if it names none that is

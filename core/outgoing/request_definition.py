@@ -203,8 +203,8 @@ def _read_timeout(value: str, draft: _Draft) -> None:
 
 def _read_retry_delay(value: str, draft: _Draft) -> None:
     delays, _, codes = re.sub(r"\bon\b", "\0", value, count=1, flags=re.IGNORECASE).partition("\0")
-    draft.retry_delays = tuple(_seconds(delay, draft) for delay in _listed(delays))
-    draft.retry_codes = tuple(code for text in _listed(codes) if (code := _status(text, draft)) is not None)
+    draft.retry_delays = tuple(_seconds(delay, draft) for delay in _split_list(delays))
+    draft.retry_codes = tuple(code for text in _split_list(codes) if (code := _status(text, draft)) is not None)
 
 
 def _read_cache(value: str, draft: _Draft) -> None:
@@ -226,7 +226,7 @@ def _read_hedge(value: str, draft: _Draft) -> None:
 _READERS = {"timeout": _read_timeout, "retry_delay": _read_retry_delay, "cache": _read_cache, "hedge": _read_hedge}
 
 
-def _listed(text: str) -> Iterator[str]:
+def _split_list(text: str) -> Iterator[str]:
     return (part.strip() for part in text.split(",") if part.strip())
 
 

@@ -8,9 +8,9 @@ ones (42703).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import count, islice
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.tree import (
@@ -30,23 +30,28 @@ SIMILAR = 0.75
 MANY_RELATIONS = 500
 """Number of relations from which a schema gets no proposals, as each request with an unknown name would compare them
 all."""
+LONGEST_IDENTIFIER = 63
+"""Bytes of an identifier. PostgreSQL ignores what exceeds them."""
 
 
 @dataclass(slots=True)
 class Node:
     """One level of a read: a relation, and how it is joined to the level above.
 
-    alias: of the relation in SQL; the top level has the name of its relation. name: the key in the result. item: the
-    embed of the query; None at the top level.
+    relation: empty until the relationship is known. name: the key in the result. item: the embed of the query; None at
+    the top level. alias, junction_alias: of the relation and of the junction within the SELECT of the level.
+    join_alias: of this SELECT within the level above. PostgreSQL's messages show the aliases, which are PostgREST's.
     """
 
     relation: tuple[str, str]
     columns: list[SelectColumn]
     name: str
-    alias: str
     depth: int
     item: SelectEmbed | None = None
     relationship: Relationship | None = None
+    alias: str = ""
+    junction_alias: str = ""
+    join_alias: str = ""
     children: list[Node] = field(default_factory=list)
     filters: list[LogicNode] = field(default_factory=list)
     order: tuple[OrderTerm, ...] = ()
@@ -111,23 +116,14 @@ def read_plan(
 
     relation: schema and name of the top level, which is not looked up (`find_relation`). aggregates: aggregate
     functions are allowed. max_rows: limit of each level. legacy_names: embeds with an alias may be addressed by their
-    target. Raises `ApiError` for missing or ambiguous relationships, paths that name no embed, an order by an embed of
-    several rows, and aggregates that are not allowed or not supported.
+    target. Raises `ApiError` for paths that name no embed, missing or ambiguous relationships, an order by an embed of
+    several rows, and aggregates that are not allowed or not supported: of several errors the one that PostgREST
+    reports.
     """
-    numbers = iter(range(1, 1_000_000))
-    root = Node(relation, _columns(query.select), relation[1], relation[1], 0)
-    _embed(schema, root, query.select, numbers)
-    _check_aggregates(root, aggregates)
-    renamed: list[str] = []
-    for path, condition in query.filters:
-        node = _level(root, path, legacy_names, renamed)
-        node.filters.append(condition)
-    for path, group in query.logic:
-        _level(root, path, legacy_names, renamed).filters.append(group)
-    for path, terms in query.order:
-        _level(root, path, legacy_names, renamed).order = terms
-    for path, rows in query.ranges:
-        _level(root, path, legacy_names, renamed).range = rows
+    root = Node(relation, _columns(query.select), relation[1], 0, alias=relation[1])
+    _embed(root, query.select)
+    plan = Plan(root, tuple(dict.fromkeys(_apply(root, query, legacy_names))))
+    _relate(schema, root)
     for node in nodes(root):
         for term in node.order:
             if term.relation is not None:
@@ -135,7 +131,24 @@ def read_plan(
         if max_rows is not None:
             limit = max_rows if node.range.limit is None else min(node.range.limit, max_rows)
             node.range = replace(node.range, limit=limit)
-    return Plan(root, tuple(dict.fromkeys(renamed)))
+    _check_aggregates(root, aggregates)
+    return plan
+
+
+def _apply(root: Node, query: Query, legacy_names: bool) -> list[str]:
+    """Add filters, orders and ranges of a query to the levels that they address. Return the targets that the query has
+    addressed by their name although they have an alias. Raises `ApiError` as `_addressed` does: of several filters (or
+    orders, or logic trees) for the last one."""
+    renamed: list[str] = []
+    for path, condition in reversed(query.filters):
+        _level(root, path, legacy_names, renamed).filters.insert(0, condition)
+    for path, terms in reversed(query.order):
+        _level(root, path, legacy_names, renamed).order = terms
+    for path, rows in query.ranges:
+        _level(root, path, legacy_names, renamed).range = rows
+    for path, group in reversed(query.logic):
+        _level(root, path, legacy_names, renamed).filters.insert(0, group)
+    return renamed
 
 
 def nodes(node: Node) -> Iterator[Node]:
@@ -150,40 +163,53 @@ def _columns(items: Iterable[SelectItem]) -> list[SelectColumn]:
     return [item for item in items if isinstance(item, SelectColumn)]
 
 
-def _embed(schema: Schema, parent: Node, items: Iterable[SelectItem], numbers: Iterator[int]) -> None:
-    """Add the embeds among the items to a level, with all levels below. numbers: for the aliases of levels. Raises
-    `ApiError`."""
+def _embed(parent: Node, items: Iterable[SelectItem]) -> None:
+    """Add the embeds among the items to a level, with all levels below."""
     for item in items:
-        if not isinstance(item, SelectEmbed):
+        if isinstance(item, SelectEmbed):
+            name = item.target if item.alias is None else item.alias
+            child = Node(("", ""), _columns(item.items), name, parent.depth + 1, item)
+            parent.children.append(child)
+            _embed(child, item.items)
+
+
+def _relate(schema: Schema, parent: Node, above: str = "") -> None:
+    """Set relations, relationships and aliases of all levels below a level. above: the alias of the level above it.
+    Raises `ApiError` as `find_relationship` does.
+
+    The SELECT of a level also refers to the level above, whose alias must not be hidden by another one.
+    """
+    taken = {above, parent.alias, parent.junction_alias}
+    for child in parent.children:
+        if child.item is None:
             continue
-        relationship = find_relationship(schema, parent.relation, item.target, item.hint)
-        target = relationship.target
-        name = item.alias or item.target
-        child = Node(
-            target,
-            _columns(item.items),
-            name,
-            f"{target[1]}_{next(numbers)}",
-            parent.depth + 1,
-            item,
-            relationship,
-        )
-        parent.children.append(child)
-        _embed(schema, child, item.items, numbers)
+        relationship = find_relationship(schema, parent.relation, child.item.target, child.item.hint)
+        child.relation, child.relationship = relationship.target, relationship
+        many_to_many = relationship.junction is not None
+        child.alias = _identifier(child.relation[1], "" if many_to_many else f"_{child.depth}", (parent.alias,))
+        if many_to_many:
+            child.junction_alias = _identifier(child.alias, "_junction", (parent.alias, child.alias))
+        stem = f"{parent.relation[1]}_{child.name}"
+        child.join_alias = _identifier(stem, f"_{child.depth}", taken)
+        taken.add(child.join_alias)
+        _relate(schema, child, parent.alias)
+
+
+def _identifier(stem: str, end: str, taken: Container[str]) -> str:
+    """Return the stem and the end as an identifier that is not taken. A stem that is too long is shortened, and a
+    number is added to an identifier that is taken."""
+    for number in count(1):
+        suffix = end if number == 1 else f"{end}_{number}"
+        name = stem.encode()[: LONGEST_IDENTIFIER - len(suffix)].decode(errors="ignore") + suffix
+        if name not in taken:
+            return name
+    raise AssertionError
 
 
 def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:
     """Return the one relationship that a target and a hint name. origin: schema and name of a relation. hint: None: the
     request has none. Raises `ApiError` (`PGRST200`: none, `PGRST201`: several)."""
-    candidates = [
-        item
-        for item in schema.relationships.get(origin, ())
-        if item.target[0] == origin[0] and _matches(item, target, hint)
-    ] + [
-        item
-        for item in schema.relationships.get(origin, ())
-        if item.function is not None and item.target[0] != origin[0] and item.function[1] == target
-    ]
+    candidates = [item for item in _within_schema(schema, origin) if _matches(item, target, hint)]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
@@ -194,6 +220,11 @@ def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint
         [_described(item) for item in candidates],
         [f"{item.target[1]}!{_hint_of(item)}" for item in candidates],
     )
+
+
+def _within_schema(schema: Schema, origin: tuple[str, str]) -> list[Relationship]:
+    """Return the relationships of a relation to relations of its own schema, and those of functions of this schema."""
+    return [item for item in schema.relationships.get(origin, ()) if (item.function or item.target)[0] == origin[0]]
 
 
 def _matches(item: Relationship, target: str, hint: str | None) -> bool:
@@ -291,13 +322,14 @@ def _proposal(schema: Schema, origin: tuple[str, str], target: str) -> tuple[str
     """Return a similar name and the name that it should replace: the target's, or the origin's if that has no
     relationship at all. None: no name is similar, the target is related already, or the schema has `MANY_RELATIONS`
     relations or more."""
-    present = schema.relationships.get(origin)
+    present = _within_schema(schema, origin)
     if present:
         names = [item.target[1] for item in present]
         known = target.lower() in map(str.lower, names)
         name = None if known else similar(target, names)
         return None if name is None else (name, target)
-    origins = [*islice((other for namespace, other in schema.relationships if namespace == origin[0]), MANY_RELATIONS)]
+    others = (other for other in schema.relationships if other[0] == origin[0] and _within_schema(schema, other))
+    origins = [name for _, name in islice(others, MANY_RELATIONS)]
     name = similar(origin[1], origins) if len(origins) < MANY_RELATIONS else None
     return None if name is None else (name, origin[1])
 

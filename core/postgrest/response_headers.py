@@ -15,24 +15,14 @@ from rowcall.core.postgrest import errors
 Headers = list[tuple[str, str]]
 VERSION = "16.1"
 """Version of PostgREST that responses show."""
-_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_DIGITS = re.compile(r"[0-9]{1,9}(?![0-9])")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 VARY = ("vary", "Accept, Prefer, Range")
+_IS_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+_CONTROL = re.compile(r"[\0-\x08\x0a-\x1f\x7f]").search
+_DIGITS = re.compile(r"[0-9]{1,9}(?![0-9])").match
 RENAMED_WARNING = (
     "Embedded resource was referenced by relation name even though it has an alias. "
     "Use the alias in filters, orders and limits instead."
 )
-
-
-def is_header(name: str, value: str) -> bool:
-    """Return whether a response can have this header. Message framing belongs to the HTTP server."""
-    return _NAME.fullmatch(name) is not None and name.lower() != "transfer-encoding" and is_header_value(value)
-
-
-def is_header_value(text: str) -> bool:
-    """Return whether a text can be the value of a header: it has no control characters other than tab."""
-    return _CONTROL.search(text) is None
 
 
 def set_by_sql(headers: Headers, text: str) -> Headers:
@@ -59,10 +49,16 @@ def _pairs(text: str) -> Headers:
         if not isinstance(value, dict) or len(value) != 1:
             raise errors.invalid_response_headers()
         ((name, content),) = value.items()
-        if not isinstance(content, str) or not is_header(name, content):
+        if not isinstance(content, str) or not is_field(name, content):
             raise errors.invalid_response_headers()
         result.append((name.lower(), content))
     return result
+
+
+def is_field(name: str, value: str) -> bool:
+    """Return whether SQL can set a header with this name and value (RFC 9110, 5.1 and 5.5). Message framing belongs to
+    the HTTP server."""
+    return _IS_TOKEN(name) is not None and _CONTROL(value) is None and name.lower() != "transfer-encoding"
 
 
 def is_sendable(status: int) -> bool:
@@ -71,12 +67,12 @@ def is_sendable(status: int) -> bool:
 
 
 def status_by_sql(text: str) -> int:
-    """Return the status that SQL has set by `response.status`: the number at the beginning of the text. Raises
-    `ApiError` (`PGRST112`) if there is none, or it is not sendable."""
-    digits = _DIGITS.match(text)
-    if digits is None or not is_sendable(int(digits.group())):
+    """Return the status that SQL has set by `response.status`, whose text may go on behind the number. Raises
+    `ApiError` (`PGRST112`) if it is not sendable."""
+    digits = _DIGITS(text)
+    if digits is None or not is_sendable(int(digits[0])):
         raise errors.invalid_response_status()
-    return int(digits.group())
+    return int(digits[0])
 
 
 def renamed_warning(targets: Iterable[str]) -> Headers:

@@ -159,12 +159,12 @@ class Function:
     binary: bool = False
     outputs: tuple[Argument, ...] = ()
     row_type: str = ""
-    """Name of the type of its rows, without schema, if it is composite: `record` for several OUT parameters."""
 
     @property
-    def row_name(self) -> tuple[str, str]:
-        """Return schema and name by which its rows are known: of its relation, row type or, if it has none, itself."""
-        return self.relation or (self.schema, self.row_type or self.name)
+    def result(self) -> tuple[str, str]:
+        """The relation (schema, name) as which the result is read; it need not exist. As in PostgREST, it is found by
+        the name of the row type in the schema of the function, where a view can stand for a table of another schema."""
+        return self.schema, self.row_type or self.name
 
 
 @dataclass(frozen=True, slots=True)

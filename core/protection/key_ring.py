@@ -79,12 +79,12 @@ class KeyRing:
     Infinite: no other host adds keys to the ring, so that it need not be read again.
     """
 
-    def protecting(self, now: float) -> Key | None:
+    def latest_active_key(self, now: float) -> Key | None:
         """Return the active key that was activated last; None: no key is active."""
         active = [key for key in self.keys if key.is_active(now)]
         return max(active, key=lambda key: (key.activated, key.id), default=None)
 
-    def settled(self, now: float) -> tuple[float, float]:
+    def stable_interval(self, now: float) -> tuple[float, float]:
         """Return begin and end of the interval around `now` in which no key becomes active or inactive. The end is not
         part of it; without a key that changes before or after, begin or end is infinite."""
         moments = [moment for key in self.keys for moment in (key.activated, key.expires)]
@@ -97,7 +97,7 @@ class KeyRing:
         As texts of every known key can be opened, any key is better than none: the first that will be active, else the
         last that was.
         """
-        if (active := self.protecting(now)) is not None:
+        if (active := self.latest_active_key(now)) is not None:
             return active
         coming = [key for key in self.keys if key.activated > now]
         if coming:
@@ -111,7 +111,7 @@ class KeyRing:
     def successor_start(self, now: float) -> float | None:
         """Return the time from which the next key has to protect: the expiry of the protecting key, or `now` if no key
         is active. None: the next key exists already, or need not be created yet."""
-        protecting = self.protecting(now)
+        protecting = self.latest_active_key(now)
         if protecting is None:
             return now
         if protecting.expires - now > ANNOUNCED:
@@ -122,13 +122,13 @@ class KeyRing:
     def next_look(self, now: float) -> float:
         """Return the time at which to read the ring again: after a day, or earlier if the next key is to be created or
         the protecting key expires before; `now` if no key is active."""
-        protecting = self.protecting(now)
+        protecting = self.latest_active_key(now)
         if protecting is None:
             return now
         due = protecting.expires - ANNOUNCED
         return min(now + 86_400.0, due if due > now else protecting.expires)
 
-    def joined(self, others: Iterable[Key], read_at: float | None = None) -> KeyRing:
+    def with_keys(self, others: Iterable[Key], read_at: float | None = None) -> KeyRing:
         """Return a ring with further keys. A key of `others` replaces one with the same id; no key is ever removed,
         because texts that it has protected must stay readable.
 
@@ -170,7 +170,7 @@ class StoredKey:
     key: Key
     secret: Mapping[str, str] = field(repr=False)
 
-    def opened(self, secret: bytes) -> Key:
+    def with_secret(self, secret: bytes) -> Key:
         """Return the key with this decrypted secret. Raises `KeyElementError` for a secret of the wrong size."""
         if len(secret) != SECRET:
             raise KeyElementError(f"{self.key.name}: its secret has the wrong size")

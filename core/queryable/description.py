@@ -35,7 +35,7 @@ def query_parameters(endpoint: Endpoint) -> Iterator[EndpointParameter]:
         yield _parameter("and", "Filters that all have to be true: (id.gt.5,id.lt.9)")
         yield _parameter("or", "Filters of which one has to be true: (id.lt.5,id.gt.9)")
     if abilities.select:
-        yield _parameter(SELECT, f"Columns of the result, separated by commas: {_listed(language)}")
+        yield _parameter(SELECT, f"Columns of the result, separated by commas: {_example_columns(language)}")
     if abilities.order:
         yield _parameter(ORDER, "Columns, each with .asc or .desc, and .nullsfirst or .nullslast: id.desc")
     if abilities.page:
@@ -52,7 +52,7 @@ def _example(type_oid: int) -> str:
     return {16: "true", 1082: "2026-01-31", 1184: "2026-01-31T12:00:00Z", 25: "text", 1043: "text"}.get(type_oid, "5")
 
 
-def _listed(language: Language) -> str:
+def _example_columns(language: Language) -> str:
     return ",".join(column.key for column in language.columns[:3])
 
 

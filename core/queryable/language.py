@@ -12,7 +12,7 @@ from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.capabilities import Queryable
 from rowcall.core.endpoint.endpoint import Endpoint, ResultColumn, ResultPath
-from rowcall.core.errors.binding_error import BindingError, Fault, shown
+from rowcall.core.errors.binding_error import BindingError, Fault, quote_value
 from rowcall.core.postgrest.schema import Column, Relation
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.tables.routines import TableOperation
@@ -93,7 +93,7 @@ class Language:
     def invalid(self, key: str, reason: str) -> BindingError:
         """Return the error of status 400 for a value that cannot be used. key: the parameter. reason: the rest of the
         message, behind the name of the parameter."""
-        fault = Fault(key[:100], key[:100], f"parameter {shown(key)}: {reason}")
+        fault = Fault(key[:100], key[:100], f"parameter {quote_value(key)}: {reason}")
         return BindingError.of(400, [fault], fault)
 
 
@@ -112,13 +112,13 @@ def language_of(endpoint: Endpoint) -> Language | None:
         Relation("", SOURCE, tuple(described)),
         unique=_unique(endpoint, columns),
         not_null=frozenset(column.key for column in columns if column.name in _primary_key(endpoint)),
-        own=_own_names(endpoint),
+        own=_parameter_names(endpoint),
         default_rows=min(abilities.rows or most, most),
         most_rows=most,
     )
 
 
-def _own_names(endpoint: Endpoint) -> frozenset[str]:
+def _parameter_names(endpoint: Endpoint) -> frozenset[str]:
     """Return the names of the endpoint's parameters in a query string."""
     if endpoint.transport is Transport.BODY:
         return frozenset()
@@ -198,11 +198,11 @@ def _unique(endpoint: Endpoint, columns: tuple[QueryColumn, ...]) -> tuple[str, 
     not in the result or is encrypted."""
     abilities = endpoint.options.queryable
     names = (abilities.unique if abilities is not None else ()) or _primary_key(endpoint)
-    matches = [_named(name, columns) for name in names]
+    matches = [_find_column(name, columns) for name in names]
     return tuple(column.key for column in matches if column is not None) if all(matches) else ()
 
 
-def _named(name: str, columns: tuple[QueryColumn, ...]) -> QueryColumn | None:
+def _find_column(name: str, columns: tuple[QueryColumn, ...]) -> QueryColumn | None:
     """Return the comparable column with this name in responses or in the database, in any case; None: there is none."""
     folded = name.casefold()
     candidates = (column for column in columns if column.comparable)
@@ -215,4 +215,4 @@ def unknown_unique(endpoint: Endpoint) -> str | None:
     abilities = endpoint.options.queryable
     columns = tuple(_columns(endpoint))
     names = () if abilities is None else abilities.unique
-    return next((name for name in names if _named(name, columns) is None), None)
+    return next((name for name in names if _find_column(name, columns) is None), None)

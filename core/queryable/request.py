@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from rowcall.core.errors.binding_error import shown
+from rowcall.core.errors.binding_error import quote_value
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.request import grammar
 from rowcall.core.postgrest.request.tree import (
@@ -91,12 +91,12 @@ def read_request(
         else:
             raise _unknown(language, key)
     request = ResultRequest(
-        columns=_selected(language, single[SELECT]) if SELECT in single else None,
+        columns=_parse_select(language, single[SELECT]) if SELECT in single else None,
         conditions=tuple(conditions),
         order=_order(language, single.get(ORDER)),
         counted=counted and abilities.page,
     )
-    return _paged(language, request, single, open_cursor) if abilities.page else request
+    return _with_page(language, request, single, open_cursor) if abilities.page else request
 
 
 def _is_known(language: Language, key: str) -> bool:
@@ -111,7 +111,7 @@ def _is_known(language: Language, key: str) -> bool:
     return not path and language.column(field.name) is not None
 
 
-def _paged(
+def _with_page(
     language: Language, request: ResultRequest, single: dict[str, str], open_cursor: OpenCursor
 ) -> ResultRequest:
     """Return the request with limit, and with the offset or the position at which its page begins; with `before`, the
@@ -137,11 +137,11 @@ def _paged(
 def _number(language: Language, key: str, text: str) -> int:
     """Return a number of rows of at most 18 digits. key: the parameter. Raises `BindingError`."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise language.invalid(key, f"{shown(text)} is not a number of rows")
+        raise language.invalid(key, f"{quote_value(text)} is not a number of rows")
     return int(text)
 
 
-def _parsed(language: Language, key: str, parse: Callable[[], Value]) -> Value:
+def _parse_value(language: Language, key: str, parse: Callable[[], Value]) -> Value:
     """Return the result of `parse`. Its syntax error becomes a `BindingError` that names the parameter `key`."""
     try:
         return parse()
@@ -153,9 +153,9 @@ def _unknown(language: Language, key: str) -> Exception:
     """Return the error for a key that is neither a parameter nor, if results are filtered, a column."""
     own = sorted(language.own)
     if language.abilities.filter:
-        return language.unknown(key, f"unknown parameter {shown(key)}{language.suggestion(key, own)}")
+        return language.unknown(key, f"unknown parameter {quote_value(key)}{language.suggestion(key, own)}")
     listed = f"; there are {', '.join(own)}" if own else ""
-    return language.unknown(key, f"unknown parameter {shown(key)}{listed}")
+    return language.unknown(key, f"unknown parameter {quote_value(key)}{listed}")
 
 
 def _field(language: Language, key: str, field: Field) -> Field:
@@ -166,11 +166,13 @@ def _field(language: Language, key: str, field: Field) -> Field:
         if key == field.name:
             raise _unknown(language, key)
         suggestion = language.suggestion(field.name)
-        raise language.unknown(key, f"parameter {shown(key)}: unknown column {shown(field.name)}{suggestion}")
-    if not column.comparable:
-        raise language.invalid(
-            key, f"the column {shown(field.name)} is encrypted in the database, so only whole rows with it can be read"
+        raise language.unknown(
+            key, f"parameter {quote_value(key)}: unknown column {quote_value(field.name)}{suggestion}"
         )
+    if not column.comparable:
+        name = quote_value(field.name)
+        message = f"the column {name} is encrypted in the database, so only whole rows with it can be read"
+        raise language.invalid(key, message)
     return Field(column.key, field.path)
 
 
@@ -178,15 +180,17 @@ def _condition(language: Language, key: str, value: str) -> LogicNode:
     """Return the condition of a filter, or the logic tree, that a parameter sets. Raises `BindingError` if its key
     names no column that may be compared, or the value is invalid."""
     if grammar.is_logic_key(key):
-        path, negated, operator = _parsed(language, key, lambda: grammar.logic_key(key))
+        path, negated, operator = _parse_value(language, key, lambda: grammar.logic_key(key))
         if path:
-            raise language.unknown(key, f"unknown parameter {shown(key)}: there is nothing below {shown(path[0])}")
-        group = _parsed(language, key, lambda: grammar.logic(operator, negated, value))
-        return _checked(language, key, group)
+            raise language.unknown(
+                key, f"unknown parameter {quote_value(key)}: there is nothing below {quote_value(path[0])}"
+            )
+        group = _parse_value(language, key, lambda: grammar.logic(operator, negated, value))
+        return _with_column_names(language, key, group)
     if language.column(key) is not None:
         field = Field(key)
     else:
-        path, field = _parsed(language, key, lambda: grammar.key_path(key))
+        path, field = _parse_value(language, key, lambda: grammar.key_path(key))
         if path:
             raise _unknown(language, key)
     field = _field(language, key, field)
@@ -194,28 +198,28 @@ def _condition(language: Language, key: str, value: str) -> LogicNode:
         return Condition(field, grammar.operation(value))
     except ApiError as error:
         if "." in value:
-            raise language.invalid(key, f"{shown(value)} is no filter ({error.details})") from None
+            raise language.invalid(key, f"{quote_value(value)} is no filter ({error.details})") from None
         example = f"{key}=eq.{value[:20]}"
-        raise language.invalid(key, f"{shown(value)} begins with no operator, such as {example}") from None
+        raise language.invalid(key, f"{quote_value(value)} begins with no operator, such as {example}") from None
 
 
-def _checked(language: Language, key: str, node: LogicNode) -> LogicNode:
+def _with_column_names(language: Language, key: str, node: LogicNode) -> LogicNode:
     """Return a node of a logic tree with the keys of columns in responses as names. key: the parameter. Raises
     `BindingError` as `_field` does."""
     if isinstance(node, Group):
-        return replace(node, members=tuple(_checked(language, key, member) for member in node.members))
+        return replace(node, members=tuple(_with_column_names(language, key, member) for member in node.members))
     return replace(node, field=_field(language, key, node.field))
 
 
-def _selected(language: Language, text: str) -> tuple[SelectColumn, ...]:
+def _parse_select(language: Language, text: str) -> tuple[SelectColumn, ...]:
     """Return the columns that `select` names, with those of `*`. Raises `BindingError` for unknown columns and for
     names that occur twice in the result."""
-    columns = [_select_item(language, item) for item in _parsed(language, SELECT, lambda: grammar.select(text))]
+    columns = [_select_item(language, item) for item in _parse_value(language, SELECT, lambda: grammar.select(text))]
     result = tuple(single for column in columns for single in column)
     names = [column.output_name for column in result]
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
     if twice is not None:
-        raise language.invalid(SELECT, f"two columns would be called {shown(twice)}; rename one: other:{twice}")
+        raise language.invalid(SELECT, f"two columns would be called {quote_value(twice)}; rename one: other:{twice}")
     return result
 
 
@@ -223,7 +227,9 @@ def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ..
     """Return the columns of one item of `select`: several for `*`. Raises `BindingError` for embeds, aggregates,
     unknown columns, casts that are not allowed, and changes of encrypted columns or expanded composites."""
     if not isinstance(item, SelectColumn):
-        raise language.invalid(SELECT, f"{shown(item.target)} cannot be embedded: the result has only its own columns")
+        raise language.invalid(
+            SELECT, f"{quote_value(item.target)} cannot be embedded: the result has only its own columns"
+        )
     if item.aggregate == "count" and not item.field.name and language.column("count") is not None:
         item = SelectColumn(Field("count"), item.alias, item.aggregate_cast)
     if item.aggregate is not None:
@@ -233,13 +239,15 @@ def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ..
     column = language.column(item.field.name)
     if column is None:
         suggestion = language.suggestion(item.field.name)
-        raise language.unknown(SELECT, f"parameter 'select': unknown column {shown(item.field.name)}{suggestion}")
+        raise language.unknown(SELECT, f"parameter 'select': unknown column {quote_value(item.field.name)}{suggestion}")
     if item.cast is not None and item.cast.lower() not in CASTS:
-        raise language.invalid(SELECT, f"there is no cast to {shown(item.cast)}")
+        raise language.invalid(SELECT, f"there is no cast to {quote_value(item.cast)}")
     if (item.cast is not None or item.field.path) and not column.comparable:
-        raise language.invalid(SELECT, f"the column {shown(item.field.name)} is encrypted in the database")
+        raise language.invalid(SELECT, f"the column {quote_value(item.field.name)} is encrypted in the database")
     if len(column.columns) > 1 and (item.alias is not None or item.cast is not None or item.field.path):
-        raise language.invalid(SELECT, f"{shown(item.field.name)} stands for several columns, which stay as they are")
+        raise language.invalid(
+            SELECT, f"{quote_value(item.field.name)} stands for several columns, which stay as they are"
+        )
     return (replace(item, field=Field(column.key, item.field.path)),)
 
 
@@ -249,9 +257,9 @@ def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
     Raises `BindingError` if a term is invalid or names no column.
     """
     terms: list[OrderTerm] = []
-    for term in () if text is None else _parsed(language, ORDER, lambda: grammar.order(text)):
+    for term in () if text is None else _parse_value(language, ORDER, lambda: grammar.order(text)):
         if term.relation is not None:
-            raise language.invalid(ORDER, f"there is nothing below {shown(term.relation)}")
+            raise language.invalid(ORDER, f"there is nothing below {quote_value(term.relation)}")
         terms.append(replace(term, field=_field(language, ORDER, term.field)))
     if language.abilities.page:
         present = {term.field.name for term in terms if not term.field.path}

@@ -89,10 +89,10 @@ class Query:
     def without_positions(self) -> Query:
         return replace(self, positioned=False)
 
-    def around(self, sql: str, first: int) -> str:
-        return self.rendered(sql, first).sql
+    def wrap_statement(self, sql: str, first: int) -> str:
+        return self.render(sql, first).sql
 
-    def rendered(self, sql: str = "", first: int = 0) -> RenderedStatement:
+    def render(self, sql: str = "", first: int = 0) -> RenderedStatement:
         """Return the statement and its values. sql: of the endpoint. first: number of values that `sql` takes; those of
         the query follow. Without both, only the values and labels of the result can be used."""
         parameters = _LabelledParameters(first)
@@ -162,7 +162,7 @@ class _Statement:
         """Return the SELECT of a page and one further row. source: SQL after FROM. names: quoted names of the output
         columns, one for each selected column. One more column follows them: the position of the row.
         """
-        expressions = [f"{text} as {name}" for text, name in zip(self._selected(), names, strict=True)]
+        expressions = [f"{text} as {name}" for text, name in zip(self._output_expressions(), names, strict=True)]
         level = self._level(source, [*expressions, f"{self._position()} as {_POSITION}"], more=1)
         if not self._request.backwards:
             return level
@@ -190,7 +190,7 @@ class _Statement:
 
     # --- columns ----------------------------------------------------------------------------------------------------
 
-    def _selected(self) -> list[str]:
+    def _output_expressions(self) -> list[str]:
         """Return the expressions of the output columns."""
         selected = self._request.columns
         if selected is None:
@@ -208,7 +208,9 @@ class _Statement:
                 column.name if column is not None and item.alias is None and not item.field.path else item.output_name
                 for item, column in columns
             ]
-        return [f"{text} as {quote_identifier(name)}" for text, name in zip(self._selected(), names, strict=True)]
+        return [
+            f"{text} as {quote_identifier(name)}" for text, name in zip(self._output_expressions(), names, strict=True)
+        ]
 
     def _expression(self, item: SelectColumn) -> str:
         """Return the SQL of a selected column, with JSON path and cast."""
@@ -270,12 +272,12 @@ class _Statement:
         text = ""
         for (term, _), placeholder in zip(reversed(terms), reversed(placeholders), strict=True):
             expression = self._term(term)
-            behind = self._behind(term, expression, placeholder)
+            behind = self._position_condition(term, expression, placeholder)
             same = f"{expression} is null" if placeholder is None else f"{expression} = {placeholder}"
             text = f"({behind} or ({same} and {text}))" if text else behind
         return text
 
-    def _behind(self, term: OrderTerm, expression: str, placeholder: str | None) -> str:
+    def _position_condition(self, term: OrderTerm, expression: str, placeholder: str | None) -> str:
         """Return the condition that the value of a term is behind that of a position. expression: SQL of the term.
         placeholder: of the value; None: it is NULL."""
         descends, nulls_first = self._direction(term)

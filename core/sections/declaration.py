@@ -131,7 +131,7 @@ def _field(value: Declaration | Part) -> Any:
     """Return the dataclass field of a declaration, with the converted default of the key."""
     if isinstance(value, Part):
         return dataclasses.field(default_factory=value.kind)
-    default = converted(value, value.key.path, _default(value.key, value.reader))
+    default = convert_value(value, value.key.path, _default(value.key, value.reader))
     if isinstance(default, dict):
         return dataclasses.field(default_factory=default.copy, repr=not value.key.secret)
     return dataclasses.field(default=default, repr=not value.key.secret)
@@ -141,7 +141,7 @@ def _default(key: Key, reader: str) -> Any:
     """Return the default of a key as the method `reader` of `Settings` returns it."""
     if reader.endswith("_if_set"):
         return None
-    if reader == "written":
+    if reader == "lenient_text":
         return None if key.default is None else str(key.default)
     # The ignored types are those of other kinds of keys.
     match key.type:
@@ -161,7 +161,7 @@ def _default(key: Key, reader: str) -> Any:
             return key.default
 
 
-def converted(declaration: Declaration, path: str, value: Any) -> Any:
+def convert_value(declaration: Declaration, path: str, value: Any) -> Any:
     """Return the value of the field from that of the key. path: of the key, with the names of the user, for messages.
     Raises `ConfigError` if the value is not valid."""
     if declaration.each is not None:
@@ -209,7 +209,7 @@ def lenient(declaration: Any, convert: Convert | None = None) -> Any:
     convert: replaces the conversion of the declaration; None: the text is not converted, also not to a member of an
     enum.
     """
-    return replace(declaration, key=replace(declaration.key, lenient=True), reader="written", convert=convert)
+    return replace(declaration, key=replace(declaration.key, lenient=True), reader="lenient_text", convert=convert)
 
 
 def if_set(declaration: Any) -> Any:
@@ -236,7 +236,7 @@ def text(
     nullable = nullable or default is None
     key = Key(name, KeyType.TEXT, default, meaning, nullable=nullable, secret=secret)
     if nullable and not empty:
-        convert = _or_none if convert is None else _after_or_none(convert)
+        convert = _or_none if convert is None else _empty_as_none(convert)
     return Declaration(key, "text_or_none" if nullable or empty else "text", convert)
 
 
@@ -244,7 +244,7 @@ def _or_none(value: str | None) -> str | None:
     return value or None
 
 
-def _after_or_none(convert: Convert) -> Convert:
+def _empty_as_none(convert: Convert) -> Convert:
     return lambda value: convert(value or None)
 
 
@@ -382,6 +382,6 @@ def object_map(
     return Declaration(key, "value", convert, elements=elements)
 
 
-def anything(name: str, meaning: str) -> Any:
+def any_value(name: str, meaning: str) -> Any:
     """Declare a value of any type."""
     return Declaration(Key(name, KeyType.ANY, None, meaning, nullable=True), "value")

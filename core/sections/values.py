@@ -15,12 +15,12 @@ def or_empty(text: str | None) -> str:
     return text or ""
 
 
-def stripped(text: str | None) -> str:
+def strip_or_empty(text: str | None) -> str:
     return (text or "").strip()
 
 
 def stripped_or_none(text: str | None) -> str | None:
-    return stripped(text) or None
+    return strip_or_empty(text) or None
 
 
 def or_nothing(texts: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -32,12 +32,12 @@ def as_set(texts: Iterable[str] | None) -> frozenset[str]:
     return frozenset(texts or ())
 
 
-def lowered(texts: Iterable[str] | None) -> frozenset[str]:
+def lower_case_texts(texts: Iterable[str] | None) -> frozenset[str]:
     """Return the texts in lower case without white space around them, and without empty ones."""
     return frozenset(text.strip().lower() for text in texts or () if text.strip())
 
 
-def filled(texts: Mapping[str, str | None]) -> dict[str, str]:
+def without_empty(texts: Mapping[str, str | None]) -> dict[str, str]:
     """Return the entries that are neither null nor empty."""
     return {name: text for name, text in texts.items() if text}
 

@@ -109,7 +109,7 @@ def execution_plans(
     itself, or a statement has to be the only one of its transaction.
     """
     if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END, Effect.CHAIN}.intersection(effects):
-        return tuple(_one_transaction(statements, effects))
+        return tuple(_plan_transaction(statements, effects))
     last = [False] * len(effects)
     fresh = [False] * len(effects)
     behind = [False] * len(effects)
@@ -141,7 +141,7 @@ def execution_plans(
     return tuple(ExecutionPlan(*item) for item in zip(last, fresh, behind, strict=True))
 
 
-def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[ExecutionPlan]:
+def _plan_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[ExecutionPlan]:
     """Yield the plan of each statement, so that all are sent as one transaction. effects: of each statement."""
     settings_due = True
     for index, (statement, what) in enumerate(zip(statements, effects, strict=True), 1):

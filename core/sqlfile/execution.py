@@ -22,7 +22,7 @@ class ExecutionPlan(Record):
     """A transaction of the file has ended before the statement, so that its changes remain if this statement fails."""
 
 
-def one_plan(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:
+def as_single_transaction(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:
     """Return the plans of a file, changed so that all statements are sent together, as one transaction.
 
     `fresh` does not change: the settings of the request are still set behind a statement that has to be the first of

@@ -53,9 +53,9 @@ def number(statements: Sequence[RawStatement]) -> Parameters:
 
     Raises `PlaceholderError` if a number is out of range, or if the file has both named and positional placeholders.
     """
-    names = _positional(statements) or _named(statements)
+    names = _positional(statements) or _placeholder_names(statements)
     index = {name.lower(): position for position, name in enumerate(names)}
-    return Parameters(names, tuple(_numbered(statement, index) for statement in statements))
+    return Parameters(names, tuple(_number_placeholders(statement, index) for statement in statements))
 
 
 def _positional(statements: Sequence[RawStatement]) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def _positional(statements: Sequence[RawStatement]) -> tuple[str, ...]:
     return tuple(f"${position}" for position in range(1, highest + 1))
 
 
-def _named(statements: Sequence[RawStatement]) -> tuple[str, ...]:
+def _placeholder_names(statements: Sequence[RawStatement]) -> tuple[str, ...]:
     names: dict[str, str] = {}
     for statement in statements:
         for placeholder in statement.placeholders:
@@ -84,7 +84,7 @@ def _named(statements: Sequence[RawStatement]) -> tuple[str, ...]:
     return tuple(names.values())
 
 
-def _numbered(statement: RawStatement, index: dict[str, int]) -> NumberedStatement:
+def _number_placeholders(statement: RawStatement, index: dict[str, int]) -> NumberedStatement:
     used = sorted({_index(placeholder.name, index) for placeholder in statement.placeholders})
     own = {parameter: position for position, parameter in enumerate(used, 1)}
     pieces: list[str] = []

@@ -121,7 +121,7 @@ class DependencyGraph:
             if oid not in self.functions:
                 new._name(node, exists=True)
             new.functions[oid] = node
-        return DependencyGraphChange(new, new._affected([*gone, *changed.values()]))
+        return DependencyGraphChange(new, new._affected_keys([*gone, *changed.values()]))
 
     def _name(self, node: CatalogueObject, *, exists: bool) -> None:
         """Add a function to the indexes by name, or remove it. exists: False: the function was removed.
@@ -136,7 +136,7 @@ class DependencyGraph:
             if not self._by_name[name]:
                 del self._by_name[name]
 
-    def _affected(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
+    def _affected_keys(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
         """Return the keys of the changed functions and of all objects that can reach one of them; None: any statement
         can.
 
@@ -176,7 +176,7 @@ class DependencyGraph:
             and relations.isdisjoint(node.referenced)
         )
 
-    def called(self, name: str, *, function: bool) -> list[int]:
+    def oids_by_name(self, name: str, *, function: bool) -> list[int]:
         """Return the oids of the functions or relations with a name; empty if there are none. name: `schema.name`.
         function: return functions; otherwise relations."""
         return self._qualified.get((function, name), [])
@@ -318,7 +318,7 @@ def session_effects(endpoint: Endpoint, dependency_graph: DependencyGraph, *, by
         return dependency_graph.of_texts([statement.text for statement in routine.source.statements])
     oids = [routine.oid]
     if by_name:
-        oids = dependency_graph.called(f"{routine.schema}.{routine.name}", function=routine.source is None)
+        oids = dependency_graph.oids_by_name(f"{routine.schema}.{routine.name}", function=routine.source is None)
     if routine.source is None:
         return dependency_graph.of_functions(oids)
     return dependency_graph.of_relations(oids, writes=routine.volatility is Volatility.VOLATILE)

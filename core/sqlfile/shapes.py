@@ -22,7 +22,7 @@ def file_shape(source: FileSource, types: Mapping[int, TypeInfo], camel: bool, *
     composite columns stay objects; otherwise their fields become columns (`Options.nested`)."""
     shapes = _Shapes(types, camel, nested, source.unnamed)
     if not source.several:
-        return shapes.alone(source.statements[0].result)
+        return shapes.single_result(source.statements[0].result)
     parts = tuple(shapes.part(statement.result) for statement in source.statements)
     return ResultShape(ResultPath.OBJECT, is_set=False, named=True, parts=parts)
 
@@ -37,7 +37,7 @@ class _Shapes:
     nested: bool
     unnamed: bool
 
-    def alone(self, result: FileResult) -> ResultShape:
+    def single_result(self, result: FileResult) -> ResultShape:
         """Return the shape of the only result of a file. A single column of type bytea gives raw bytes."""
         if result.key is None:
             return VOID

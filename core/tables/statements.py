@@ -56,7 +56,7 @@ def statement(
     version = _Version.of(table, endpoint, present)
     values = list(_values(columns, endpoint, present))
     target = quote_qualified(table.schema, table.name)
-    results = _listed(column.expression for column in endpoint.shape.columns)
+    results = _join_parts(column.expression for column in endpoint.shape.columns)
     match operation.command:
         case Command.SELECT:
             return f"select {results} from {target}{_where(values)}"
@@ -145,7 +145,7 @@ def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpo
     assignments = [value.assignment for value in assigned]
     if version is not None and version.assignment:
         assignments.append(version.assignment)
-    return f"update {target} set {_listed(assignments)}{_and_version(_where(keys), version)}"
+    return f"update {target} set {_join_parts(assignments)}{_and_version(_where(keys), version)}"
 
 
 def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint, version: _Version | None) -> str:
@@ -166,8 +166,8 @@ def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
         raise UncallableError("an insert needs a column")
     overriding = table.kind is RoutineKind.VIEW or any(value.column.identity is Identity.ALWAYS for value in values)
     return (
-        f"insert into {target} ({_listed(value.name for value in values)})"
-        f"{' overriding system value' if overriding else ''} values ({_listed(value.sql for value in values)})"
+        f"insert into {target} ({_join_parts(value.name for value in values)})"
+        f"{' overriding system value' if overriding else ''} values ({_join_parts(value.sql for value in values)})"
     )
 
 
@@ -184,11 +184,11 @@ def _on_conflict(conflict: Conflict | None, table: Table) -> str:
         for column in table.columns
         if column.updatable and column.readable and column.name not in table.key
     ]
-    target = f" on conflict ({_listed(map(quote_identifier, table.key))})"
+    target = f" on conflict ({_join_parts(map(quote_identifier, table.key))})"
     if conflict is Conflict.NOTHING or not changed:
         return f"{target} do nothing"
-    return f"{target} do update set {_listed(f'{name} = excluded.{name}' for name in changed)}"
+    return f"{target} do update set {_join_parts(f'{name} = excluded.{name}' for name in changed)}"
 
 
-def _listed(parts: Iterable[str]) -> str:
+def _join_parts(parts: Iterable[str]) -> str:
     return ", ".join(parts)

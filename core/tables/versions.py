@@ -79,7 +79,7 @@ def entity_tag(body: bytes, key: str) -> str | None:
     return f'"{quote(text, safe=_SAFE)}"'
 
 
-def versioned(endpoint: Endpoint) -> Endpoint:
+def with_version_parameter(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint; if it has a version column and changes or removes rows, with the parameter that `If-Match`
     fills: a new one for a table, for a routine the one with the name of the column."""
     name = endpoint.options.version_column
@@ -124,7 +124,7 @@ def _parameter(endpoint: Endpoint, name: str) -> int | None:
     return None
 
 
-def sent_version(endpoint: Endpoint) -> int | None:
+def version_parameter_index(endpoint: Endpoint) -> int | None:
     """Return the index of the parameter with which a request could write the version of a table's row; None: there is
     none.
 

@@ -55,23 +55,23 @@ def body_differences(expected: str, actual: str) -> list[str]:
     placeholders, without blanks around `actual`, and with equal line ends (those of CSV are CR LF). An empty list if
     they match."""
     try:
-        expected_value, actual_value = _parsed(expected), _parsed(actual)
+        expected_value, actual_value = _parse_json(expected), _parse_json(actual)
     except ValueError:
         expected_lines, lines = lines_of(expected), lines_of(actual.strip())
         return [] if fits_text("\n".join(expected_lines), "\n".join(lines)) else diff(expected_lines, lines)
     filled = fill(expected_value, actual_value)
-    return [] if _same(filled, actual_value) else diff(_shown(filled), _shown(actual_value))
+    return [] if _same(filled, actual_value) else diff(_json_lines(filled), _json_lines(actual_value))
 
 
 def are_same(first: str, second: str) -> bool:
     """Return whether two texts are the same value in JSON; False also if one of them is no JSON."""
     try:
-        return _same(_parsed(first), _parsed(second))
+        return _same(_parse_json(first), _parse_json(second))
     except ValueError:
         return False
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """Return the JSON value of a text, with numbers as int or Decimal. Raises ValueError if it is no JSON, has more
     than `exact_json.LEVELS` levels, or has an exponent beyond those of Decimal."""
     try:
@@ -120,7 +120,7 @@ def _same(expected: Any, actual: Any) -> bool:
     return bool(expected == actual)
 
 
-def _shown(value: Any) -> list[str]:
+def _json_lines(value: Any) -> list[str]:
     options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
     text = orjson.dumps(value, lambda number: orjson.Fragment(str(number)), options)
     return text.decode().split("\n")

@@ -28,7 +28,7 @@ class Style:
 
 def head(count: int) -> str:
     """Return the first line of a report. count: number of files."""
-    return f"rowcall test — {_counted(count, 'file')}"
+    return f"rowcall test — {_format_count(count, 'file')}"
 
 
 def file_lines(result: FileResult, style: Style) -> Iterator[str]:
@@ -51,7 +51,7 @@ def _measure(result: FileResult) -> str:
     if not result.passed:
         return f"{result.milliseconds}ms"
     count = len(result.assertions)
-    return f"{_counted(count, 'assertion') if count else 'no assertions'}, {result.milliseconds}ms"
+    return f"{_format_count(count, 'assertion') if count else 'no assertions'}, {result.milliseconds}ms"
 
 
 def _assertion_lines(assertion: Assertion, style: Style) -> Iterator[str]:
@@ -59,12 +59,12 @@ def _assertion_lines(assertion: Assertion, style: Style) -> Iterator[str]:
     sign = style.paint("✓" if passed else "✗", _COLOURS[assertion.verdict])
     yield f"        {sign} {assertion.name}  [{assertion.place}]"
     if assertion.message and assertion.message != assertion.name:
-        yield from (f"          {_tinted(line, style)}" for line in assertion.message.splitlines())
+        yield from (f"          {_color_line(line, style)}" for line in assertion.message.splitlines())
     if assertion.sql and not passed:
         yield from (f"        {style.paint(line, _GREY)}" for line in _sql_lines(assertion.sql, style))
 
 
-def _tinted(line: str, style: Style) -> str:
+def _color_line(line: str, style: Style) -> str:
     if line.startswith("-") and not line.startswith("---"):
         return style.paint(line, "\x1b[31m")
     if line.startswith("+") and not line.startswith("+++"):
@@ -88,9 +88,9 @@ def summary(results: Sequence[FileResult]) -> str:
     assertions = sum(len(result.assertions) for result in results)
     return (
         f"{by_verdict[Verdict.PASS]} passed, {by_verdict[Verdict.FAIL]} failed, {by_verdict[Verdict.ERROR]} error(s)"
-        f"  —  {_counted(assertions, 'assertion')} in {_counted(len(results), 'file')}"
+        f"  —  {_format_count(assertions, 'assertion')} in {_format_count(len(results), 'file')}"
     )
 
 
-def _counted(count: int, what: str) -> str:
+def _format_count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

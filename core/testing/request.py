@@ -94,7 +94,7 @@ class Stub:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expectation:
     """`EXPECT ROWS`, `EXPECT NOTICE text` or `EXPECT ERROR code text`."""
 
     kind: str
@@ -172,7 +172,7 @@ def read_stub(inner: str) -> Stub:
     raise BlockError("the stub has no address")
 
 
-def read_expected(inner: str) -> Expected:
+def read_expected(inner: str) -> Expectation:
     """Return the expectation of a block. inner: text of the comment. Raises BlockError if its line `EXPECT` is
     invalid."""
     lines = [line.strip() for line in lines_of(inner)]
@@ -182,13 +182,13 @@ def read_expected(inner: str) -> Expected:
             continue
         kind, rest = match["kind"].upper(), (match["rest"] or "").strip()
         if kind == "ROWS":
-            return Expected(kind, rows=tuple(row for row in lines[number + 1 :] if row))
+            return Expectation(kind, rows=tuple(row for row in lines[number + 1 :] if row))
         if kind == "NOTICE":
-            return Expected(kind, rest)
+            return Expectation(kind, rest)
         code, _, text = rest.partition(" ")
         if not re.fullmatch(r"[0-9A-Z]{5}", code):
             raise BlockError("EXPECT ERROR needs the SQLSTATE, such as EXPECT ERROR 23505")
-        return Expected(kind, text.strip(), code)
+        return Expectation(kind, text.strip(), code)
     raise BlockError("EXPECT is followed by ROWS, NOTICE or ERROR")
 
 
@@ -197,15 +197,15 @@ def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
     expected. lines: behind the headers of the request. Raises BlockError for an invalid header of the response."""
     for number, line in enumerate(lines):
         if match := _STATUS.fullmatch(line.strip()):
-            return _joined(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])
-    return _joined(lines), None
+            return _join_lines(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])
+    return _join_lines(lines), None
 
 
 def _answer(status: int, lines: list[str]) -> Answer:
     headers: list[tuple[str, str]] = []
     for number, line in enumerate(lines):
         if not line.strip():
-            return Answer(status, tuple(headers), _joined(lines[number + 1 :]) or None)
+            return Answer(status, tuple(headers), _join_lines(lines[number + 1 :]) or None)
         header = _HEADER.fullmatch(line.strip())
         if header is None:
             raise BlockError(f"{line.strip()!r} is not a header; an empty line has to precede a body")
@@ -213,7 +213,7 @@ def _answer(status: int, lines: list[str]) -> Answer:
     return Answer(status, tuple(headers))
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "\n".join(lines).strip()
 
 

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from rowcall.core.sqlfile.commands import copies_to_client
 from rowcall.core.sqlfile.splitting import split
-from rowcall.core.testing.request import BlockError, Expected, HttpBlock, Stub, read_expected, read_request, read_stub
+from rowcall.core.testing.request import (
+    BlockError,
+    Expectation,
+    HttpBlock,
+    Stub,
+    read_expected,
+    read_request,
+    read_stub,
+)
 from rowcall.core.text.lines import lines_of
 from rowcall.core.text.sql_lexer import Kind, tokens
 
@@ -49,7 +57,7 @@ class SqlStep:
     text: str
     do_block: bool = False
     """The step is a `DO` with a dollar-quoted body, which is an assertion."""
-    expected: Expected | None = None
+    expected: Expectation | None = None
     """The `EXPECT` block behind the statement."""
 
     @property

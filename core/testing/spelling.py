@@ -7,7 +7,9 @@ from collections.abc import Iterable
 _ODD = {name.lower(): name for name in ("ETag", "WWW-Authenticate", "X-XSS-Protection", "DNT", "TE")}
 
 
-def spelled(headers: Iterable[tuple[str, str]], declared: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
+def with_usual_spelling(
+    headers: Iterable[tuple[str, str]], declared: Iterable[str] = ()
+) -> tuple[tuple[str, str], ...]:
     """Return headers with their names in the usual upper and lower case, such as `Content-Type` and `ETag`.
 
     declared: names as written in a comment, whose spelling has precedence.

@@ -15,7 +15,7 @@ _PIECE = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
 
 def matches(path: str, pattern: str) -> bool:
     """Return whether `path` (with forward slashes) matches. An empty path or pattern never matches."""
-    return bool(path) and bool(pattern) and _compiled(pattern).fullmatch(path) is not None
+    return bool(path) and bool(pattern) and _compile_pattern(pattern).fullmatch(path) is not None
 
 
 def has_wildcard(pattern: str) -> bool:
@@ -37,7 +37,7 @@ def is_recursive(pattern: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     deep = "**" in pattern
     pieces = []
     for position, piece in enumerate(_PIECE.findall(pattern)):

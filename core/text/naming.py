@@ -95,10 +95,10 @@ def default_path(schema: str, name: str, prefix: str | None = None, kebab: bool 
     """
     parts = [DEFAULT_PREFIX if prefix is None else prefix, "" if schema == "public" else schema, name]
     if kebab:
-        return _joined(part.lower().translate(_KEBAB) for part in parts)
-    return _joined(part.replace('"', "") for part in parts) + "/"
+        return _join_paths(part.lower().translate(_KEBAB) for part in parts)
+    return _join_paths(part.replace('"', "") for part in parts) + "/"
 
 
-def _joined(parts: Iterable[str]) -> str:
+def _join_paths(parts: Iterable[str]) -> str:
     stripped = (part.strip("/") for part in parts)
     return "".join(f"/{part}" for part in stripped if part)

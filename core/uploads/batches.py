@@ -181,11 +181,11 @@ def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch
     if each_about:
         of_row[FILE] = f"{ROW}.about::{types.about}"
     if pattern.inserts:
-        expression = numbers.written(pattern.expression, of_row)
+        expression = numbers.renumber_expression(pattern.expression, of_row)
         sql = f"{pattern.head}\nselect {expression}\nfrom {rows}"
     elif not recursive:
         replacements = {**of_row, PREVIOUS: f"null::{types.previous}"}
-        expression = numbers.written(pattern.expression, replacements)
+        expression = numbers.renumber_expression(pattern.expression, replacements)
         sql = f"select {expression}\nas value from {rows} offset pg_catalog.cardinality({cells}) - 1"
     else:
         place = f"({ROW}.place + 1)"
@@ -196,7 +196,7 @@ def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch
         }
         if each_about:
             replacements[FILE] = f"(({each_about})[{place}]::{types.about})"
-        expression = numbers.written(pattern.expression, replacements)
+        expression = numbers.renumber_expression(pattern.expression, replacements)
         sql = (
             f"with recursive {ROW}(place, value) as (select 0, {numbers.of(PREVIOUS)}::{types.result} union all"
             f" select {place}, ({expression}\n)::{types.result} from {ROW}"
@@ -260,7 +260,7 @@ class _Numbers:
             self.picks.append(value)
         return f"${self.picks.index(value) + 1}"
 
-    def written(self, expression: str, instead: dict[int, str]) -> str:
+    def renumber_expression(self, expression: str, instead: dict[int, str]) -> str:
         """Return the expression with new numbers. instead: index of a value of the row command → SQL in its place;
         other values get a `$n` of the batch."""
 

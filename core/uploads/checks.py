@@ -91,11 +91,11 @@ def matches(pattern: str, content_type: str) -> bool:
 
     A missing content type (empty) matches no pattern.
     """
-    return bool(content_type) and _compiled(pattern).fullmatch(content_type) is not None
+    return bool(content_type) and _compile_pattern(pattern).fullmatch(content_type) is not None
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     # Adjacent stars are merged: otherwise the match of a pattern with many stars takes very long for a type that does
     # not match.
     parts = re.sub(r"\*+", "*", pattern)

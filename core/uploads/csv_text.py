@@ -155,16 +155,16 @@ def _cell(line: str, place: int, form: CsvFormat) -> tuple[str, int]:
     """Return the text of the cell that begins at `place`, and the position of the delimiter behind it or of the end of
     the line. Raises `_QuoteError` as `cells` does."""
     if form.quotes:
-        start = _behind_blanks(line, place, form.delimiters)
+        start = _skip_blanks(line, place, form.delimiters)
         if line.startswith('"', start):
-            return _quoted(line, start + 1, form.delimiters)
+            return _read_quoted_cell(line, start + 1, form.delimiters)
     end = place
     while end < len(line) and line[end] not in form.delimiters:
         end += 1
     return line[place:end], end
 
 
-def _quoted(line: str, place: int, delimiters: str) -> tuple[str, int]:
+def _read_quoted_cell(line: str, place: int, delimiters: str) -> tuple[str, int]:
     text = ""
     while True:
         end = line.find('"', place)
@@ -175,13 +175,13 @@ def _quoted(line: str, place: int, delimiters: str) -> tuple[str, int]:
             break
         text += '"'
         place = end + 2
-    behind = _behind_blanks(line, end + 1, delimiters)
+    behind = _skip_blanks(line, end + 1, delimiters)
     if behind < len(line) and line[behind] not in delimiters:
         raise _QuoteError("text follows a closing quote")
     return text, behind
 
 
-def _behind_blanks(line: str, place: int, delimiters: str) -> int:
+def _skip_blanks(line: str, place: int, delimiters: str) -> int:
     """Return the position behind the blanks at `place`. A delimiter, such as a tab, is no blank."""
     while place < len(line) and line[place].isspace() and line[place] not in delimiters:
         place += 1

@@ -16,13 +16,13 @@ Entry = Mapping[str, Any]
 """Members are plain values, or `orjson.Fragment` for JSON text."""
 
 
-def described(handler: str, name: str, content_type: str, size: int) -> dict[str, Any]:
+def file_members(handler: str, name: str, content_type: str, size: int) -> dict[str, Any]:
     """Return the members that come first in the metadata entry of every uploaded file. handler: key of the upload
     handler. name: of the file. size: in bytes."""
     return {"type": handler, "fileName": name, "contentType": content_type, "size": size}
 
 
-def judged(status: Status) -> dict[str, Any]:
+def result_members(status: Status) -> dict[str, Any]:
     """Return the members of an entry that state the result of the checks."""
     return {"success": status is Status.OK, "status": status.value}
 
@@ -33,7 +33,7 @@ def with_claims(entry: Entry, key: str, claims: bytes | None) -> dict[str, Any]:
     return {**entry, key: orjson.Fragment(claims)} if key and claims is not None else dict(entry)
 
 
-def dumped(entry: Entry) -> bytes:
+def format_entry(entry: Entry) -> bytes:
     """Return the entry as JSON."""
     return orjson.dumps(entry)
 

@@ -41,15 +41,15 @@ class LineSplitter:
             return []
         lines = bytes(self._rest[:end]).split(b"\n")
         del self._rest[: end + 1]
-        return [_trimmed(line) for line in lines]
+        return [_strip_blanks(line) for line in lines]
 
     def finish(self) -> list[bytes]:
         """Return the last line if no line end follows it; an empty list if there is none."""
         rest, self._rest = bytes(self._rest), bytearray()
-        return [_trimmed(rest)] if rest else []
+        return [_strip_blanks(rest)] if rest else []
 
 
-def _trimmed(line: bytes) -> bytes:
+def _strip_blanks(line: bytes) -> bytes:
     return line.strip(b" \t\r")
 
 
@@ -62,7 +62,7 @@ _decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=str, pars
 _decode = _decoder.raw_decode
 
 
-def checked(line: bytes) -> bytes:
+def check_line(line: bytes) -> bytes:
     """Return the line unchanged if it is JSON in UTF-8. Raises `LineError` if it is not."""
     try:
         _decoder.decode(line.decode())
@@ -79,7 +79,7 @@ def members(line: bytes, names: Sequence[str]) -> bytes:
     surrogate pair.
     """
     try:
-        found = _written_members(line.decode())
+        found = _parse_members(line.decode())
         text = literal([found.get(name) for name in names], quoted=True).encode()
     except (ValueError, RecursionError) as error:
         raise LineError(_reason(error)) from None
@@ -88,7 +88,7 @@ def members(line: bytes, names: Sequence[str]) -> bytes:
     return text
 
 
-def _written_members(text: str) -> dict[str, str | None]:
+def _parse_members(text: str) -> dict[str, str | None]:
     """Return the members of an object with their values as texts: strings without quotes and escapes, other values as
     written; None for null. If a name is repeated, its last value counts.
 

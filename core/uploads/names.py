@@ -23,7 +23,7 @@ def file_name(name: str) -> str:
         return "file"
     if bare.startswith(RESERVED) or _DEVICES.match(bare):
         bare = f"_{bare}"
-    return _cut(bare)
+    return _truncate_name(bare)
 
 
 def extension(name: str) -> str:
@@ -32,7 +32,7 @@ def extension(name: str) -> str:
     return "" if match is None or match.start() == 0 else match[0]
 
 
-def _cut(name: str) -> str:
+def _truncate_name(name: str) -> str:
     """Return a name, cut to `LONGEST` bytes of UTF-8 without changing its extension."""
     if len(name.encode()) <= LONGEST:
         return name

@@ -12,7 +12,7 @@ from rowcall.core.outgoing.aws_signature import Credentials
 from rowcall.core.sections.declaration import choice, flag, integer, interval, part, section, text, text_map
 from rowcall.core.sections.values import or_empty
 from rowcall.core.uploads.encodings import ENCODINGS, UTF8
-from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.core.uploads.protected_folders import ProtectedFolders
 from rowcall.core.uploads.row_command import check_numbers
 
 

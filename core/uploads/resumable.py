@@ -132,7 +132,7 @@ class About(Record):
         """Whether the upload is a part of another one."""
         return self.concat == "partial"
 
-    def dumped(self) -> bytes:
+    def format_json(self) -> bytes:
         """Return the state as JSON."""
         return orjson.dumps({name: getattr(self, name) for name in self.__match_args__})
 
@@ -144,8 +144,8 @@ class About(Record):
         return size if self.settled is None else min(size, self.settled)
 
 
-def loaded(text: bytes) -> About:
-    """Return a state from the JSON of `About.dumped`. Raises `ValueError` if it is not JSON, and `TypeError` if its
-    members are others."""
+def parse_about(text: bytes) -> About:
+    """Return a state from the JSON of `About.format_json`. Raises `ValueError` if it is not JSON, and `TypeError` if
+    its members are others."""
     members: Any = orjson.loads(text)
     return About(**members)

@@ -116,19 +116,19 @@ class _CommandParser:
             number = int(match["number"])
             return self._value(number - 1) if 0 < number <= ROW_VALUES else match[0]
         if match["name"]:
-            return self._named(match["name"]) or match[0]
+            return self._parameter_value(match["name"]) or match[0]
         return self._string(match[0]) if match["string"] else match[0]
 
     def _string(self, literal: str) -> str:
         parts = _PLACEHOLDER.split(literal[1:-1])
         pieces = [
-            (self._named(part, "::text") if place % 2 else f"'{part}'") or f"'{{{part}}}'"
+            (self._parameter_value(part, "::text") if place % 2 else f"'{part}'") or f"'{{{part}}}'"
             for place, part in enumerate(parts)
         ]
         pieces = [piece for piece in pieces if piece != "''"]
         return literal if len(parts) == 1 else f"({' || '.join(pieces)})"
 
-    def _named(self, name: str, cast: str = "") -> str | None:
+    def _parameter_value(self, name: str, cast: str = "") -> str | None:
         index = self._names.get(name.lower())
         if index is None:
             return None

@@ -124,7 +124,7 @@ class ColumnMapping:
             self._indexes = tuple(names.index(name.casefold()) for name in self.expected)
         return missing
 
-    def mapped(self, cells: bytes | None) -> bytes | None:
+    def map_row(self, cells: bytes | None) -> bytes | None:
         """Return the row with the cells of the expected columns. Missing cells, and all cells of a blank row, are NULL.
         `is_known` has to be true."""
         texts = _texts(cells)

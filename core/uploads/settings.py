@@ -64,27 +64,27 @@ class SettingTemplates:
         self._written = chosen
         self._templates = {word: parse_template(text, names) for word, text in chosen.items()}
         fixed = all(template.is_fixed for template in self._templates.values())
-        self._fixed = self._filled(_no_value) if fixed else None
+        self._fixed = self._fill_templates(_no_value) if fixed else None
 
     def fill(self, value_of: ValueOf) -> HandlerSettings:
         """Return the settings for a request. value_of: returns the value of a parameter by its index. Raises
         `ClimbingPathError` if a value in the setting `path` leads out of the folder."""
-        return self._filled(value_of) if self._fixed is None else self._fixed
+        return self._fill_templates(value_of) if self._fixed is None else self._fixed
 
-    def written(self, word: str) -> str | None:
+    def text_of(self, word: str) -> str | None:
         """Return the text of a setting in the comment, with its placeholders; None: it is not set. word: name of the
         setting, in lower case."""
         return self._written.get(word)
 
-    def _filled(self, value_of: ValueOf) -> HandlerSettings:
+    def _fill_templates(self, value_of: ValueOf) -> HandlerSettings:
         return HandlerSettings({word: _text(word, template, value_of) for word, template in self._templates.items()})
 
 
 def _text(word: str, template: Template, value_of: ValueOf) -> str:
-    return template.fill(value_of, _staying_below if word == "path" else str)
+    return template.fill(value_of, _refuse_climbing if word == "path" else str)
 
 
-def _staying_below(value: str) -> str:
+def _refuse_climbing(value: str) -> str:
     """Return the value unchanged. Raises `ClimbingPathError` if it may lead out of the folder, as `climbs` says."""
     if climbs(value):
         raise ClimbingPathError(value)

@@ -90,7 +90,7 @@ def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body:
     number: id of the message. timestamp: seconds since 1970. Raises `SecretError` for a secret without the form of a
     key.
     """
-    signed = _joined(number, ".", str(timestamp), ".", body)
+    signed = _join_bytes(number, ".", str(timestamp), ".", body)
     return [
         ("webhook-id", number),
         ("webhook-timestamp", str(timestamp)),
@@ -122,23 +122,25 @@ def _standard(header: HeaderOf, body: bytes) -> Delivery:
     prefix = "webhook" if header("webhook-id") is not None else "svix"
     if header(prefix + "-id") is None:
         prefix = "webhook"
-    number, time = _required(header, prefix + "-id"), _required(header, prefix + "-timestamp")
-    signatures = tuple(_required(header, prefix + "-signature").split())
-    return Delivery(_joined(number, ".", time, ".", body), signatures, _seconds(prefix + "-timestamp", time), number)
+    number, time = _required_header(header, prefix + "-id"), _required_header(header, prefix + "-timestamp")
+    signatures = tuple(_required_header(header, prefix + "-signature").split())
+    return Delivery(
+        _join_bytes(number, ".", time, ".", body), signatures, _seconds(prefix + "-timestamp", time), number
+    )
 
 
 def _stripe(header: HeaderOf, body: bytes) -> Delivery:
-    parts = [part.strip().partition("=") for part in _required(header, "stripe-signature").split(",")]
+    parts = [part.strip().partition("=") for part in _required_header(header, "stripe-signature").split(",")]
     times = [value for name, _, value in parts if name == "t"]
     if len(times) != 1:
         raise MalformedError("the header Stripe-Signature has no time t=…")
     signatures = tuple(value for name, _, value in parts if name == "v1")
-    signed = _joined(times[0], ".", body)
+    signed = _join_bytes(times[0], ".", body)
     return Delivery(signed, signatures, _seconds("Stripe-Signature", times[0]), _member(body, "id") or _digest(signed))
 
 
 def _github(header: HeaderOf, body: bytes) -> Delivery:
-    scheme, _, signature = _required(header, "x-hub-signature-256").partition("=")
+    scheme, _, signature = _required_header(header, "x-hub-signature-256").partition("=")
     if scheme != "sha256":
         raise MalformedError("the header X-Hub-Signature-256 does not begin with sha256=")
     # X-GitHub-Delivery is not signed, but the body of each delivery differs.
@@ -146,17 +148,17 @@ def _github(header: HeaderOf, body: bytes) -> Delivery:
 
 
 def _slack(header: HeaderOf, body: bytes) -> Delivery:
-    version, _, signature = _required(header, "x-slack-signature").partition("=")
+    version, _, signature = _required_header(header, "x-slack-signature").partition("=")
     if version != "v0":
         raise MalformedError("the header X-Slack-Signature does not begin with v0=")
-    time = _required(header, "x-slack-request-timestamp")
-    signed = _joined("v0:", time, ":", body)
+    time = _required_header(header, "x-slack-request-timestamp")
+    signed = _join_bytes("v0:", time, ":", body)
     number = _member(body, "event_id") or _digest(signed)
     return Delivery(signed, (signature,), _seconds("X-Slack-Request-Timestamp", time), number)
 
 
 def _shopify(header: HeaderOf, body: bytes) -> Delivery:
-    signature = _required(header, "x-shopify-hmac-sha256")
+    signature = _required_header(header, "x-shopify-hmac-sha256")
     return Delivery(body, (signature,), None, signature)
 
 
@@ -175,7 +177,7 @@ def _matches(scheme: WebhookScheme, secret: str, delivery: Delivery) -> bool:
         return _matches_standard(secret, delivery)
     digest = hmac.digest(secret.encode(), delivery.signed, "sha256")
     expected = base64.b64encode(digest).decode() if scheme is WebhookScheme.SHOPIFY else digest.hex()
-    return _one_of(expected, delivery.signatures)
+    return _matches_any(expected, delivery.signatures)
 
 
 def _matches_standard(secret: str, delivery: Delivery) -> bool:
@@ -183,7 +185,7 @@ def _matches_standard(secret: str, delivery: Delivery) -> bool:
     versions = [signature.partition(",") for signature in delivery.signatures]
     if not secret.startswith(_PUBLIC_KEY):
         expected = base64.b64encode(hmac.digest(key, delivery.signed, "sha256")).decode()
-        return _one_of(expected, (value for version, _, value in versions if version == "v1"))
+        return _matches_any(expected, (value for version, _, value in versions if version == "v1"))
     # Only asymmetric signatures need it.
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -191,7 +193,7 @@ def _matches_standard(secret: str, delivery: Delivery) -> bool:
     for version, _, value in versions:
         if version == "v1a":
             try:
-                Ed25519PublicKey.from_public_bytes(key).verify(_decoded(value), delivery.signed)
+                Ed25519PublicKey.from_public_bytes(key).verify(_decode_base64(value), delivery.signed)
             except (InvalidSignature, ValueError):
                 continue
             return True
@@ -203,7 +205,7 @@ def _standard_key(secret: str) -> bytes:
     empty, or if an Ed25519 key has a wrong size."""
     prefix = next((item for item in (_PUBLIC_KEY, _PRIVATE_KEY) if secret.startswith(item)), _SECRET)
     try:
-        key = _decoded(secret.removeprefix(prefix))
+        key = _decode_base64(secret.removeprefix(prefix))
     except ValueError:
         raise SecretError("is not base64 behind whsec_, whpk_ or whsk_") from None
     if not key:
@@ -214,13 +216,13 @@ def _standard_key(secret: str) -> bytes:
     return key
 
 
-def _one_of(expected: str, signatures: Iterable[str]) -> bool:
+def _matches_any(expected: str, signatures: Iterable[str]) -> bool:
     """Return whether one of the signatures is the expected one. The time does not depend on their texts."""
     matches = [hmac.compare_digest(expected.encode(), signature.encode(errors="replace")) for signature in signatures]
     return any(matches)
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     """Return the bytes of a text in base64. Raises `ValueError`."""
     try:
         return base64.b64decode(text, validate=True)
@@ -228,7 +230,7 @@ def _decoded(text: str) -> bytes:
         raise ValueError(str(error)) from None
 
 
-def _required(header: HeaderOf, name: str) -> str:
+def _required_header(header: HeaderOf, name: str) -> str:
     """Return a header without blanks around it. Raises `MalformedError` if it is missing or blank."""
     value = header(name)
     if value is None or not value.strip():
@@ -243,7 +245,7 @@ def _seconds(name: str, text: str) -> int:
     return int(text)
 
 
-def _joined(*parts: str | bytes) -> bytes:
+def _join_bytes(*parts: str | bytes) -> bytes:
     """Return the parts, texts in UTF-8, as one text of bytes."""
     return b"".join(part if isinstance(part, bytes) else part.encode(errors="surrogateescape") for part in parts)
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from rowcall.core.accounts.breached_list import BreachedListError, contains, digest
-from rowcall.core.accounts.password_rules import BREACHED, PasswordRules, broken_rule, new_passwords
+from rowcall.core.accounts.password_rules import BREACHED, PasswordRules, new_passwords, rule_violation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem, unavailable
@@ -55,7 +55,7 @@ class _Check:
             password = argument_text(context, index)
             if password is None:
                 continue
-            broken = broken_rule(self._rules, password, self._words(context))
+            broken = rule_violation(self._rules, password, self._words(context))
             if broken is None and await self._lists.have(password):
                 broken = BREACHED
             if broken is not None:

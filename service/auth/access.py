@@ -12,7 +12,7 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.endpoint.capabilities import Impersonation, ValuePlace
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.basic import SCHEME as BASIC
 from rowcall.service.auth.basic import basic_step
 from rowcall.service.identity.sessions import is_bearer
@@ -138,7 +138,7 @@ def recently(
     """
     seconds = endpoint.access.freshness or 0.0
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
-    always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
+    always_fresh = BASIC if services.options.auth.schemes.find(BASIC) is None else None
 
     def require_recent_sign_in(context: RequestContext) -> None:
         step(context)
@@ -242,7 +242,7 @@ def _who_may(endpoint: Endpoint, required: RequiredRoles | None) -> str:
 
 def anonymous_refusal(auth: AuthOptions, context: RequestContext, detail: str) -> Problem:
     """Return the 401 for an anonymous caller, with the challenge of the service. detail: who may call."""
-    return unauthorized(_with_error(auth.schemes.challenge, context), detail)
+    return unauthorized_problem(_with_error(auth.schemes.challenge, context), detail)
 
 
 def _with_error(challenge: str, context: RequestContext) -> str:

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from rowcall.core.accounts.lockout import normalized
+from rowcall.core.accounts.lockout import normalize_account
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.commands import VALID
 from rowcall.core.auth.login import LoginRowError, read_login_row
 from rowcall.core.endpoint.capabilities import BasicAuth
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.commands import Command
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -121,7 +121,7 @@ class _Basic:
         """
         attempt = None
         if self._accepted.pop(fingerprint, True):
-            attempt = await guard.begin(context, normalized(credentials.user), self._endpoint.name)
+            attempt = await guard.begin(context, normalize_account(credentials.user), self._endpoint.name)
         await check()
         if attempt is not None:
             await attempt.record_success(context, by_browser=False)
@@ -199,7 +199,7 @@ class _Basic:
     def _challenge(self, detail: str) -> Problem:
         """Return the 401 with the challenge of this realm."""
         escaped = self._realm.replace("\\", "\\\\").replace('"', '\\"')
-        return unauthorized(f'Basic realm="{escaped}", charset="UTF-8"', detail)
+        return unauthorized_problem(f'Basic realm="{escaped}", charset="UTF-8"', detail)
 
 
 def _remember(known: dict[bytes, T], fingerprint: bytes, value: T) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.auth.login import Cell
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
@@ -29,7 +29,7 @@ class Command:
         """label: name of the command for the log. types: names of the types of parameters that are not text, by
         parameter number.
         """
-        text, self.takes = numbered(sql, types)
+        text, self.takes = number_placeholders(sql, types)
         self._database = services.database
         self._call = Call(
             label=label,

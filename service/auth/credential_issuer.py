@@ -75,11 +75,11 @@ class CredentialIssuer:
         `Problem`: 404 if the row names an unknown scheme, 500 if there is no scheme.
         """
         if row.scheme is not None:
-            named = self._schemes.named(row.scheme)
+            named = self._schemes.find(row.scheme)
             if named is None:
                 raise Problem(404, f"there is no sign-in scheme {row.scheme[:100]!r}")
             return named
-        main_jwt = None if self._schemes.main_jwt is None else self._schemes.named(self._schemes.main_jwt)
+        main_jwt = None if self._schemes.main_jwt is None else self._schemes.find(self._schemes.main_jwt)
         scheme = main_jwt or self._sessions.scheme_of(context.scope)
         if scheme is None:
             raise Problem(
@@ -176,7 +176,7 @@ class CredentialIssuer:
 
     def _scheme_by_name(self, name: str) -> Scheme:
         """Return the scheme of this name. Raises `Problem` 500 if it does not exist."""
-        scheme = self._schemes.named(name)
+        scheme = self._schemes.find(name)
         if scheme is None:
             raise Problem(500, f"the routine signs out of {name[:100]!r}, and there is no such scheme")
         return scheme

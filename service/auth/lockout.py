@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from rowcall.core.accounts.lockout import account_parameter, normalized
+from rowcall.core.accounts.lockout import account_parameter, normalize_account
 from rowcall.core.auth.parameter_injection import injected_parameters
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -43,7 +43,7 @@ def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
         known_as = None
         if text is not None and account is not None:
             parameter = endpoint.parameters[account]
-            known_as = normalized(text, parameter.kind, parameter.cast)
+            known_as = normalize_account(text, parameter.kind, parameter.cast)
         await guard.begin(context, known_as, name)
 
     return count

@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rowcall.core.auth.claims import Claim, NoImpersonatorError, User, acting, own_claims
+from rowcall.core.auth.claims import Claim, NoImpersonatorError, User, claims_after_impersonation, impersonation_claims
 from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json, scheme_names
 from rowcall.core.building.installation import asks_for_second_factor
 from rowcall.core.endpoint.capabilities import Impersonation
@@ -212,7 +212,9 @@ class _Login:
         if self._impersonation is Impersonation.BEGINS:
             try:
                 valid = self._impersonation_valid
-                claims = acting(row.claims, user, self._identity, None if valid is None else time.time() + valid)
+                claims = impersonation_claims(
+                    row.claims, user, self._identity, None if valid is None else time.time() + valid
+                )
             except NoImpersonatorError:
                 log.error(
                     "%s: the caller has neither an id nor a name, so the impersonating user would be unknown",
@@ -228,7 +230,7 @@ class _Login:
                 self._format_user(claims),
             )
             return replace(row, claims=claims)
-        restored_claims = own_claims(row.claims, user, self._identity)
+        restored_claims = claims_after_impersonation(row.claims, user, self._identity)
         if restored_claims is None:
             log.error("%s: the row is not that of the impersonating user, but of another user", self._endpoint.name)
             raise Problem(500, "the login row cannot be used; the log of the service says why")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from rowcall.core.auth.claims import Claim
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.auth.login import Cell, LoginRowError, read_login_row
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.errors.problems import Problem
@@ -57,7 +57,7 @@ def connect_sessions(services: Services) -> None:
                 log.error("Auth:ApiKey:Command: its row cannot be used: %s", error)
                 raise Problem(500, "an API key cannot be looked up; the log of the service says why") from None
 
-        key_sql, key_takes = numbered(options.api_keys.command)
+        key_sql, key_takes = number_placeholders(options.api_keys.command)
 
         # For open event streams. On a maintenance connection, because no request is running.
         async def watch_key(digest: str, address: str | None) -> bool:
@@ -81,7 +81,7 @@ def connect_sessions(services: Services) -> None:
             rows = await ask.run(context, [number, owner])
             return bool(rows and rows[0] and rows[0][0].text == "t")
 
-        sql, takes = numbered(options.session_check.command)
+        sql, takes = number_placeholders(options.session_check.command)
 
         async def watch(number: str, owner: str) -> bool:
             by_number = {1: number, 2: owner}

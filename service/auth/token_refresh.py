@@ -20,7 +20,7 @@ from rowcall.core.auth.schemes import BearerScheme, JwtScheme
 from rowcall.core.auth.token_families import ENDED, Mark, mark_of
 from rowcall.core.auth.tokens import BadTokenError
 from rowcall.core.endpoint.access import ANYONE
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.identity.encrypted_sessions import EncryptedSession, EncryptedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
@@ -78,14 +78,14 @@ def _bearer_refresh_step(
         user = context.user
         session = await _read(sessions.refresh[scheme.name], keys, token)
         if user is None or session is None:
-            raise unauthorized("Bearer", NOT_VALID)
+            raise unauthorized_problem("Bearer", NOT_VALID)
         mark = mark_of(session.mark, token)
         if user.scheme != scheme.name or user.subject != sessions.user(session.claims, scheme.name).subject:
             if once is not None:
                 # Two credentials of different users: one of them is stolen, so the family of the refresh token ends.
                 await once.is_first(Mark(mark.family, ENDED), scheme.expire)
             log.warning("%s: refused a refresh token that does not belong to the session it came with", scheme.name)
-            raise unauthorized("Bearer", NOT_VALID)
+            raise unauthorized_problem("Bearer", NOT_VALID)
         await _use(once, mark, scheme.name, scheme.expire)
         issuer.send_tokens(context, scheme, session.claims, [], mark.next)
 
@@ -120,16 +120,16 @@ def _jwt_refresh_step(
         try:
             claims, mark = tokens.verify_refresh(token)
         except BadTokenError:
-            raise unauthorized("Bearer", _NOT_VALID_JWT) from None
+            raise unauthorized_problem("Bearer", _NOT_VALID_JWT) from None
         if latest_end(claims) <= time.time():
             # Within the clock skew, each refresh of an expired token would issue another valid one.
-            raise unauthorized("Bearer", _NOT_VALID_JWT)
+            raise unauthorized_problem("Bearer", _NOT_VALID_JWT)
         context.user = sessions.user(claims, scheme.name)
         introspection = sessions.drop_ended(context)
         if introspection is not None:
             await introspection
         if context.user is None:
-            raise unauthorized("Bearer", _NOT_VALID_JWT)
+            raise unauthorized_problem("Bearer", _NOT_VALID_JWT)
         await _use(once, mark, scheme.name, scheme.refresh_expire + scheme.clock_skew)
         issuer.send_tokens(context, scheme, claims, [], mark.next)
 
@@ -146,7 +146,7 @@ async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: 
     if once is None or await once.is_first(mark, lifetime):
         return
     log.warning("%s: refused a refresh token that was used before, or that follows from one used twice", scheme)
-    raise unauthorized("Bearer", "this refresh token has been used before; sign in again")
+    raise unauthorized_problem("Bearer", "this refresh token has been used before; sign in again")
 
 
 async def _token(context: RequestContext, member: str) -> str:

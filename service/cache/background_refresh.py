@@ -14,7 +14,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.database.database import Database
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.step_tasks import StepTasks
-from rowcall.service.shared_state.single_flight import CacheLease, ending
+from rowcall.service.shared_state.single_flight import CacheLease, release_unused_lease
 
 log = logging.getLogger("rowcall.cache")
 
@@ -46,7 +46,7 @@ class Refresher:
         quiet.mask, quiet.has_null = context.mask, context.has_null
         quiet.arguments = list(context.arguments)
         quiet.lease = lease
-        quiet.at_end(ending)
+        quiet.at_end(release_unused_lease)
         self._runner.start(quiet, self._steps)
 
     def _end(self, context: RequestContext) -> None:

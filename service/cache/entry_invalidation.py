@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Sequence
 from rowcall.core.auth.parameter_injection import (
     hashed_parameters,
     injected_parameters,
-    sent_parameters,
+    overload_parameters,
     with_injected,
 )
 from rowcall.core.binding.binding import Binder
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.endpoint.resolved_parameters import binding_parameters
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
@@ -68,7 +68,7 @@ def _select_overload(endpoints: Sequence[Endpoint], arguments: bytes, services: 
     in_path = {item.api_name for item in endpoints[0].parameters if item.path}
     keys = [name for name, _ in members_of(arguments) if name not in in_path]
     login = services.options.auth.login
-    candidates = [Candidate.of(sent_parameters(endpoint, login)) for endpoint in endpoints]
+    candidates = [Candidate.of(overload_parameters(endpoint, login)) for endpoint in endpoints]
     return endpoints[choose(candidates, keys, len(segments))]
 
 
@@ -87,7 +87,7 @@ def _binder(endpoint: Endpoint, services: Services, *, filled: bool) -> Binder:
     login = services.options.auth.login
     injected = {item.index for item in injected_parameters(endpoint, login)} if filled else set()
     return Binder(
-        bound_parameters(with_injected(endpoint, hashes | injected)),
+        binding_parameters(with_injected(endpoint, hashes | injected)),
         Transport.BODY,
         endpoint.options.query_null,
         services.options.timestamps_utc,

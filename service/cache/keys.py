@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.parameter_injection import hashed_parameters
-from rowcall.core.cache.key import characters, hashed
+from rowcall.core.cache.key import characters, hash_key
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.endpoint.capabilities import Tenant, TimeZone
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -67,7 +67,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         result = compute_key(context)
         length = characters(result) - uncounted
         if length > hash_from:
-            result, length = hashed(result), 64
+            result, length = hash_key(result), 64
         return None if length > longest else result
 
     return compute_bounded_key

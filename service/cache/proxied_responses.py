@@ -23,7 +23,7 @@ from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable, ending
+from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable, release_unused_lease
 
 _PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since")
 """Headers of requests whose response may be a part of the resource, or state that it has not changed (RFC 9110, 13 and
@@ -114,7 +114,7 @@ def with_proxy_cache(
             return
         report_outcome(context, "miss")
         context.lease = result
-        context.at_end(ending)
+        context.at_end(release_unused_lease)
         if announced is not None and (waiting := announced(context)) is not None:
             await waiting
         context.protocol = _CacheWriter(context, seconds_of(context), largest, always, place_of)
@@ -226,7 +226,7 @@ class _CacheWriter(ObservedProtocol):
             lease.pass_on()
             return
         # Responses of any status are stored: if the other service does not respond, the request fails and no lease gets
-        # here (`ending`). Cookies are omitted, as they belong to one caller.
+        # here (`release_unused_lease`). Cookies are omitted, as they belong to one caller.
         head: list[Any] = [status, [(name, value) for name, value in headers if name.lower() != "set-cookie"]]
         if names:
             head += [names, secrets.token_hex(16), _values(self._context, names, self._place_of)]

@@ -24,7 +24,13 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.response.headers import argument_text
 from rowcall.service.shared_state.memory_cache import MemoryCache
-from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, CacheLease, LookupResult, ending
+from rowcall.service.shared_state.single_flight import (
+    NOT_SHARED,
+    CacheBackend,
+    CacheLease,
+    LookupResult,
+    release_unused_lease,
+)
 
 log = logging.getLogger("rowcall.cache")
 
@@ -87,7 +93,7 @@ def with_response_cache(
             report(context, "bypass" if cached is NOT_SHARED else "miss")
         if cached is not NOT_SHARED:
             context.lease = cached
-            context.at_end(ending)
+            context.at_end(release_unused_lease)
         context.enter(compute)
 
     if stale is not None:

@@ -25,7 +25,7 @@ from rowcall.core.operations.audit import (
 )
 from rowcall.core.operations.published_secrets import Secret, comment_secrets, published_secrets
 from rowcall.core.operations.route_access import RouteAccess, accesses, static_accesses
-from rowcall.core.outgoing.address import shown_url
+from rowcall.core.outgoing.address import url_for_logs
 from rowcall.core.webhooks.options import Subscriber
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.about import print_json
@@ -173,7 +173,7 @@ def _print_without_callers(endpoints: Iterable[Endpoint], subscribers: Sequence[
     if subscribers:
         _print_table(
             ("subscriber", "url", "topics"),
-            ((item.name, shown_url(item.url), " ".join(item.topics)) for item in subscribers),
+            ((item.name, url_for_logs(item.url), " ".join(item.topics)) for item in subscribers),
         )
 
 
@@ -192,7 +192,7 @@ def _schedule(endpoint: Endpoint, schedule: Schedule) -> dict[str, str]:
 
 
 def _subscriber(subscriber: Subscriber) -> dict[str, object]:
-    return {"name": subscriber.name, "url": shown_url(subscriber.url), "topics": list(subscriber.topics)}
+    return {"name": subscriber.name, "url": url_for_logs(subscriber.url), "topics": list(subscriber.topics)}
 
 
 def _print_table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rowcall.core.config.output.effective import effective
-from rowcall.core.config.output.printing import matching, printed
+from rowcall.core.config.output.printing import find_entries, format_entries
 from rowcall.core.config.output.schema import schema
 from rowcall.core.config.output.secret_placeholders import SecretPlaceholders
 from rowcall.core.config.sections.application import Loading
@@ -67,16 +67,16 @@ def _report_unknown(configuration: Configuration) -> None:
 
 def _print(configuration: Configuration, word: str) -> None:
     """Print the effective configuration. Secrets are replaced by variables, which stderr lists. word: only the keys
-    that `matching` finds for it are printed; empty: all are.
+    that `find_entries` finds for it are printed; empty: all are.
     """
     entries = effective(configuration.settings)
     if word:
-        entries = matching(entries, word)
+        entries = find_entries(entries, word)
     if not entries:
         print(f'// No results for "{word}"')
         return
     secrets = SecretPlaceholders()
-    text = printed(secrets.entries(entries))
+    text = format_entries(secrets.entries(entries))
     sys.stdout.write(with_colours(text, word.rpartition(":")[2]) if sys.stdout.isatty() else text)
     if secrets.names:
         _report_secrets(configuration, secrets.names)

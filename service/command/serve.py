@@ -121,7 +121,7 @@ def libraries(settings: Settings) -> Iterator[str]:
 
     The template process imports them once, for all workers and their replacements.
     """
-    if settings.enabled(CacheOptions):
+    if settings.is_enabled(CacheOptions):
         place = settings.at("CacheOptions:Type")
         if place == "Redis" or (place == "Hybrid" and settings.at("CacheOptions:HybridCacheUseRedisBackend")):
             yield _REDIS
@@ -161,7 +161,7 @@ def _serve_with(
     from rowcall.service.supervisor import run as server
 
     with connections(settings, demo=demo) as opened:
-        until = watch.wait_for_change if settings.enabled(WatchOptions) else None
+        until = watch.wait_for_change if settings.is_enabled(WatchOptions) else None
         # As in PostgREST, signals and notifications make the service read that file again.
         reread = (lambda: load(arguments).settings) if arguments.has("--postgrest") else None
         return server.run(settings, opened, log, _example_printer(demo=demo), until, template, reread)

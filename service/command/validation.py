@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 from rowcall.core.config import ConfigError
 from rowcall.core.config.checks import configuration_warnings, invalid_settings
-from rowcall.core.errors.diagnostics import Diagnostic, gathered
+from rowcall.core.errors.diagnostics import Diagnostic, merge_diagnostics
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.dry_run import dry_run
@@ -172,7 +172,7 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.start_errors:
         yield f"{bad}Start: FAILED{end}"
         yield from (f"  - {error}" for error in report.start_errors)
-    left_out_messages = set(map(str, (*report.left_out, *gathered(report.left_out))))
+    left_out_messages = set(map(str, (*report.left_out, *merge_diagnostics(report.left_out))))
     if warnings := [warning for warning in report.start_warnings if warning not in left_out_messages]:
         yield f"{doubtful}Warnings of a start:{end}"
         yield from (f"  - {warning}" for warning in warnings)

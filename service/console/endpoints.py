@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
-from rowcall.core.building.description import described
+from rowcall.core.building.description import describe_endpoint
 from rowcall.core.documents.http_files import HttpFileOptions, example_request
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
@@ -87,7 +87,7 @@ def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definit
         "annotations": list(item.annotations),
         "sql": definitions.definition(item.routine.oid) if item.routine.source is None else None,
         "conditions": list(item.access.conditions),
-        "description": described(item),
+        "description": describe_endpoint(item),
         "example": _example(item, sources),
         "stream": stream_path(item, options.events.level),
         "signIn": [{"method": other.method, "path": other.path} for other in snapshot.endpoints if other.options.login],

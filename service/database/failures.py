@@ -18,7 +18,7 @@ from rowcall.core.binding.server_refusals import refused_argument
 from rowcall.core.catalogue.session_effects import guard_failed
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.error_policy import QUERY_CANCELED, DatabaseError
-from rowcall.core.errors.problems import Problem, UnavailableError, unavailable, unbound
+from rowcall.core.errors.problems import Problem, UnavailableError, binding_problem, unavailable
 from rowcall.ext.driver.execution import Execution, Loss, Script, ServerError
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
@@ -321,7 +321,7 @@ def _refused_value(call: Call, context: RequestContext, execution: Execution, me
     refused = call.refusals.error(context.mask, place, reason)
     if refused is None:
         return None
-    return unbound(refused.redacted() if call.sensitive else refused)
+    return binding_problem(refused.without_values() if call.sensitive else refused)
 
 
 def _refused_column(
@@ -335,7 +335,9 @@ def _refused_column(
         return _answer(call, execution, message, tries)
     if error.sqlstate == COMPUTED:
         named = _QUOTED.search(error.message)
-        return unbound((named and refusals.computed(context.mask, named[1])) or BindingError(400, message))
+        return binding_problem(
+            (named and refusals.generated_column_error(context.mask, named[1])) or BindingError(400, message)
+        )
     problem = _answer(call, execution, message, tries)
     if error.sqlstate == NOT_NULL and error.column:
         fault = refusals.without_value(context.mask, context.arguments, error.column)
@@ -415,7 +417,7 @@ def _answer(call: Call, execution: Execution, message: str, tries: AttemptState)
         return Problem(500, detail)
     if execution.failed_ahead:
         # Policies map errors of the routine (errors-10), and the routine has not begun.
-        return call.policy.unmapped(_convert_error(call, error, message))
+        return call.policy.unmapped_problem(_convert_error(call, error, message))
     return call.policy.problem(_convert_error(call, error, message, sensitive=call.sensitive))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.parameter_injection import hashed_parameters
-from rowcall.core.cache.key import hashed
+from rowcall.core.cache.key import hash_key
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
@@ -73,7 +73,7 @@ def log_invalidation(
         key_text = (
             "-"
             if key is None
-            else escape_unprintable((key if plain else hashed(key)).decode(errors="backslashreplace"))
+            else escape_unprintable((key if plain else hash_key(key)).decode(errors="backslashreplace"))
         )
         report(context, f"/* cache invalidation: {word} */ {key_text}")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rowcall.core.auth.parameter_injection import sent_parameters
+from rowcall.core.auth.parameter_injection import overload_parameters
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
@@ -31,7 +31,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     if len(endpoints) == 1:
         return compile_endpoint(endpoints[0], services)
     login = services.options.auth.login
-    candidates = [Candidate.of(sent_parameters(endpoint, login)) for endpoint in endpoints]
+    candidates = [Candidate.of(overload_parameters(endpoint, login)) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
     rate_limit = limit_route(endpoints, services) if in_body else None
     done: tuple[Factory, ...] = () if rate_limit is None else (limit_all_callers,)

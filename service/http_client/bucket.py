@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.outgoing.address import read_address
-from rowcall.core.outgoing.aws_signature import encoded_path, encoded_query, presigned_query, signed
+from rowcall.core.outgoing.aws_signature import encoded_path, encoded_query, presigned_query, sign_headers
 from rowcall.core.outgoing.guard import RefusedError
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.service.background import pause
@@ -228,7 +228,7 @@ class Bucket:
         try:
             address = read_address(f"{self._base}{target}")
             host = address.origin.authority
-            signed_headers = signed(
+            signed_headers = sign_headers(
                 options.credentials, options.region, datetime.now(UTC), method, host, path, query, headers, digest
             )
             request = OutgoingRequest(method, address, signed_headers, data if method in ("PUT", "POST") else None)

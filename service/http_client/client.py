@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rowcall.core.outgoing.address import Address, BadUrlError, Origin, joined
+from rowcall.core.outgoing.address import Address, BadUrlError, Origin, redirect_target
 from rowcall.core.outgoing.guard import Guard
 from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.http_client.circuit_breakers import FAILING, CircuitBreakers
@@ -300,7 +300,7 @@ def _redirect_request(request: OutgoingRequest, answer: HttpResponse) -> Outgoin
     if location is None:
         return None
     try:
-        address = joined(request.address, location)
+        address = redirect_target(request.address, location)
     except BadUrlError:
         return None
     if (request.address.origin.scheme, address.origin.scheme) == ("https", "http"):

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import psycopg
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.auth.options import RefreshTokens
 from rowcall.core.auth.token_families import BETWEEN_SWEEPS, NONE_USED, Families, Mark, used_after
 from rowcall.core.config import Settings
@@ -98,7 +98,7 @@ class InDatabase:
 
     def __init__(self, connector: Connector, sql: str) -> None:
         self._connector = connector
-        self._sql, self._takes = numbered(sql)
+        self._sql, self._takes = number_placeholders(sql)
         self._free = asyncio.Semaphore(CONNECTIONS)
 
     async def use(self, mark: Mark, keep_until: float) -> bool:

@@ -140,7 +140,7 @@ class Sessions:
             scheme for scheme in self._options.schemes.cookies if cookie_value(cookies, scheme.cookie) is not None
         )
         default = self._options.schemes.default
-        return next(schemes_with_cookie, None) or (None if default is None else self._options.schemes.named(default))
+        return next(schemes_with_cookie, None) or (None if default is None else self._options.schemes.find(default))
 
     def is_secure(self, scope: Any) -> bool:
         """Return whether the client uses https, possibly to a proxy."""

@@ -13,7 +13,15 @@ from typing import Protocol, TypeVar
 
 import lmdb
 
-from rowcall.core.accounts.lockout import Attempt, Limit, begin, give_back, is_delayed, is_expired, remembered
+from rowcall.core.accounts.lockout import (
+    Attempt,
+    Limit,
+    begin,
+    give_back,
+    is_delayed,
+    is_expired,
+    state_without_failures,
+)
 from rowcall.service.shared_state.environment import Environment, Transaction, items_between
 from rowcall.service.shared_state.redis_connection import MALFORMED
 from rowcall.service.shared_state.redis_link import LateLink, RedisLink, RedisUnavailableError
@@ -82,7 +90,7 @@ class HostCounts:
         self._write(lambda transaction: transaction.delete(key))
 
     async def remember(self, key: bytes, seconds: float) -> None:
-        self._write(lambda transaction: transaction.put(key, remembered(time.monotonic() + seconds)))
+        self._write(lambda transaction: transaction.put(key, state_without_failures(time.monotonic() + seconds)))
 
     async def knows(self, key: bytes) -> bool:
         state = self._environment.get(key)

@@ -15,7 +15,7 @@ from rowcall.core.auth.parameter_injection import claim_parameters, hashed_param
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.endpoint.resolved_parameters import binding_parameters
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -150,7 +150,7 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timest
         injected |= {item.index for item in claim_parameters(endpoint, options.login)}
     endpoint = with_injected(endpoint, injected, {source for target, source in hashed if target == source})
     binder = Binder(
-        bound_parameters(endpoint),
+        binding_parameters(endpoint),
         Transport.BODY,
         endpoint.options.query_null,
         timestamps_utc,

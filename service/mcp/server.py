@@ -35,7 +35,7 @@ from rowcall.core.documents.tools import (
     ToolEntry,
     ToolRequest,
     content,
-    offered,
+    select_tools,
     tool_entries,
     tool_request,
     tool_result,
@@ -103,7 +103,7 @@ def announce_tools(endpoints: Sequence[Endpoint], options: McpOptions, catalogue
     """Log the tools, and warnings about endpoints and tables that cannot be tools. catalogue: of PostgREST's interface,
     whose tables can be tools; None: it is not served.
     """
-    tools, warnings = offered(endpoints)
+    tools, warnings = select_tools(endpoints)
     tables, others = table_tools(catalogue, options.tables, options.table_actions, tools)
     for warning in (*warnings, *(f"Service:McpOptions:PostgRestTables: {text}" for text in others)):
         log.warning("%s", warning)

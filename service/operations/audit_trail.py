@@ -18,7 +18,7 @@ import orjson
 import psycopg
 
 from rowcall.core.auth.claims import IMPERSONATOR_ID, IMPERSONATOR_NAME, User
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.service.background import pause
@@ -195,7 +195,7 @@ class AuditTrail:
     def __init__(self, options: AuditTrailOptions, database: Database) -> None:
         self._options = options
         self._database = database
-        sql, self._takes = numbered(options.command)
+        sql, self._takes = number_placeholders(options.command)
         self._sql = sql.encode()
         self._calls: deque[dict[str, object]] = deque()
         self._dropped = 0

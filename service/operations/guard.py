@@ -15,7 +15,7 @@ import orjson
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem
-from rowcall.core.operations.options import Guarded
+from rowcall.core.operations.options import GuardOptions
 from rowcall.service.pipeline.fixed_route import admission
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import Headers
@@ -43,7 +43,7 @@ Form = Callable[[RequestContext], str]
 """Function that returns the form of the response to a request; each form is cached separately."""
 
 
-def guarded_steps(what: str, options: Guarded, services: Services, answer: Step) -> tuple[Step, ...]:
+def guarded_steps(what: str, options: GuardOptions, services: Services, answer: Step) -> tuple[Step, ...]:
     """Return the steps of a path: authentication, rate limit, access, and then `answer`. what: name in refusals, such
     as `/stats/tables`.
     """

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from rowcall.core.cache.options import Place
 from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
 from rowcall.core.events.options import Way
-from rowcall.core.operations.health import Finding, Status, as_json, as_text, status_code, together
+from rowcall.core.operations.health import Finding, Status, as_json, as_text, status_code, worst_status
 from rowcall.core.operations.options import HealthOptions
 from rowcall.service.database.connector import Connector
 from rowcall.service.operations.checks import Check, database_check, redis_check
@@ -122,7 +122,7 @@ def _unless_draining(drain_state: DrainState, step: Step) -> Step:
 
 
 def _answer(findings: Sequence[Finding], context: RequestContext) -> Answer:
-    status = together(findings)
+    status = worst_status(findings)
     if _form(context):
         return Answer(status_code(status), _AS_JSON, as_json(findings))
     return Answer(status_code(status), _AS_TEXT, as_text(status))

@@ -78,7 +78,7 @@ def _session_check(settings: Settings) -> SessionCheck | None:
 def _cross_site(settings: Settings) -> CrossSite | None:
     options = settings.read_enabled(CrossSite)
     if options is None:
-        if settings.enabled(CookieScheme):
+        if settings.is_enabled(CookieScheme):
             log.warning(
                 "%sRefuseCrossSite is false: pages of any site can send requests as a user who is signed in by cookie",
                 _AUTH,
@@ -126,7 +126,7 @@ def _refuse_removed(settings: Settings) -> None:
 
 def _login(settings: Settings) -> LoginOptions:
     options = settings.read(
-        LoginOptions, second_factor="second_factor" if settings.enabled(SecondFactorOptions) else None
+        LoginOptions, second_factor="second_factor" if settings.is_enabled(SecondFactorOptions) else None
     )
     warn_if_on(
         options.distinguishes_wrong_passwords,
@@ -157,7 +157,7 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
 
     offered: there is a scheme to sign in with. Raises `StartupError` if there is none and the second factor is on.
     """
-    if not settings.enabled(SecondFactorOptions):
+    if not settings.is_enabled(SecondFactorOptions):
         return None
     if not offered:
         raise StartupError(
@@ -192,4 +192,4 @@ def _basic(settings: Settings) -> BasicOptions:
 
 def is_secure(settings: Settings) -> bool:
     """Return whether the service itself listens on https. Raises `StartupError` for an invalid listener."""
-    return settings.enabled(Ssl) or any(plan.address.secure for plan in listener_plans(settings))
+    return settings.is_enabled(Ssl) or any(plan.address.secure for plan in listener_plans(settings))

@@ -108,7 +108,7 @@ def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of the names that are configured as replicas; empty if replicas are disabled. Raises `StartupError`
     if they are enabled and none of the names is configured.
     """
-    if not settings.enabled(ReplicaKeys):
+    if not settings.is_enabled(ReplicaKeys):
         return ()
     patterns = settings.read(ReplicaKeys).names
     replicas = tuple(name for name in names if any(matches(name, pattern) for pattern in patterns))

@@ -41,7 +41,7 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
     options = settings.read_enabled(ExternalOptions, providers=())
     if options is None:
         return None
-    names = (name for name in settings.names_of(Provider) if settings.enabled(Provider, name))
+    names = (name for name in settings.names_of(Provider) if settings.is_enabled(Provider, name))
     providers = tuple(_provider(settings, name, options.signin_url) for name in names)
     if not providers:
         log.warning("%sEnabled is true, and no provider below it is enabled: nothing is offered", _P)

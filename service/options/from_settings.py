@@ -86,14 +86,14 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         login=options.auth.login,
         basic_everywhere=options.auth.basic.enabled,
         anonymous_database_role=options.auth.database_roles.anonymous is not None,
-        jobs=settings.enabled(JobOptions),
+        jobs=settings.is_enabled(JobOptions),
         second_factor=options.auth.second_factor is not None,
         webhook_secrets=options.webhook_secrets,
         table_formats=options.tables,
         cache=options.cache,
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
-            retry_strategies=frozenset(options.retries.named) if settings.enabled(CommandRetryOptions) else None,
+            retry_strategies=frozenset(options.retries.named) if settings.is_enabled(CommandRetryOptions) else None,
             rules=frozenset(options.rules),
             disabled_rules=disabled_rules(settings),
             rate_limiters=options.limits.names if options.limits.enabled else None,
@@ -124,14 +124,14 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Disabl
     """Yield the disabled features that annotations may request, each with its switch and the consequence."""
     if not options.tables.keys:
         section = "Service:TableFormatOptions:"
-        switch = "HtmlEnabled or ExcelEnabled" if settings.enabled(TableFormatOptions) else "Enabled"
+        switch = "HtmlEnabled or ExcelEnabled" if settings.is_enabled(TableFormatOptions) else "Enabled"
         yield DisabledFeature("table_format", section + switch, "responses are JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
             yield DisabledFeature(word, "CacheOptions:Enabled", "no response is cached")
     if not options.limits.enabled:
         yield DisabledFeature("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
-    if not settings.enabled(CommandRetryOptions):
+    if not settings.is_enabled(CommandRetryOptions):
         yield DisabledFeature("retry_strategy", _RETRIES, "no command is retried")
     if not offers_tools(settings):
         yield DisabledFeature("mcp", "Service:McpOptions:Enabled", "no tool is offered")
@@ -222,11 +222,11 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),
         slow_requests=_slow_requests(settings),
-        query_tags=settings.enabled(QueryTags),
+        query_tags=settings.is_enabled(QueryTags),
         static=static,
         audit_trail=settings.read_enabled(AuditTrailOptions),
         statistics=statistics_options(settings, target, connections),
-        encrypts=settings.enabled(DataProtection),
+        encrypts=settings.is_enabled(DataProtection),
         application=application_name(settings),
         tenant=service.tenant,
         requires_authorization=service.requires_authorization,

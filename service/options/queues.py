@@ -24,7 +24,7 @@ def mail_options(settings: Settings) -> MailOptions:
 
 def delivery_options(settings: Settings) -> DeliveryOptions | None:
     """Return the options of deliveries; None: they are off. Raises `ConfigError`."""
-    if not settings.enabled(DeliveryOptions):
+    if not settings.is_enabled(DeliveryOptions):
         return None
     names = settings.names_of(Subscriber)
     return settings.read(

@@ -17,7 +17,7 @@ _TOOL_WORDS = frozenset({"mcp", "mcp_name", "mcp_description", "mcp_desc"})
 def sql_file_options(settings: Settings) -> SqlFileOptions | None:
     """Return the options, or None if no files are served. A section without the key `Enabled` counts as enabled."""
     has_switch = settings.is_set(SqlFileOptions, "enabled")
-    if not (settings.enabled(SqlFileOptions) if has_switch else settings.contains(SqlFileOptions)):
+    if not (settings.is_enabled(SqlFileOptions) if has_switch else settings.contains(SqlFileOptions)):
         return None
     options = settings.read(
         SqlFileOptions,
@@ -26,4 +26,4 @@ def sql_file_options(settings: Settings) -> SqlFileOptions | None:
     )
     if not options.pattern:
         return None
-    return replace(options, strict=options.strict and not settings.enabled(WatchOptions))
+    return replace(options, strict=options.strict and not settings.is_enabled(WatchOptions))

@@ -14,7 +14,7 @@ import regex
 
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.validation import ValidationOptions, ValidationRule
-from rowcall.core.endpoint.validation import BUILT_IN, Rule, RuleType, compiled, default_message
+from rowcall.core.endpoint.validation import BUILT_IN, Rule, RuleType, compile_pattern, default_message
 
 log = logging.getLogger("rowcall.client")
 
@@ -44,7 +44,7 @@ def validation_rules(settings: Settings) -> Mapping[str, Rule]:
 def disabled_rules(settings: Settings) -> frozenset[str]:
     """Return the names of configured rules that `ValidationOptions:Enabled` switches off, without those of built-in
     rules, which apply then."""
-    if settings.enabled(ValidationOptions):
+    if settings.is_enabled(ValidationOptions):
         return frozenset()
     return frozenset(settings.names_of(ValidationRule)) - frozenset(BUILT_IN)
 
@@ -100,7 +100,7 @@ def _pattern(pattern: str | None) -> str:
     if pattern is None:
         raise _UnusableError("a Regex needs a Pattern")
     try:
-        compiled(pattern)
+        compile_pattern(pattern)
     except regex.error as error:
         raise _UnusableError(f"its Pattern is no regular expression: {error}") from None
     return pattern

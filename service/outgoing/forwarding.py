@@ -265,7 +265,7 @@ class ForwardRequest:
         if self._options.forward_headers:
             headers = request_headers(scope.headers.items(), self._excluded, with_body=with_body)
             if self._own is not None:
-                headers = self._own.removed_from(headers)
+                headers = self._own.remove_from(headers)
             if self._client_headers is not None:
                 headers += self._client_headers(scope)
             if self._timeouts:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
 from rowcall.core.errors.problems import Problem
-from rowcall.core.outgoing.address import BadUrlError, has_dot_segment, names_its_host, read_address, shown_url
+from rowcall.core.outgoing.address import BadUrlError, has_dot_segment, names_its_host, read_address, url_for_logs
 from rowcall.core.outgoing.guard import RefusedError
 from rowcall.core.outgoing.outgoing import TypeCall
 from rowcall.core.outgoing.reply import FAILED, TIMED_OUT, Reply, headers_json, retry_after
@@ -153,9 +153,9 @@ class _Call:
                 else self._attempt(context, url, value_of)
             )
         except (BadUrlError, RefusedError) as error:
-            log.error("%s: type %s: %s is not called: %s", self._endpoint, self._type.name, shown_url(url), error)
+            log.error("%s: type %s: %s is not called: %s", self._endpoint, self._type.name, url_for_logs(url), error)
             return Reply(FAILED, error=str(error))
-        shown = shown_url(url)
+        shown = url_for_logs(url)
         keeps = self._services.type_answers
         if not self._definition.cached or keeps is None:
             return await self._with_retries(shown, attempt)

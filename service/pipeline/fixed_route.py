@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rowcall.core.endpoint.access import Access
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 
@@ -31,7 +31,7 @@ def admission(what: str, access: Access, challenge: str) -> tuple[Step, ...]:
 
     def admit(context: RequestContext) -> None:
         if context.user is None:
-            raise unauthorized(challenge, f"{what} for signed-in users")
+            raise unauthorized_problem(challenge, f"{what} for signed-in users")
         if roles and roles.isdisjoint(context.user.roles):
             raise Problem(403, f"{what} for users with one of the roles {', '.join(sorted(roles))}")
 

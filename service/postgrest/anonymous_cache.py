@@ -16,7 +16,7 @@ from rowcall.service.postgrest.planning.work import Work
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.shared_state.single_flight import CacheBackend, CacheLease, NotShareable, ending
+from rowcall.service.shared_state.single_flight import CacheBackend, CacheLease, NotShareable, release_unused_lease
 
 Report = Callable[[RequestContext, str], None]
 
@@ -59,7 +59,7 @@ class AnonymousCache:
             return
         self.report(context, "miss")
         context.lease = found
-        context.at_end(ending)
+        context.at_end(release_unused_lease)
 
     def report(self, context: RequestContext, word: str) -> None:
         """Record the outcome of a lookup. word: `hit`, `miss` or `bypass`."""

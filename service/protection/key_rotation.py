@@ -114,7 +114,7 @@ class KeyRotation:
             text = str(error).strip() or type(error).__name__
             log.error("the key ring cannot be read, the known keys stay in use: %s", text)
             # Requests that wait for this reading must not wait any longer.
-            self._set(self.ring.joined((), start))
+            self._set(self.ring.with_keys((), start))
             return False
         return True
 
@@ -127,7 +127,7 @@ class KeyRotation:
         start = time.monotonic() if self._storage.shared else math.inf
         keys = [key for text in await self._storage.elements() if (key := self._decrypt_key(text)) is not None]
         self._report_lost({key.id for key in keys})
-        self._set(self.ring.joined(keys, start))
+        self._set(self.ring.with_keys(keys, start))
 
     def _report_lost(self, stored_ids: set[bytes]) -> None:
         """Log keys of the ring that the storage no longer has. Otherwise, this would be noticed only at the next start,
@@ -142,7 +142,7 @@ class KeyRotation:
         """Return the key of a stored text; None if it cannot be used, which is logged once."""
         try:
             stored = read_element(text)
-            return stored.opened(self._encryption.unwrap(stored.secret))
+            return stored.with_secret(self._encryption.unwrap(stored.secret))
         except Exception as error:  # one invalid key must not affect the others
             if str(error) not in self._reported:
                 self._reported.add(str(error))
@@ -178,7 +178,7 @@ class KeyRotation:
         )
         await self._storage.store(key.name, element_text(key, self._encryption.wrap(key.secret)))
         log.info("%s was added to the key ring and protects from %s", key.name, _moment(start))
-        self._set(self.ring.joined([key]))
+        self._set(self.ring.with_keys([key]))
 
     def _set(self, ring: KeyRing) -> None:
         """Set the ring of this process and publish it to the workers."""

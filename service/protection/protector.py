@@ -83,12 +83,12 @@ class Keys:
         now = time.time()
         if not self._since <= now < self._until:
             self._sealing.clear()
-            self._since, self._until = self._ring.settled(now)
+            self._since, self._until = self._ring.stable_interval(now)
         entry = self._sealing.get(purpose)
         if entry is None:
-            key = self._ring.protecting(now)
+            key = self._ring.latest_active_key(now)
             head = _VERSION + (self._stand_in(now) if key is None else key).id
-            entry = head, self.opening(head, purpose)
+            entry = head, self.cipher_of(head, purpose)
             if key is not None:
                 self._sealing[purpose] = entry
         return entry
@@ -107,7 +107,7 @@ class Keys:
             raise NoKeyError
         return nearest
 
-    def opening(self, head: bytes, purpose: str) -> KeyCipher:
+    def cipher_of(self, head: bytes, purpose: str) -> KeyCipher:
         """Return the cipher that decrypts a sealed text. head: its version and the id of its key. Raises
         `UnknownKeyError` if the ring does not have that key.
         """
@@ -144,7 +144,7 @@ class Protector:
         head = raw[:_HEAD]
         if len(head) < _HEAD or not head.startswith(_VERSION):
             raise SealError("not a sealed text")
-        return self._keys.opening(head, self._purpose).open(raw[_HEAD:], head + context)
+        return self._keys.cipher_of(head, self._purpose).open(raw[_HEAD:], head + context)
 
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")

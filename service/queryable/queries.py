@@ -13,7 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
-from rowcall.core.errors.binding_error import BindingError, shown
+from rowcall.core.errors.binding_error import BindingError, quote_value
 from rowcall.core.queryable.language import AFTER, BEFORE, LIMIT, OFFSET, ORDER, SELECT, Language
 from rowcall.core.queryable.request import ResultRequest, read_request
 from rowcall.core.queryable.statement import Query
@@ -117,7 +117,7 @@ class Queries:
     def _compile_query(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
         """Return the compiled query and its values. It is compiled if its SQL, columns, order or position are new."""
         query = Query(self._language, request, self._positioned)
-        rendered = query.rendered()
+        rendered = query.render()
         columns = query.shape.columns
         # Cursors contain the order, whose SQL has neither the keys of JSON paths nor what PostgreSQL assumes anyway.
         key = rendered.sql, tuple(column.key for column in columns), request.order, request.position is None
@@ -144,7 +144,9 @@ def _pairs(language: Language, query_string: str) -> Sequence[tuple[str, str]]:
     try:
         return query_text.pairs(query_string)
     except query_text.QueryTextError as error:
-        raise BindingError(400, f"parameter {shown(error.key)}: the value {error.reason}", error.key[:100]) from None
+        raise BindingError(
+            400, f"parameter {quote_value(error.key)}: the value {error.reason}", error.key[:100]
+        ) from None
 
 
 def _query_value(parameter: str | None, values: list[str]) -> bytes | None:

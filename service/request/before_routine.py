@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.endpoint.before_routine import (
     BeforeCommand,
     BeforeValue,
@@ -50,7 +50,7 @@ def _new_statement(text: str, values: int) -> Statement:
 
 def _compile_command(command: BeforeCommand, services: Services, prepare: Prepare) -> Command:
     """Return the command with its statement, and the function that reads its values from a request."""
-    text, takes = numbered(command.sql, {})
+    text, takes = number_placeholders(command.sql, {})
     readers = dict(enumerate((value_of(value, services) for value in command.values), 1))
     sources = [readers.get(number, _null) for number in takes]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.endpoint.resolved_parameters import bound_parameters, resolved_parameters
+from rowcall.core.endpoint.resolved_parameters import binding_parameters, resolved_parameters
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text
 from rowcall.ext.binding.parameters import FastBinder
@@ -41,7 +41,7 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
     """Return the binding step for the way in which the endpoint receives its values."""
     options = endpoint.options
     binder = Binder(
-        bound_parameters(endpoint),
+        binding_parameters(endpoint),
         endpoint.transport,
         options.query_null,
         services.options.timestamps_utc,

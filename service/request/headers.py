@@ -12,7 +12,7 @@ import orjson
 
 from rowcall.core.auth.parameter_injection import headers_parameter, with_injected
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
-from rowcall.core.http.forwarded_headers import Forwarding, seen_headers
+from rowcall.core.http.forwarded_headers import Forwarding, headers_for_routines
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.request_context.arguments import set_argument
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -79,7 +79,7 @@ def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Calla
 
     def read_behind_proxies(context: RequestContext) -> bytes:
         scope = context.scope
-        headers = seen_headers(forwarding, scope.headers.items(), scope.client, scope.scheme)
+        headers = headers_for_routines(forwarding, scope.headers.items(), scope.client, scope.scheme)
         return headers_json(((name, value) for name, value in headers if name not in replaced), added)
 
     return read_behind_proxies if forwarding.enabled else read

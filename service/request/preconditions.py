@@ -15,8 +15,8 @@ from rowcall.core.tables.versions import (
     array_of,
     entity_tag,
     excluded_versions,
-    sent_version,
     version_key,
+    version_parameter_index,
     versions_of,
 )
 from rowcall.service.request_context.arguments import remove_argument, set_argument
@@ -41,7 +41,7 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     if index is None:
         return None
     many = isinstance(endpoint.routine.source, TableOperation)
-    sent = sent_version(endpoint)
+    sent = version_parameter_index(endpoint)
 
     def fill(context: RequestContext) -> None:
         if sent is not None:

@@ -87,13 +87,13 @@ def bind_redacted(bind: Step) -> Step:
         try:
             await waiting
         except BindingError as error:
-            raise error.redacted() from None
+            raise error.without_values() from None
 
     def bind_and_hide(context: RequestContext) -> Waiting:
         try:
             waiting = bind(context)
         except BindingError as error:
-            raise error.redacted() from None
+            raise error.without_values() from None
         return None if waiting is None else wait(waiting)  # type: ignore[arg-type]  # never a request: nothing runs yet
 
     return bind_and_hide

@@ -32,9 +32,9 @@ from rowcall.service.shared_state.single_flight import (
     SingleFlightWaiters,
     StaleEntry,
     StaleLookupResult,
-    ending,
     problem_of,
     problem_text,
+    release_unused_lease,
 )
 
 GRACE = 5.0
@@ -228,7 +228,7 @@ class MemoryCache:
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
-        return CacheLookup(*key, self, MemoryLease, ending, compute, on_hit, report, otherwise)
+        return CacheLookup(*key, self, MemoryLease, release_unused_lease, compute, on_hit, report, otherwise)
 
     def cache_writer(self, seconds: float | None, largest: int, most: int, otherwise: Step, *, needs_row: bool) -> Step:
         """Return the step that stores the result, as `MemoryLease.keep` does.
@@ -242,7 +242,7 @@ class MemoryCache:
         completed = self._report_stored
         waiting = self._waiters.futures
         return CacheWriter(
-            self._table.keep, waiting, completed, ending, lifetime, most_bytes, needs_row, most, otherwise
+            self._table.keep, waiting, completed, release_unused_lease, lifetime, most_bytes, needs_row, most, otherwise
         )
 
     def _report_stored(self, lease: Lease, values: tuple[Any, ...], flags: int) -> None:

@@ -30,7 +30,7 @@ import secrets
 import time
 from typing import Any
 
-from rowcall.core.cache.entry import Entry, packed, unpacked
+from rowcall.core.cache.entry import Entry, pack_entry, unpack_entry
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.shared_state import entry_sealer
@@ -362,7 +362,7 @@ class RedisCache:
         entry as Redis stores it.
         """
         content = entry_sealer.without_digest(name, data) if isinstance(data, bytes) else None
-        return None if content is None else unpacked(content)
+        return None if content is None else unpack_entry(content)
 
     async def _remove_refused(self, name: bytes, data: bytes) -> None:
         """Delete a corrupt entry, so that it is computed anew, unless it has been replaced. name: of the key in Redis.
@@ -400,7 +400,7 @@ class RedisCache:
         self._open.pop(name, None)
         life: bytes | int = b"" if seconds is None else _milliseconds(seconds)
         try:
-            sealed = entry_sealer.with_digest(name, packed(entry))
+            sealed = entry_sealer.with_digest(name, pack_entry(entry))
             output = await self.link.run(_LAND, _keys(name), [number, sealed, life, CHANNEL, name + b"r"])
         except RedisUnavailableError:
             # It may have been invalidated while it was computed, and Redis cannot confirm that it was not.

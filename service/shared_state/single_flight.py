@@ -120,7 +120,7 @@ class CacheBackend(Protocol):
     def close(self) -> None: ...
 
 
-def ending(context: RequestContext, error: Exception | None) -> None:
+def release_unused_lease(context: RequestContext, error: Exception | None) -> None:
     """Release a lease that no step has used. For `RequestContext.at_end`.
 
     error: what ended the request; None: it ended without one. Waiting requests get it, as a `Problem` 500 without

@@ -161,4 +161,4 @@ def _may_matter(path: str, *, gone: bool) -> bool:
 
 def watcher(settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> Watcher | None:
     """Return the watcher, or None if watching is disabled. Parameters and `StartupError` as for `Watcher`."""
-    return Watcher(settings, exposure, sources) if settings.enabled(WatchOptions) else None
+    return Watcher(settings, exposure, sources) if settings.is_enabled(WatchOptions) else None

@@ -27,7 +27,7 @@ class UnresolvedReferences:
     def __init__(self, settings: Settings) -> None:
         proxy = settings.read_enabled(ProxyOptions)
         self._proxies = proxy is not None
-        self._calls = settings.enabled(TypeOptions)
+        self._calls = settings.is_enabled(TypeOptions)
         self._host = None if proxy is None else proxy.host
 
     def diagnostics(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
@@ -80,7 +80,7 @@ class BasicUsers:
         basic = settings.read(BasicOptions)
         self._hashed = basic.hashed
         # A proxy in front may speak https.
-        plain = not settings.enabled(Forwarding) and not is_secure(settings)
+        plain = not settings.is_enabled(Forwarding) and not is_secure(settings)
         self._refused = plain and basic.tls == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
+from rowcall.core.building.endpoint_builder import BuildResult, EndpointDefaults, build_endpoint
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.cache.options import CacheOptions
 from rowcall.core.cache.plan import invalidations
@@ -22,9 +22,9 @@ from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.catalogue.installation import NOT_INSTALLED
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.diagnostics import Diagnostic, gathered
+from rowcall.core.errors.diagnostics import Diagnostic, merge_diagnostics
 from rowcall.core.http.routing import Clashes
-from rowcall.core.outgoing.address import shown_url
+from rowcall.core.outgoing.address import url_for_logs
 from rowcall.core.outgoing.options import TypeOptions
 from rowcall.core.outgoing.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
@@ -56,7 +56,7 @@ class _RoutineBuild:
 
     routine: Routine
     defaults: EndpointDefaults
-    built: Built
+    built: BuildResult
     endpoints: tuple[Endpoint, ...]
 
 
@@ -137,8 +137,8 @@ class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.read(ServiceOptions).log_endpoints
         self._logs_annotations = settings.read(ServiceOptions).log_annotations
-        self._caches = settings.enabled(CacheOptions)
-        self._sends = settings.enabled(TypeOptions)
+        self._caches = settings.is_enabled(CacheOptions)
+        self._sends = settings.is_enabled(TypeOptions)
         self._reserved_paths = ReservedPaths(settings)
         self._unresolved = UnresolvedReferences(settings)
         self._basic = BasicUsers(settings)
@@ -203,7 +203,7 @@ class EndpointBuilder:
         """
         unique = dict.fromkeys(diagnostics)
         new = [diagnostic for diagnostic in unique if diagnostic not in self._reported]
-        grouped = list(gathered(new))
+        grouped = list(merge_diagnostics(new))
         for diagnostic in grouped:
             log.log(logging.INFO if diagnostic.informational else logging.WARNING, "%s", diagnostic)
         for diagnostic in new:
@@ -229,7 +229,7 @@ def _log_forwarding(endpoint: Endpoint) -> None:
     """Log method and host to which the annotations `proxy` and `proxy_out` of an endpoint forward requests."""
     for word, forwarding in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
         if forwarding is not None:
-            host = "Service:ProxyOptions:Host" if forwarding.url is None else shown_url(forwarding.url)
+            host = "Service:ProxyOptions:Host" if forwarding.url is None else url_for_logs(forwarding.url)
             log.info("%s: %s, method %s, host %s", endpoint.name, word, forwarding.method or "of the request", host)
 
 
@@ -307,14 +307,14 @@ def _remove_unreachable(
     return reachable, diagnostics
 
 
-def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
+def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> BuildResult:
     """Build the endpoint of a routine. An unexpected error is logged, and leaves the routine out with a diagnostic."""
     try:
         built = build_endpoint(routine, catalog, defaults)
     except Exception as error:
         log.exception("%s is left out: its endpoint cannot be built", routine.identity)
         message = f"its endpoint cannot be built ({type(error).__name__}: {error})"
-        return Built(None, (Diagnostic(routine.identity, None, message, left_out=1),))
+        return BuildResult(None, (Diagnostic(routine.identity, None, message, left_out=1),))
     if built.disabled:
         log.log(VERBOSE, "%s is disabled by its comment", routine.identity)
     return built

@@ -99,7 +99,7 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
 def _files(settings: Settings) -> SqlFileOptions | None:
     """Return the options of SQL files; None: files are not served. Logs a warning if only the pattern is missing."""
     options = sql_file_options(settings)
-    if options is None and settings.contains(SqlFileOptions) and settings.enabled(SqlFileOptions):
+    if options is None and settings.contains(SqlFileOptions) and settings.is_enabled(SqlFileOptions):
         enabled = "Service:SqlFileSource:Enabled"
         log.warning("%s is true, but Service:SqlFileSource:FilePattern is empty: no file is served", enabled)
     return options

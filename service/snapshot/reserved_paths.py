@@ -129,9 +129,9 @@ class ReservedPaths:
 
 def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield configuration key and path of each session cookie; none if static files are served."""
-    if settings.enabled(StaticFileOptions):
+    if settings.is_enabled(StaticFileOptions):
         return  # The cookie may be for static pages.
-    if settings.enabled(CookieScheme):
+    if settings.is_enabled(CookieScheme):
         yield "Auth:CookiePath", settings.read(CookieScheme).path
     for name in settings.names_of(NamedScheme):
         scheme = settings.read_enabled(NamedScheme, name)

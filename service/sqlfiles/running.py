@@ -10,7 +10,7 @@ from typing import Protocol
 
 from rowcall.core.catalogue.catalog import Routine
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPart, ResultPath, ResultShape
-from rowcall.core.sqlfile.execution import one_plan
+from rowcall.core.sqlfile.execution import as_single_transaction
 from rowcall.core.sqlfile.source import FileSource, FileStatement
 from rowcall.ext.driver.execution import Part, Script, Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -49,7 +49,7 @@ def file_statements(
     def script(mask: int) -> Statement:
         writers = _writers(endpoint, codecs, change)
         ways = tuple(single_statement.execution for single_statement in source.statements)
-        ways = one_plan(ways) if wrapped else ways
+        ways = as_single_transaction(ways) if wrapped else ways
         parts = tuple(
             Part(
                 _statement(statement, mask, next(writers), repeatable=repeatable),
@@ -73,7 +73,7 @@ def _with_query(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
     values = tuple(index for index, parameter in enumerate(endpoint.parameters) if parameter.of_query)
     return replace(
         statement,
-        text=endpoint.query.around(statement.text, len(statement.numbers)),
+        text=endpoint.query.wrap_statement(statement.text, len(statement.numbers)),
         numbers=(*statement.numbers, *values),
         types=(*statement.types, *(0 for _ in values)),
     )

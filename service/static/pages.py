@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
-from rowcall.core.auth.claims import User, grouped
+from rowcall.core.auth.claims import User, group_claims
 from rowcall.core.http.page_template import PageTemplate, json_text
 from rowcall.core.operations.static_files import PageOptions, StaticFileOptions
 from rowcall.core.text.globs import matches
@@ -62,7 +62,7 @@ class Pages:
             replaced = {name for name, _ in issued.headers}
             headers = (*(field for field in headers if field[0] not in replaced), *issued.headers)
         if user is not None:
-            for kind, value in grouped(user.claims, self._roles).items():
+            for kind, value in group_claims(user.claims, self._roles).items():
                 # Claims that AvailableClaims does not list are filled too, because the author of the page uses them.
                 if value is not None:
                     values[kind.encode()] = json_text(value)

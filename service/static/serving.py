@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from rowcall.core.endpoint.access import Access
-from rowcall.core.errors.problems import unauthorized
+from rowcall.core.errors.problems import unauthorized_problem
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, UnsatisfiableError, accepts, byte_range, is_unchanged
 from rowcall.core.operations.static_files import StaticFileOptions
 from rowcall.service.identity.identity import Identity
@@ -109,7 +109,9 @@ class StaticFiles:
         protocol = context.protocol
         target = self._options.redirect
         if target is None:
-            raise unauthorized(self._worker.auth.schemes.challenge, f"{context.scope.path} is for signed-in users")
+            raise unauthorized_problem(
+                self._worker.auth.schemes.challenge, f"{context.scope.path} is for signed-in users"
+            )
         if self._options.return_to is not None:
             target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_return_path(context.scope)}"
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rowcall.core.endpoint.capabilities import ValuePlace
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.core.text.naming import quote_identifier
 from rowcall.service.database.preamble import Command, Preamble
 from rowcall.service.database.statements import statement_for
@@ -38,7 +38,7 @@ def require_tenant(endpoint: Endpoint, services: Services) -> Step | None:
         value = tenant_of(tenant, context)
         if value is None and tenant.place is ValuePlace.CLAIM:
             if context.user is None:
-                raise unauthorized(challenge, f"{endpoint.name} is for signed-in users of a tenant")
+                raise unauthorized_problem(challenge, f"{endpoint.name} is for signed-in users of a tenant")
             raise Problem(403, f"{endpoint.name} is for users with a tenant in the claim {tenant.name}")
         if value is None and tenant.place is ValuePlace.HEADER:
             raise Problem(400, f"the header {tenant.name} has to name the tenant")

@@ -16,7 +16,7 @@ import psycopg
 from rowcall.core.testing.matching import differences, row_differences
 from rowcall.core.testing.options import PreparationStep, TestOptions
 from rowcall.core.testing.outcome import Assertion, FileResult, Notice, Verdict
-from rowcall.core.testing.request import Expected, HttpBlock, Stub
+from rowcall.core.testing.request import Expectation, HttpBlock, Stub
 from rowcall.core.testing.script import HttpStep, InvalidBlock, JobsStep, SqlStep, Step, StubStep
 from rowcall.core.text.lines import lines_of
 from rowcall.service.database.connector import Connector
@@ -216,7 +216,7 @@ class FileRunner:
         else:
             self._fail_step(step, Verdict.FAIL, "the result is NULL" if value is None else "", name)
 
-    def _judge_expected(self, step: SqlStep, expected: Expected, result: PGresult | None) -> None:
+    def _judge_expected(self, step: SqlStep, expected: Expectation, result: PGresult | None) -> None:
         """Compare the result of a statement, or its notices, with the expected ones. result: None: it has none. Raises
         `_Stop` for a difference.
         """
@@ -234,7 +234,7 @@ class FileRunner:
             self._fail_step(step, Verdict.FAIL, "\n".join(lines))
         self._pass(step.title, step)
 
-    async def _expect_error(self, step: SqlStep, expectation: Expected, session: Session) -> None:
+    async def _expect_error(self, step: SqlStep, expectation: Expectation, session: Session) -> None:
         """Run a statement that has to fail, behind a savepoint if a transaction is open. expectation: SQLSTATE of the
         error, and a part of its message. Raises `_Stop` if the error is another one or missing, and `psycopg.Error` if
         the connection is lost.

@@ -32,10 +32,10 @@ class NestedTransaction(Transaction):
             self._begin, self._commit = _NAME, f"release {_NAME}"
             self._roll_back_commands = (f"rollback to {_NAME}", f"release {_NAME}")
 
-    async def _opening(self) -> PrecedingStatements:
+    async def _begin_statements(self) -> PrecedingStatements:
         if self._session is not None:
             await self._session.keep(self._changed)
-        return await super()._opening()
+        return await super()._begin_statements()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -7,7 +7,7 @@ import uuid
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.entries import Entry, described, judged
+from rowcall.core.uploads.entries import Entry, file_members, result_members
 from rowcall.core.uploads.names import extension, file_name
 from rowcall.core.uploads.options import Common, Folder
 from rowcall.core.uploads.settings import HandlerSettings
@@ -71,7 +71,7 @@ class FileSystem:
 
     def _entry(self, file: File, name: str, status: Status) -> Entry:
         return {
-            **described(self.key, file.name, file.content_type, file.size),
+            **file_members(self.key, file.name, file.content_type, file.size),
             "filePath": f"{self._path.rstrip('/') or ''}/{name}",
-            **judged(status),
+            **result_members(status),
         }

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, ClassVar
 
 from rowcall.core.uploads.names import RESERVED
-from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.core.uploads.protected_folders import ProtectedFolders
 from rowcall.service.log.entry import escape_unprintable
 
 log = logging.getLogger("rowcall")

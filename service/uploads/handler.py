@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from rowcall.core.uploads.checks import Checks, Status, image_types, patterns
-from rowcall.core.uploads.entries import Entry, described, judged
+from rowcall.core.uploads.entries import Entry, file_members, result_members
 from rowcall.core.uploads.options import Common, Folder, LargeObjects, ObjectStore
 from rowcall.core.uploads.row_errors import ErrorHandling, error_handling
 from rowcall.core.uploads.settings import HandlerSettings
@@ -127,4 +127,4 @@ async def judge(file: File, checks: Checks) -> Status:
 
 def plain_refusal(key: str, file: File, status: Status) -> dict[str, object]:
     """Return the entry of a file that is not taken, for handlers without further members. key: of the handler."""
-    return {**described(key, file.name, file.content_type, file.size), **judged(status)}
+    return {**file_members(key, file.name, file.content_type, file.size), **result_members(status)}

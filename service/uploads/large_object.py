@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.entries import Entry, described, judged
+from rowcall.core.uploads.entries import Entry, file_members, result_members
 from rowcall.core.uploads.options import Common, LargeObjects
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.ext.driver.execution import Execution
@@ -62,4 +62,4 @@ class LargeObject:
         return [self._entry(file, status, None)]
 
     def _entry(self, file: File, status: Status, oid: int | None) -> Entry:
-        return {**described(self.key, file.name, file.content_type, file.size), **judged(status), "oid": oid}
+        return {**file_members(self.key, file.name, file.content_type, file.size), **result_members(status), "oid": oid}

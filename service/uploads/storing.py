@@ -72,7 +72,7 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     if isinstance(options, ObjectStore):
         client = services.client
         assert client is not None  # noqa: S101 (`client_of` makes one for this handler)
-        bucket = templates.written("bucket")
+        bucket = templates.text_of("bucket")
         named = bucket is None or parse_template(bucket, names).is_fixed
 
         def object_storage(turn: Turn) -> Handler:
@@ -80,9 +80,9 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
 
         # The object is created between the routine and the end of its transaction.
         return object_storage
-    text = templates.written("row_command") or options.row_command
+    text = templates.text_of("row_command") or options.row_command
     if isinstance(options, Csv | JsonLines):
-        as_json = isinstance(options, JsonLines) and templates.written("map_columns") is None
+        as_json = isinstance(options, JsonLines) and templates.text_of("map_columns") is None
         command = row_command(text, names, cells_are_json=as_json)
         running = RowCalls(
             command, row_call(endpoint, services, command), BatchCallProvider(endpoint, services, command)

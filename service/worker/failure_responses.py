@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.errors.binding_error import BindingError
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem, binding_problem
 from rowcall.core.http.router import MalformedPathError
 from rowcall.ext.base.response_guard import InvalidResponseError
 from rowcall.service.log.entry import escape_unprintable
@@ -44,7 +44,7 @@ class FailureResponses:
         if isinstance(error, Problem):
             problem = error
         elif isinstance(error, BindingError):
-            problem = unbound(error)
+            problem = binding_problem(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
             if (request := logging_protocol_of(context.protocol)) is not None:

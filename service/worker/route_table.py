@@ -95,7 +95,7 @@ class RouteTable:
         # The routes whose response to OPTIONS differs from the default one.
         advertised = routes if has_headers else ()
         pieces = dict(piece_routes(advertised, services))
-        self.router = routing.router.changed((), (*pieces, *fixed))
+        self.router = routing.router.with_changes((), (*pieces, *fixed))
         self.closed = frozenset(id(route) for route in (*advertised, *pieces) if not route.primary.options.cors)
         """Routes that send no CORS headers to pages of other origins."""
         self.steps: dict[int, tuple[Step, ...]] = CompiledRoutes(routes, services)
@@ -160,7 +160,7 @@ class RouteTable:
         path: str = scope.path
         # Text that is not valid leads to no route, and the rest of it is not shown either.
         readable = path.replace(REPLACED, "_").replace("\0", "_")
-        for method in (scope.method, *self.router.allowed(readable)):
+        for method in (scope.method, *self.router.allowed_methods(readable)):
             match = self.router.find(method, readable)
             if match is not None and any(item.redacted for item in match.route.candidates):
                 return match.route.path
@@ -182,7 +182,7 @@ class RouteTable:
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
     """Return the methods for `Allow`, sorted: those of the routes at the path, HEAD if there is GET, and OPTIONS; empty
     if the path has no route."""
-    methods = set(router.allowed(path))
+    methods = set(router.allowed_methods(path))
     return _with_implied(methods) if methods else ()
 
 

@@ -86,7 +86,7 @@ class TableBuilder:
         streaming = snapshot.endpoints if any(item.events is not None for item in snapshot.options) else ()
         streams = event_stream_routes(streaming, services, self._events)
         removed, added = moved_endpoints(former.snapshot, snapshot)
-        routing = None if former.routing is None else former.routing.changed(removed, added)
+        routing = None if former.routing is None else former.routing.with_changes(removed, added)
         routing = routing or Routing(snapshot.endpoints)
         own = {
             **self._fixed,
@@ -103,7 +103,7 @@ class TableBuilder:
         if self._runs_jobs:
             table.jobs = runnable(snapshot.endpoints, services)
         if subrequests is not None:
-            internal = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
+            internal = None if former.internal_routing is None else former.internal_routing.with_changes(removed, added)
             table.internal_routing = internal or Routing(snapshot.endpoints, internal=True)
             router = table.internal_routing.router
             inner = replace(services, send_subrequest=call_further, limited=False)

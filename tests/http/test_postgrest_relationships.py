@@ -14,6 +14,8 @@ from tests.harness.postgrest import PLAIN, Case, create_roles, error
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
+LONG = "a" * 62
+"""A name to which no longer suffix can be added: PostgreSQL's identifiers have at most 63 bytes."""
 SQL = """
 create schema api; create schema depot; create schema hidden; create schema extra;
 create table api.harbour (id int primary key, title text);
@@ -69,8 +71,28 @@ create function api.permit(api.vessel) returns setof api.permit stable language 
   'select * from api.permit where vessel_id <> $1.id';
 create function api.crates(api.vessel) returns setof depot.crate stable language sql as
   'select * from depot.crate where vessel_id = $1.id';
+create function depot.nearby(api.vessel) returns setof depot.crate stable language sql as 'select * from depot.crate';
+create function api.bases(api.vessel) returns setof extra.base stable language sql as 'select * from extra.base';
 create function extra.elsewhere(api.vessel) returns setof api.tag stable language sql as 'select * from api.tag';
+create table hidden.vessel (id int primary key, home_id int); insert into hidden.vessel values (7, 2);
+create type api.pair as (a int, b int); create type hidden.vessels as (number int, port int);
+create function api.hidden_vessels() returns setof hidden.vessel stable language sql as 'select * from hidden.vessel';
+create function api.by_view() returns setof hidden.vessels stable language sql as 'select 7, 2';
+create function api.pairs() returns setof api.pair stable language sql as 'select 1, 2';
+create function api.columns() returns table (id int, home_id int) stable language sql as 'select 1, 2';
+create function api.number() returns int stable language sql as 'select 1';
+create function api.crates() returns setof depot.crate stable language sql as 'select * from depot.crate';
 create function api.all_vessels() returns setof api.vessel stable language sql as 'select * from api.vessel order by id';
+create table api.buyer (id int primary key, place_1 text);
+create table api.place (id int primary key, buyer_id int references api.buyer, place_1 text, place_2 text, buyer_1 text);
+create table api.place_1 (id int primary key, place_id int references api.place);
+create function api.first_place(api.buyer) returns api.place stable language sql as
+  'select * from api.place where buyer_id = $1.id limit 1';
+insert into api.buyer values (1, 'x'), (2, 'y'); insert into api.place values (1, 1, 'a', 'b', null);
+insert into api.place_1 values (1, 1);
+create table api.{LONG} (id int primary key, above_id int references api.{LONG});
+create table api.{LONG}_ (long_id int references api.{LONG}, harbour_id int references api.harbour,
+                          primary key (long_id, harbour_id));
 insert into api.harbour values (1, 'Oslo'), (2, 'Riga'), (3, 'Kiel');
 insert into api.person values (1, 'ann', null), (2, 'bob', 1), (3, 'cid', 1);
 insert into api.vessel values (1, 'Skua', 1, 2, null), (2, 'Tern', 2, 1, 'old'), (3, 'Gull', null, null, null), (4, 'Auk', 1, 3, 'x');
@@ -80,8 +102,9 @@ insert into api.tag values (1, 'fast'), (2, 'old'); insert into api.vessel_tag v
 insert into api.friend values (1, 2), (1, 3); insert into api.slot values (1, 2, 'p'), (2, 1, 'q');
 insert into api.slot_use values (1, 1, 2), (2, null, 1); insert into api.slot_note values (2, 1, 'n');
 insert into api.log values (1, '2020-05-05', 1); insert into depot.crate values (1, 1); insert into hidden.link values (1, 3);
+insert into api.{LONG} values (1, null), (2, 1), (3, 2); insert into api.{LONG}_ values (3, 1);
 refresh materialized view api.stored;
-"""  # noqa: E501 (each line is one object)
+""".replace("{LONG}", LONG)  # noqa: E501 (each line is one object)
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +112,8 @@ def settings(database: Database) -> dict[str, str]:
     database.execute(SQL)
     (anonymous,) = create_roles(database, "anon")
     database.execute(
-        f"grant usage on schema api, depot to {anonymous};"
-        f"grant select on all tables in schema api, depot to {anonymous};"
+        f"grant usage on schema api, depot, hidden to {anonymous};"
+        f"grant select on all tables in schema api, depot, hidden to {anonymous};"
         f"revoke all on api.secret from {anonymous}"
     )
     return {
@@ -167,6 +190,7 @@ DEPOT = {"accept-profile": "depot"}
         # another schema
         Case("GET /vessel?select=crate(id)&id=eq.1", 400, none("vessel", "crate")),
         Case("GET /crate?select=vessel(id)", 400, none("crate", "vessel", schema="depot"), headers=DEPOT),
+        Case("GET /crate?select=vesse(id)", 400, none("crate", "vesse", schema="depot", hint=None), headers=DEPOT),
         # privileges are those of the execution
         Case("GET /vessel?select=secret(id)", 401, error("42501"), has={"www-authenticate": "Bearer"}),
         # views
@@ -263,6 +287,8 @@ DEPOT = {"accept-profile": "depot"}
         Case("GET /permit?select=vessel(id)&id=eq.1", json=[{"vessel": {"id": 1}}]),
         Case("GET /vessel?select=crates(id)&id=eq.1", json=[{"crates": [{"id": 1}]}]),
         Case("GET /vessel?select=elsewhere(id)", 400, none("vessel", "elsewhere")),
+        Case("GET /vessel?select=nearby(id)", 400, none("vessel", "nearby")),
+        Case("GET /vessel?select=bases(id)", 400, none("vessel", "bases")),
         Case("GET /vessel?select=id,owner!inner(name)&owner.name=eq.cid", json=[{"id": 4, "owner": {"name": "cid"}}]),
         Case("GET /vessel?select=...owner(name)&id=eq.1", json=[{"name": "bob"}]),
         Case("GET /vessel?select=owner!x(name)&id=eq.1", json=[{"owner": {"name": "bob"}}]),
@@ -274,6 +300,23 @@ DEPOT = {"accept-profile": "depot"}
             headers={"prefer": "count=exact"},
             has={"content-range": "0-0/3"},
         ),
+        # results of functions: relationships of the relation with the name of their type in the schema of the function
+        Case("GET /rpc/hidden_vessels?select=id,harbour(title)", json=[{"id": 7, "harbour": {"title": "Riga"}}]),
+        Case("GET /rpc/by_view?select=number,port(title)", json=[{"number": 7, "port": {"title": "Riga"}}]),
+        Case("GET /rpc/pairs?select=harbour(title)", 400, none("pair", "harbour")),
+        Case("GET /rpc/columns?select=harbour(title)", 400, none("record", "harbour")),
+        Case("GET /rpc/number?select=harbour(title)", 400, none("number", "harbour")),
+        Case("GET /rpc/crates?select=vessel(id)", 400, none("crate", "vessel")),
+        # long names
+        Case(
+            f"GET /{LONG}?select=id,above_id(id,above_id(id))&id=eq.3",
+            json=[{"id": 3, "above_id": {"id": 2, "above_id": {"id": 1}}}],
+        ),
+        Case(
+            f"GET /{LONG}?select={LONG}(id,{LONG}(id,harbour(id)))&id=eq.1",
+            json=[{LONG: [{"id": 2, LONG: [{"id": 3, "harbour": [{"id": 1}]}]}]}],
+        ),
+        Case(f"GET /harbour?select={LONG}(id)&id=eq.1", json=[{LONG: [{"id": 3}]}]),
         Case("GET /rpc/all_vessels?select=owner(name),harbour(title)&limit=1", json=[{"owner": {"name": "bob"}, "harbour": OSLO}]),  # noqa: E501
     ],
     ids=str,
@@ -295,6 +338,9 @@ def test_relationships(service: Service, case: Case) -> None:
             "GET /vessel?select=harbour(title,id,t:title,id)&id=eq.1",
             text='[{"harbour":{"t": "Oslo", "id": 1, "title": "Oslo"}}]',
         ),
+        # the alias is the key, also if PostgreSQL refuses it
+        Case('GET /vessel?select="a \\"b\\"":harbour(title)&"a \\"b\\"".title=eq.Oslo&id=eq.1', json=[{'a "b"': OSLO}]),
+        Case('GET /vessel?select="":harbour(title)', 400, error("42601")),
         # inner joins: of the direct parent only
         Case(
             "GET /harbour?select=id,vessel!inner(id,route(id))&vessel.route.id=eq.3&order=id",
@@ -425,3 +471,73 @@ def test_null_filters_count_for_the_planner(service: Service, preference: str) -
 )
 def test_only_aliases_name_embeds_that_have_one(strict_service: Service, case: Case) -> None:
     case.check(strict_service.client)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "GET /buyer?select=id,place(place_1,buyer_1)&order=id",
+            json=[{"id": 1, "place": [{"place_1": "a", "buyer_1": None}]}, {"id": 2, "place": []}],
+        ),
+        Case("GET /buyer?select=id,place(id)&place=is.null", json=[{"id": 2, "place": []}]),
+        Case("GET /buyer?select=place_1,place()&place=not.is.null", json=[{"place_1": "x"}]),
+        Case(
+            "GET /buyer?select=id,first_place(place_1)&order=id",
+            json=[{"id": 1, "first_place": {"place_1": "a"}}, {"id": 2, "first_place": None}],
+        ),
+        Case(
+            "GET /place?select=place_2,buyer(place(place_1))",
+            json=[{"place_2": "b", "buyer": {"place": [{"place_1": "a"}]}}],
+        ),
+        Case("GET /place_1?select=place(place_1,place_1(id))", json=[{"place": {"place_1": [{"id": 1}]}}]),
+        Case("GET /buyer?select=place(nope)", 400, error("42703", "column place_1.nope does not exist")),
+    ],
+    ids=str,
+)
+def test_relations_and_columns_may_have_the_names_of_aliases(service: Service, case: Case) -> None:
+    case.check(service.client)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        # of the levels: relation and depth; many-to-many ones have the name of the relation
+        Case("GET /harbour?select=vessel(route(nope))", 400, error("42703", "column route_2.nope does not exist")),
+        Case("GET /vessel?select=permit(id),route(nope)", 400, error("42703", "column route_1.nope does not exist")),
+        Case("GET /vessel?select=tag!vessel_tag(nope)", 400, error("42703", "column tag.nope does not exist")),
+        Case("GET /vessel?select=owner(nope)", 400, error("42703", "column person_1.nope does not exist")),
+        Case("GET /rpc/all_vessels?select=nope", 400, error("42703", "column vessel.nope does not exist")),
+        Case("GET /rpc/columns?select=nope", 400, error("42703", "column record.nope does not exist")),
+        Case("GET /rpc/number?select=nope", 400, error("42703", "column number.nope does not exist")),
+        # of the joins: level above, key and depth
+        Case(
+            "GET /vessel?select=port:harbour(id)&order=port(title)",
+            400,
+            error("42703", "column vessel_port_1.title does not exist"),
+        ),
+    ],
+    ids=str,
+)
+def test_messages_of_the_database_name_levels_as_postgrest_does(service: Service, case: Case) -> None:
+    case.check(service.client)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "name"),
+    [
+        # paths that name no embed: filters, orders, ranges, logic trees; the last one of several
+        ("vessel?select=id&a.id=eq.1&b.id=eq.1&c.order=id", "PGRST108", "b"),
+        ("vessel?select=id&a.or=(id.eq.1)&b.limit=1&c.order=id&d.order=id", "PGRST108", "d"),
+        ("vessel?select=id&a.or=(id.eq.1)&b.limit=1", "PGRST108", "b"),
+        ("vessel?select=id&a.or=(id.eq.1)&b.or=(id.eq.1)", "PGRST108", "b"),
+        # then relationships, orders by embeds, and aggregates
+        ("vessel?select=nope(id)&a.id=eq.1", "PGRST108", "a"),
+        ("vessel?select=nope(id)&order=a(id)", "PGRST200", "nope"),
+        ("vessel?select=...route(id.sum())&order=a(id)", "PGRST108", "a"),
+    ],
+)
+def test_of_several_errors_the_same_one_as_by_postgrest(service: Service, request_: str, code: str, name: str) -> None:
+    body = service.get(f"/{request_}").json()
+    assert body["code"] == code
+    assert f"'{name}'" in body["message"]

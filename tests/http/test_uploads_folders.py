@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import xlsxwriter
 
-from rowcall.core.uploads.protected import ProtectedFolder, ProtectedFolders
+from rowcall.core.uploads.protected_folders import ProtectedFolder, ProtectedFolders
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem

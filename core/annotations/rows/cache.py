@@ -10,13 +10,13 @@ from rowcall.core.text.cache_control import directives, unknown_directive
 from rowcall.core.text.interval import parse_interval
 
 
-def _cached(draft: Draft, line: Line) -> None:
+def _enable_caching(draft: Draft, line: Line) -> None:
     """Turn caching on, and set the parameters that are part of the cache key (caching-4).
 
     Unknown names give a warning and are dropped. If no name remains, the line counts as `cached` without a list.
     """
     names = tuple(name for name in line.arguments if name in draft.parameters)
-    draft.within("caching", Caching(), enabled=True, parameters=names or None)
+    draft.change_fields("caching", Caching(), enabled=True, parameters=names or None)
     for name in line.arguments:
         if name not in draft.parameters:
             draft.warn(line, f"the routine has no parameter {name}; it is no part of the cache key")
@@ -30,7 +30,7 @@ def _set_expires(draft: Draft, value: str) -> None:
     seconds = parse_interval(value)
     if seconds is None:
         raise BadValueError(f"'{value}' is not an interval such as '5 minutes'")
-    draft.within("caching", Caching(), expires=seconds)
+    draft.change_fields("caching", Caching(), expires=seconds)
 
 
 def _profile(draft: Draft, line: Line) -> None:
@@ -52,13 +52,13 @@ def _set_profile(draft: Draft, line: Line, name: str) -> None:
     if before is not None and before != name:
         earlier = draft.used.get("cache_profile", f"cache_profile {before}")
         draft.warn(line, f"an endpoint has one profile; {name!r} replaces that of the earlier line `{earlier}`")
-    draft.within("caching", Caching(), profile=name)
+    draft.change_fields("caching", Caching(), profile=name)
 
 
 def _tags(draft: Draft, line: Line) -> None:
     """Add tags to those of earlier lines."""
     tags = (*draft.get("caching", Caching()).tags, *line.arguments)
-    draft.within("caching", Caching(), tags=tuple(dict.fromkeys(tags)))
+    draft.change_fields("caching", Caching(), tags=tuple(dict.fromkeys(tags)))
 
 
 def _cache_control(draft: Draft, line: Line) -> None:
@@ -102,7 +102,7 @@ def _stale(draft: Draft, line: Line) -> None:
                 f"'{part.strip()}' is none of while_revalidate <interval> and if_error <interval>, once"
             )
         intervals[_STALE[name]] = seconds
-    draft.within("caching", Caching(), stale=Stale(**intervals))
+    draft.change_fields("caching", Caching(), stale=Stale(**intervals))
 
 
 ANNOTATIONS = (
@@ -112,7 +112,7 @@ ANNOTATIONS = (
         syntax="cached [<parameter>, ...]",
         description="Caches the result and answers equal requests from the cache. With names, only these parameters "
         "(by their database names) distinguish requests; otherwise all do.",
-        apply=_cached,
+        apply=_enable_caching,
     ),
     Annotation(
         name="cache_expires",

@@ -29,7 +29,7 @@ def _assign(option: str, field: str) -> Assign:
     another one. option: field of `Options`. field: of `ClientCode`."""
 
     def assign(draft: Draft, value: str) -> None:
-        draft.within(option, ClientCode(), **{field: switch(value)})
+        draft.change_fields(option, ClientCode(), **{field: switch(value)})
 
     return assign
 
@@ -53,7 +53,7 @@ def _assign_module(option: str) -> Assign:
             raise BadValueError("a module name is missing")
         if _LEADS_AWAY.search(value):
             raise BadValueError(f"{value!r} leads out of the folder of the generated files; a name is expected")
-        draft.within(option, ClientCode(), module=value)
+        draft.change_fields(option, ClientCode(), module=value)
 
     return assign
 

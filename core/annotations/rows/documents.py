@@ -14,11 +14,11 @@ def _mcp(draft: Draft, line: Line) -> None:
     name or description is missing, or a name has several words."""
     match line.keyword:
         case "mcp":
-            draft.within("tool", Tool(), enabled=True, text=line.rest or None)
+            draft.change_fields("tool", Tool(), enabled=True, text=line.rest or None)
         case "mcp_name":
-            draft.within("tool", Tool(), enabled=True, name=_only(line))
+            draft.change_fields("tool", Tool(), enabled=True, name=_only(line))
         case _:
-            draft.within("tool", Tool(), enabled=True, description=_text(line))
+            draft.change_fields("tool", Tool(), enabled=True, description=_text(line))
 
 
 def _only(line: Line) -> str:
@@ -40,15 +40,15 @@ def _openapi(draft: Draft, line: Line) -> None:
     Raises `BadValueError` for another form."""
     command = line.arguments[0].lower() if line.arguments else "hide"
     if command in ("hide", "hidden", "ignore"):
-        draft.within("document", Document(), hidden=True)
+        draft.change_fields("document", Document(), hidden=True)
     elif command in ("tag", "tags") and len(line.arguments) > 1:
-        draft.within("document", Document(), tags=line.arguments[1:])
+        draft.change_fields("document", Document(), tags=line.arguments[1:])
     elif command == "example":
-        name, separator, text = line.behind(2).partition("=")
+        name, separator, text = line.text_after(2).partition("=")
         if not separator or len(name.split()) != 1 or not text.strip():
             raise BadValueError("expected: openapi example <parameter> = <value>")
         document: Document = draft.get("document", Document())
-        draft.within("document", Document(), examples=(*document.examples, (name.strip().lower(), text.strip())))
+        draft.change_fields("document", Document(), examples=(*document.examples, (name.strip().lower(), text.strip())))
     else:
         raise BadValueError("expected: openapi, openapi hide, openapi tag <tag>, openapi example <parameter> = <value>")
 

@@ -14,17 +14,19 @@ def _encrypt(draft: Draft, line: Line) -> None:
     earlier = draft.get("encryption", Encryption()).parameter_bindings
     names, bindings = _names_and_bindings(line.arguments)
     if not names:
-        draft.within("encryption", Encryption(), all_parameters=True, parameter_bindings=_merged(earlier, bindings))
+        draft.change_fields(
+            "encryption", Encryption(), all_parameters=True, parameter_bindings=_merge_bindings(earlier, bindings)
+        )
         return
     parameters = [draft.parameter_named(name) for name in names]
     bindings_by_parameter = {
         match: bindings[name] for name, match in zip(names, parameters, strict=True) if match is not None
     }
-    draft.within(
+    draft.change_fields(
         "encryption",
         Encryption(),
         parameters=tuple(bindings_by_parameter),
-        parameter_bindings=_merged(earlier, bindings_by_parameter),
+        parameter_bindings=_merge_bindings(earlier, bindings_by_parameter),
     )
     draft.named.append(NamedLine("encrypt", line, names, tuple(name for name in names if draft.parameter_named(name))))
 
@@ -34,12 +36,12 @@ def _decrypt(draft: Draft, line: Line) -> None:
     (`core.building.protective_lines`)."""
     names, bindings = _names_and_bindings(line.arguments)
     folded = {name.casefold(): binding for name, binding in bindings.items()}
-    merged = _merged(draft.get("encryption", Encryption()).column_bindings, folded)
+    merged = _merge_bindings(draft.get("encryption", Encryption()).column_bindings, folded)
     if names:
         draft.named.append(NamedLine("decrypt", line, names))
-        draft.within("encryption", Encryption(), columns=names, column_bindings=merged)
+        draft.change_fields("encryption", Encryption(), columns=names, column_bindings=merged)
     else:
-        draft.within("encryption", Encryption(), all_columns=True, column_bindings=merged)
+        draft.change_fields("encryption", Encryption(), all_columns=True, column_bindings=merged)
 
 
 def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -63,18 +65,18 @@ def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[s
     return tuple(bindings), bindings or {"": ""}
 
 
-def _merged(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _merge_bindings(earlier: tuple[tuple[str, str], ...], bindings: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the bindings with those of a later line, which take precedence. A binding "" removes the earlier one of
     its name."""
     return tuple((name, binding) for name, binding in {**dict(earlier), **bindings}.items() if binding)
 
 
 def _assign_encrypt(draft: Draft, value: str) -> None:
-    draft.within("encryption", Encryption(), all_parameters=true_or_false(value))
+    draft.change_fields("encryption", Encryption(), all_parameters=true_or_false(value))
 
 
 def _assign_decrypt(draft: Draft, value: str) -> None:
-    draft.within("encryption", Encryption(), all_columns=true_or_false(value))
+    draft.change_fields("encryption", Encryption(), all_columns=true_or_false(value))
 
 
 ANNOTATIONS = (

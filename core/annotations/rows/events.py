@@ -40,11 +40,11 @@ def _events(**roles: bool) -> Apply:
         if len(words) >= 2 and words[-2] == "on":
             words, level = words[:-2], words[-1]
             try:
-                draft.within("events", Events(), level=_level(level))
+                draft.change_fields("events", Events(), level=_level(level))
             except BadValueError as error:
                 # The level keeps its previous value (events-1 to events-3); the rest of the line applies.
                 draft.warn(line, str(error))
-        draft.within("events", Events(), **roles)
+        draft.change_fields("events", Events(), **roles)
         subscribes = "subscribe" in roles
         if subscribes:
             _set_path(draft, words[0] if words else None)
@@ -58,7 +58,7 @@ def _set_path(draft: Draft, path: str | None) -> None:
     """Set the path segment. Without one, it is the name, in lower case, of the notice level that this line or an
     earlier one has set, or None (events-1 to events-3)."""
     level = draft.get("events", Events()).level
-    draft.within("events", Events(), path=path or (level and level.value.lower()))
+    draft.change_fields("events", Events(), path=path or (level and level.value.lower()))
 
 
 def _assigned_events(*roles: str) -> Assign:
@@ -72,7 +72,7 @@ def _assigned_events(*roles: str) -> Assign:
         if " " in value:
             raise BadValueError(f"'{value}' is neither true nor false nor a path")
         on = value.lower() != "false"
-        draft.within("events", Events(), **dict.fromkeys(roles, on))
+        draft.change_fields("events", Events(), **dict.fromkeys(roles, on))
         if on and "subscribe" in roles:
             _set_path(draft, None if value.lower() == "true" else value)
 
@@ -80,11 +80,11 @@ def _assigned_events(*roles: str) -> Assign:
 
 
 def _assign_publish(draft: Draft, value: str) -> None:
-    draft.within("events", Events(), publish=true_or_false(value))
+    draft.change_fields("events", Events(), publish=true_or_false(value))
 
 
 def _assign_level(draft: Draft, value: str) -> None:
-    draft.within("events", Events(), level=_level(value))
+    draft.change_fields("events", Events(), level=_level(value))
 
 
 def _scope(draft: Draft, line: Line) -> None:
@@ -101,23 +101,23 @@ def _set_scope(draft: Draft, words: tuple[str, ...]) -> None:
     scope = _SCOPES.get(words[0].lower()) if words else None
     if scope is None:
         raise BadValueError(f"the scope is none of {', '.join(_SCOPES)}")
-    draft.within("events", Events(), scope=scope, names=words[1:] if scope is Audience.AUTHORIZE else ())
+    draft.change_fields("events", Events(), scope=scope, names=words[1:] if scope is Audience.AUTHORIZE else ())
 
 
 def _set_after_commit(draft: Draft, line: Line) -> None:
-    draft.within("events", Events(), after_commit=True)
+    draft.change_fields("events", Events(), after_commit=True)
 
 
 def _assign_after_commit(draft: Draft, value: str) -> None:
-    draft.within("events", Events(), after_commit=switch(value))
+    draft.change_fields("events", Events(), after_commit=switch(value))
 
 
 def _set_last_value(draft: Draft, line: Line) -> None:
-    draft.within("events", Events(), last_value=True)
+    draft.change_fields("events", Events(), last_value=True)
 
 
 def _assign_last_value(draft: Draft, value: str) -> None:
-    draft.within("events", Events(), last_value=switch(value))
+    draft.change_fields("events", Events(), last_value=switch(value))
 
 
 def _listen(draft: Draft, line: Line) -> None:
@@ -129,7 +129,7 @@ def _listen(draft: Draft, line: Line) -> None:
     if len(segment) > 1:
         raise BadValueError("expected: sse_listen <channel> [<segment>]")
     path = segment[0] if segment else channel
-    draft.within("events", Events(), subscribe=True, channel=channel, path=path)
+    draft.change_fields("events", Events(), subscribe=True, channel=channel, path=path)
 
 
 def _filter(draft: Draft, line: Line) -> None:
@@ -139,7 +139,7 @@ def _filter(draft: Draft, line: Line) -> None:
         raise BadValueError("expected: sse_filter <member of the payload> [<claim>]")
     member, claim = line.arguments[0], line.arguments[-1]
     filters = draft.get("events", Events()).filters
-    draft.within("events", Events(), filters=(*filters, (member, claim)))
+    draft.change_fields("events", Events(), filters=(*filters, (member, claim)))
 
 
 ANNOTATIONS = (

@@ -113,12 +113,12 @@ def open_block(draft: Draft, line: Line) -> None:
     draft.muted = not _fits(draft, line)
 
 
-def _disabled(draft: Draft, line: Line) -> None:
+def _disable_endpoint(draft: Draft, line: Line) -> None:
     if not line.arguments or _fits(draft, line):
         draft.enabled = False
 
 
-def _enabled(draft: Draft, line: Line) -> None:
+def _enable_endpoint(draft: Draft, line: Line) -> None:
     if not line.arguments or _fits(draft, line):
         draft.enabled = True
 
@@ -139,14 +139,14 @@ ANNOTATIONS = (
         aliases=("disabled",),
         syntax="disabled [<tag>, ...]",
         description="The object is not exposed as an endpoint; with tags, only if it has one of them.",
-        apply=_disabled,
+        apply=_disable_endpoint,
     ),
     Annotation(
         name="enabled",
         aliases=("enabled",),
         syntax="enabled [<tag>, ...]",
         description="Cancels an earlier `disabled`; with tags, only if the object has one of them.",
-        apply=_enabled,
+        apply=_enable_endpoint,
     ),
     Annotation(
         name="internal",

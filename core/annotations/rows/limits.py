@@ -35,7 +35,7 @@ def _add_user(draft: Draft, words: tuple[str, ...]) -> None:
     """Require HTTP Basic, and add a user if there are at least two words: name and password. Others are ignored."""
     users = draft.get("basic_auth", BasicAuth()).users
     added = (*users, (words[0], words[1])) if len(words) >= 2 else users
-    draft.within("basic_auth", BasicAuth(), enabled=True, users=added)
+    draft.change_fields("basic_auth", BasicAuth(), enabled=True, users=added)
 
 
 def _realm(draft: Draft, line: Line) -> None:
@@ -46,11 +46,11 @@ def _realm(draft: Draft, line: Line) -> None:
 
 
 def _assign_realm(draft: Draft, value: str) -> None:
-    draft.within("basic_auth", BasicAuth(), enabled=True, realm=value or None)
+    draft.change_fields("basic_auth", BasicAuth(), enabled=True, realm=value or None)
 
 
 def _assign_command(draft: Draft, value: str) -> None:
-    draft.within("basic_auth", BasicAuth(), enabled=True, command=value or None)
+    draft.change_fields("basic_auth", BasicAuth(), enabled=True, command=value or None)
 
 
 ANNOTATIONS = (

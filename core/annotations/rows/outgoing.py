@@ -12,12 +12,12 @@ def _forward(option: str) -> Apply:
     """Return a function that applies `proxy` or `proxy_out`. option: field of `Options`."""
 
     def apply(draft: Draft, line: Line) -> None:
-        draft.set(**{option: _forwarding(draft, line)})
+        draft.set(**{option: _parse_forwarding(draft, line)})
 
     return apply
 
 
-def _forwarding(draft: Draft, line: Line) -> Forwarding:
+def _parse_forwarding(draft: Draft, line: Line) -> Forwarding:
     """Return method and URL of the line. Other words are ignored, with a warning (proxies-3)."""
     method = None
     url = None

@@ -86,7 +86,7 @@ def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
     name = draft.parameter_named(parameter)
     if name is None:
         raise BadValueError(f"the routine has no parameter {parameter}")
-    draft.within("upload", Upload(), enabled=True, metadata=name)
+    draft.change_fields("upload", Upload(), enabled=True, metadata=name)
     draft.used.setdefault("upload", line.shown)
 
 
@@ -170,75 +170,77 @@ def _rename(draft: Draft, parameter: str, name: str) -> None:
     if old_name is None:
         return
 
-    def now(word: str) -> str:
+    def rename(word: str) -> str:
         """Return the new name for a word that names the parameter, in any case or as in requests, else the word."""
         return name if word and draft.parameter_named(word) == old_name else word
 
-    draft.expressions = {now(key): text for key, text in draft.expressions.items()}
+    draft.expressions = {rename(key): text for key, text in draft.expressions.items()}
     draft.changes |= {
-        option: renamed(draft.changes[option], now) for option, renamed in _RENAMED.items() if option in draft.changes
+        option: renamed(draft.changes[option], rename)
+        for option, renamed in _RENAMED.items()
+        if option in draft.changes
     }
     draft.parameters = draft.parameters - {old_name} | {name}
 
 
-_Now = Callable[[str], str]
+_Rename = Callable[[str], str]
 """Function that returns the new name of a parameter: that of the same parameter, or another one unchanged."""
 
 
-def _option(word: str, now: _Now) -> str:
-    return now(word)
+def _rename_in_option(word: str, rename: _Rename) -> str:
+    return rename(word)
 
 
-def _caching(caching: Caching, now: _Now) -> Caching:
+def _rename_in_caching(caching: Caching, rename: _Rename) -> Caching:
     names = caching.parameters
-    return replace(caching, parameters=None if names is None else tuple(map(now, names)))
+    return replace(caching, parameters=None if names is None else tuple(map(rename, names)))
 
 
-def _encryption(encryption: Encryption, now: _Now) -> Encryption:
-    bindings = tuple((now(word), binding) for word, binding in encryption.parameter_bindings)
-    return replace(encryption, parameters=tuple(map(now, encryption.parameters)), parameter_bindings=bindings)
+def _rename_in_encryption(encryption: Encryption, rename: _Rename) -> Encryption:
+    bindings = tuple((rename(word), binding) for word, binding in encryption.parameter_bindings)
+    return replace(encryption, parameters=tuple(map(rename, encryption.parameters)), parameter_bindings=bindings)
 
 
-def _upload(upload: Upload, now: _Now) -> Upload:
-    return replace(upload, metadata=None if upload.metadata is None else now(upload.metadata))
+def _rename_in_upload(upload: Upload, rename: _Rename) -> Upload:
+    return replace(upload, metadata=None if upload.metadata is None else rename(upload.metadata))
 
 
-def _job(job: Job, now: _Now) -> Job:
-    unique_by = None if job.unique_by is None else tuple(map(now, job.unique_by))
-    return replace(job, unique_by=unique_by, serial_by=tuple(map(now, job.serial_by)))
+def _rename_in_job(job: Job, rename: _Rename) -> Job:
+    unique_by = None if job.unique_by is None else tuple(map(rename, job.unique_by))
+    return replace(job, unique_by=unique_by, serial_by=tuple(map(rename, job.serial_by)))
 
 
-def _consumed_token(consumed: ConsumedToken, now: _Now) -> ConsumedToken:
-    return replace(consumed, parameter=now(consumed.parameter))
+def _rename_in_consumed_token(consumed: ConsumedToken, rename: _Rename) -> ConsumedToken:
+    return replace(consumed, parameter=rename(consumed.parameter))
 
 
-def _document(document: Document, now: _Now) -> Document:
+def _rename_in_document(document: Document, rename: _Rename) -> Document:
     # Names of examples are in lower case (`openapi example`).
-    return replace(document, examples=tuple((now(word).lower(), text) for word, text in document.examples))
+    return replace(document, examples=tuple((rename(word).lower(), text) for word, text in document.examples))
 
 
-def _hashes(hashes: tuple[tuple[str, str], ...], now: _Now) -> tuple[tuple[str, str], ...]:
-    return tuple((now(target), now(source)) for target, source in hashes)
+def _rename_in_hashes(hashes: tuple[tuple[str, str], ...], rename: _Rename) -> tuple[tuple[str, str], ...]:
+    return tuple((rename(target), rename(source)) for target, source in hashes)
 
 
-def _rules(rules: tuple[tuple[Any, ...], ...], now: _Now) -> tuple[tuple[Any, ...], ...]:
-    return tuple((now(word), *rest) for word, *rest in rules)
+def _rename_in_rules(rules: tuple[tuple[Any, ...], ...], rename: _Rename) -> tuple[tuple[Any, ...], ...]:
+    return tuple((rename(word), *rest) for word, *rest in rules)
 
 
-_RENAMED: Mapping[str, Callable[[Any, _Now], object]] = {
-    "body_parameter": _option,
-    "caching": _caching,
-    "consumed_token": _consumed_token,
-    "document": _document,
-    "encryption": _encryption,
-    "hashes": _hashes,
-    "headers_parameter": _option,
-    "job": _job,
-    "password_rules": _rules,
-    "patch_parameter": _option,
-    "upload": _upload,
-    "validation_messages": _rules,
-    "validations": _rules,
+_RENAMED: Mapping[str, Callable[[Any, _Rename], object]] = {
+    "body_parameter": _rename_in_option,
+    "caching": _rename_in_caching,
+    "consumed_token": _rename_in_consumed_token,
+    "document": _rename_in_document,
+    "encryption": _rename_in_encryption,
+    "hashes": _rename_in_hashes,
+    "headers_parameter": _rename_in_option,
+    "job": _rename_in_job,
+    "password_rules": _rename_in_rules,
+    "patch_parameter": _rename_in_option,
+    "upload": _rename_in_upload,
+    "validation_messages": _rename_in_rules,
+    "validations": _rename_in_rules,
 }
 """Each field of `Options` that names parameters → the function that renames one in its value."""
 

@@ -19,10 +19,10 @@ def unescape(value: str) -> str:
     Raises:
         BadValueError: a backslash that starts no escape, or the code of a surrogate, such as `\ud800`.
     """
-    return _ESCAPE.sub(_decoded, value) if "\\" in value else value
+    return _ESCAPE.sub(_decode_escape, value) if "\\" in value else value
 
 
-def unescaped(draft: Draft, line: Line, value: str) -> str:
+def unescape_or_warn(draft: Draft, line: Line, value: str) -> str:
     """Return the value with decoded escapes. If it cannot be decoded, return it as written, with a warning."""
     try:
         return unescape(value)
@@ -31,7 +31,7 @@ def unescaped(draft: Draft, line: Line, value: str) -> str:
         return value
 
 
-def _decoded(match: re.Match[str]) -> str:
+def _decode_escape(match: re.Match[str]) -> str:
     """Return the character of an escape. Raises `BadValueError`."""
     if letter := match["letter"]:
         return _LETTERS[letter]

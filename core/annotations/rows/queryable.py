@@ -13,7 +13,7 @@ def _assign_queryable(draft: Draft, value: str) -> None:
     number of rows and columns are replaced. Raises `BadValueError`."""
     words, unique = split_at_word(value.replace(",", " "), "by")
     abilities, rows = _abilities(words.split())
-    draft.within(
+    draft.change_fields(
         "queryable",
         Queryable(),
         **(abilities or dict.fromkeys(ABILITIES, True)),
@@ -45,7 +45,7 @@ def _abilities(words: list[str]) -> tuple[dict[str, bool], int | None]:
 def _assign_max_rows(draft: Draft, value: str) -> None:
     if not (value.isascii() and value.isdigit() and 0 < len(value) <= 9 and int(value) > 0):
         raise BadValueError(f"'{value}' is not a number of rows from 1 to 999999999")
-    draft.within("queryable", Queryable(), most=int(value))
+    draft.change_fields("queryable", Queryable(), most=int(value))
 
 
 ANNOTATIONS = (

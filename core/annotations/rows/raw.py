@@ -12,7 +12,7 @@ from rowcall.core.annotations.declaration import (
     assigned_flag,
     flag,
 )
-from rowcall.core.annotations.rows.parameters import unescaped
+from rowcall.core.annotations.rows.parameters import unescape_or_warn
 
 
 def _text(option: str) -> Apply:
@@ -24,7 +24,7 @@ def _text(option: str) -> Apply:
         value = line.text.partition(" ")[2]
         if not value:
             raise BadValueError(f"a text is missing; `{line.keyword} =` sets an empty one")
-        draft.set(**{option: unescaped(draft, line, value)})
+        draft.set(**{option: unescape_or_warn(draft, line, value)})
 
     return apply
 

@@ -21,7 +21,7 @@ def _rest_of_line(option: str) -> Apply:
     return apply
 
 
-def _assigned(option: str) -> Assign:
+def _assign_text(option: str) -> Assign:
     """Return a function that applies `word = text`. For an empty text, it raises `BadValueError`. option: field of
     `Options`."""
 
@@ -41,7 +41,7 @@ ANNOTATIONS = (
         description="Sends the rows as an HTML table or as a spreadsheet; with a parameter, each request chooses. An "
         "unknown name gives JSON.",
         apply=_format,
-        assign=_assigned("table_format"),
+        assign=_assign_text("table_format"),
         minimum_words=2,
     ),
     Annotation(
@@ -50,7 +50,7 @@ ANNOTATIONS = (
         syntax="excel_file_name = <text, with {parameter}s>",
         description="File name of the downloaded spreadsheet; `.xlsx` is added if it is missing.",
         apply=_rest_of_line("excel_file_name"),
-        assign=_assigned("excel_file_name"),
+        assign=_assign_text("excel_file_name"),
         minimum_words=2,
     ),
     Annotation(
@@ -59,7 +59,7 @@ ANNOTATIONS = (
         syntax="excel_sheet = <text, with {parameter}s>",
         description="Name of the worksheet.",
         apply=_rest_of_line("excel_sheet"),
-        assign=_assigned("excel_sheet"),
+        assign=_assign_text("excel_sheet"),
         minimum_words=2,
     ),
 )

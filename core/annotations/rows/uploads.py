@@ -29,11 +29,11 @@ def _upload(draft: Draft, line: Line) -> None:
     another form, and if the words behind `for` read as a sentence."""
     words = line.arguments
     if not words:
-        draft.within("upload", Upload(), enabled=True)
+        draft.change_fields("upload", Upload(), enabled=True)
     elif words[0].lower() == "for" and len(words) > 1:
         if reads_as_sentence(line, words[1:], HANDLERS):
             raise BadValueError("this is taken for prose; expected: upload for <handler>, ...")
-        draft.within("upload", Upload(), enabled=True, handlers=words[1:])
+        draft.change_fields("upload", Upload(), enabled=True, handlers=words[1:])
     elif len(words) == 3 and [word.lower() for word in words[1:]] == ["as", "metadata"]:
         _metadata(draft, line, words[0])
     else:
@@ -44,7 +44,7 @@ def _metadata(draft: Draft, line: Line, word: str) -> None:
     """Accept uploads, and let the parameter that `word` names receive their metadata. If it does not exist, warn;
     uploads are accepted all the same."""
     name = draft.parameter_named(word)
-    draft.within("upload", Upload(), enabled=True, metadata=name)
+    draft.change_fields("upload", Upload(), enabled=True, metadata=name)
     if name is None:
         draft.warn(line, f"the routine has no parameter {word}, so it does not get the metadata of uploads")
 
@@ -120,7 +120,7 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
         if wrong is not None:
             raise BadValueError(f"'{value}' is {wrong}")
         others = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
-        draft.within("upload", Upload(), settings=(*others, (word, value)))
+        draft.change_fields("upload", Upload(), settings=(*others, (word, value)))
         if check is _image_check_fault:
             _report_unknown_images(draft, word, value)
 
@@ -253,25 +253,25 @@ SETTINGS = (
 )
 
 
-def _turned_on(option: str) -> Apply:
+def _turn_on(option: str) -> Apply:
     """Return a function that applies an annotation without arguments: it turns on a field of `Upload`, which implies
     `upload`. For a line with arguments, it raises `BadValueError`. option: the field."""
 
     def apply(draft: Draft, line: Line) -> None:
         if line.arguments:
             raise BadValueError("no argument is expected")
-        draft.within("upload", Upload(), enabled=True, **{option: True})
+        draft.change_fields("upload", Upload(), enabled=True, **{option: True})
 
     return apply
 
 
-def _switched(option: str) -> Assign:
+def _assign_switch(option: str) -> Assign:
     """Return a function that applies `word = true|false`, in the words of `switch`, to a field of `Upload`. If it is
     on, this implies `upload`. For another word, it raises `BadValueError`. option: the field."""
 
     def assign(draft: Draft, value: str) -> None:
         on = switch(value)
-        draft.within("upload", Upload(), enabled=on or draft.get("upload", Upload()).enabled, **{option: on})
+        draft.change_fields("upload", Upload(), enabled=on or draft.get("upload", Upload()).enabled, **{option: on})
 
     return assign
 
@@ -282,8 +282,8 @@ RESUMABLE = Annotation(
     syntax="resumable",
     description="Uploads: a file may also be uploaded in chunks, over several requests, by the protocol tus 1.0: "
     "bytes that arrived before a connection broke need not be sent again. Implies `upload`.",
-    apply=_turned_on("resumable"),
-    assign=_switched("resumable"),
+    apply=_turn_on("resumable"),
+    assign=_assign_switch("resumable"),
 )
 
 
@@ -293,8 +293,8 @@ PROGRESS = Annotation(
     syntax="upload_progress",
     description="Uploads: reports to subscribers of the endpoint's events how many bytes have arrived, as JSON: "
     '`{"received":65536,"of":1048576}`. Needs `sse`, and implies `upload`.',
-    apply=_turned_on("progress"),
-    assign=_switched("progress"),
+    apply=_turn_on("progress"),
+    assign=_assign_switch("progress"),
 )
 
 ANNOTATIONS = (UPLOAD, RESUMABLE, PROGRESS, *SETTINGS)

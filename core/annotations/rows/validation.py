@@ -23,7 +23,7 @@ def _message(draft: Draft, line: Line) -> None:
     """Add the message for a parameter and a rule: the rest of the line behind both, as written."""
     parameter, rule = line.arguments[:2]
     earlier = draft.get("validation_messages", ())
-    draft.set(validation_messages=(*earlier, (parameter, rule, line.behind(3))))
+    draft.set(validation_messages=(*earlier, (parameter, rule, line.text_after(3))))
 
 
 ANNOTATIONS = (

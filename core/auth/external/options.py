@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from rowcall.core.sections.declaration import flag, part, section, text
-from rowcall.core.sections.values import or_empty, stripped, stripped_or_none
+from rowcall.core.sections.values import or_empty, strip_or_empty, stripped_or_none
 
 TEMPLATE = (
     '<!DOCTYPE html><html><head><meta charset="utf-8" /><title>Talking To {0}</title></head>'
@@ -40,7 +40,7 @@ class Provider:
         False,
         "Offer this provider. Addresses of Google, LinkedIn, GitHub, Microsoft and Facebook are built in.",
     )
-    client_id: str = text("ClientId", "", "Client id issued by the provider.", convert=stripped)
+    client_id: str = text("ClientId", "", "Client id issued by the provider.", convert=strip_or_empty)
     client_secret: str = text("ClientSecret", "", "Client secret issued by the provider.", secret=True)
     auth_url: str | None = text(
         "AuthUrl",

@@ -13,7 +13,7 @@ def email_of(info: object) -> str | None:
     there is none. In a list, addresses that are marked as not verified are ignored; for a profile, the caller checks
     `email_verified`."""
     if isinstance(info, list):
-        return _listed(info)
+        return _primary_email(info)
     if not isinstance(info, Mapping):
         return None
     for name in ("email", "userPrincipalName"):
@@ -25,7 +25,7 @@ def email_of(info: object) -> str | None:
     return _text(handle.get("emailAddress")) if isinstance(handle, Mapping) else None
 
 
-def _listed(entries: list[Any]) -> str | None:
+def _primary_email(entries: list[Any]) -> str | None:
     """Return the primary address in a list, else the first one; None: there is none. Addresses that are marked as
     not verified are ignored."""
     addresses = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("verified", True) is True]

@@ -9,11 +9,11 @@ from dataclasses import replace
 from rowcall.core.codegen.calls import call_of
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.dart.functions import DartFunction, decodes, function_text, source_text, url_text
+from rowcall.core.codegen.dart.helper_code import Needs, helper_code, imports, status_classes
 from rowcall.core.codegen.dart.models import Models
 from rowcall.core.codegen.dart.names import DartNames, literal, snake_case
-from rowcall.core.codegen.dart.plumbing import Needs, imports, plumbing, status_classes
 from rowcall.core.codegen.options import DartOptions
-from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named
+from rowcall.core.codegen.selection import Output, TypesOf, endpoints_with_names, header_text, modules
 from rowcall.core.codegen.selection import client_annotations as typescript_annotations
 from rowcall.core.codegen.shapes import ShapeReader
 from rowcall.core.endpoint.capabilities import ClientCode
@@ -55,7 +55,7 @@ def dart_names(endpoints: Iterable[Endpoint], options: DartOptions) -> Iterator[
     """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError` if
     `by_schema` is on, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, snake_case):
-        yield from named(members, DartNames(options), options)
+        yield from endpoints_with_names(members, DartNames(options), options)
 
 
 class _Module:
@@ -69,7 +69,7 @@ class _Module:
         self._models = Models(options)
         names = DartNames(options)
         self.functions: list[DartFunction] = []
-        for endpoint, name in list(named(endpoints, names, options)):
+        for endpoint, name in list(endpoints_with_names(endpoints, names, options)):
             reader = ShapeReader(types_of(endpoint), options.camel)
             call = call_of(endpoint, name, client_annotations(endpoint), reader, options)
             self.functions.append(DartFunction.of(call, self._models, names))
@@ -83,7 +83,7 @@ class _Module:
         blocks = [head.strip("\n")]
         if not options.base_url_from:
             blocks.append(f"String baseUrl = {literal(options.base_url)};")
-        blocks += plumbing(needs, options)
+        blocks += helper_code(needs, options)
         blocks += (url_text(item, self._models) for item in self.functions if item.call.export_url)
         blocks += (source_text(item, options) for item in self.functions if item.call.events is not None)
         if not separate:
@@ -93,9 +93,9 @@ class _Module:
             for item in self.functions
             if not item.call.url_only
         )
-        yield Output(path, f"{header}{_joined(blocks)}", options.overwrite, len(header))
+        yield Output(path, f"{header}{_join_blocks(blocks)}", options.overwrite, len(header))
         if separate:
-            yield Output(models_path, f"{header}{_joined(models)}", options.overwrite, len(header), path)
+            yield Output(models_path, f"{header}{_join_blocks(models)}", options.overwrite, len(header), path)
 
     def _imports(self, needs: Needs, models: str | None) -> Iterator[str]:
         options = self._options
@@ -112,7 +112,7 @@ class _Module:
         calls = [item.call for item in self.functions]
         sent = [item for item in calls if not item.url_only]
         return Needs(
-            query=any(item.sending.query for item in calls),
+            query=any(item.placement.query for item in calls),
             segments=any(item.path_values for item in calls),
             requests=any(not item.upload for item in sent),
             uploads=any(item.upload for item in sent),
@@ -122,5 +122,5 @@ class _Module:
         )
 
 
-def _joined(blocks: Iterable[str]) -> str:
+def _join_blocks(blocks: Iterable[str]) -> str:
     return "\n\n".join(blocks) + "\n"

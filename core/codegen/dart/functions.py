@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Argument, Call, Reading
+from rowcall.core.codegen.client_parameters import SEGMENT
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
-from rowcall.core.codegen.dart.names import escaped, field_name, literal
+from rowcall.core.codegen.dart.names import escape_literal, field_name, literal
 from rowcall.core.codegen.names import Names, upper_first
 from rowcall.core.codegen.options import DartOptions
-from rowcall.core.codegen.sending import SEGMENT
 from rowcall.core.codegen.shapes import JSON, TEXT, Row, Shape
 from rowcall.core.endpoint.endpoint import ResultPath
 
@@ -54,12 +54,12 @@ class DartFunction:
         answer = call.answer
         value = {Reading.NOTHING: "void", Reading.RESPONSE: "http.Response"}.get(answer.reading, "")
         if answer.reading is Reading.FILES:
-            value = f"List<{models.uploaded(f'{name}Response')}>"
-        url = names.beside(f"{call.name}Url") if call.export_url else ""
-        source = names.beside(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
+            value = f"List<{models.upload_metadata(f'{name}Response')}>"
+        url = names.assign(f"{call.name}Url") if call.export_url else ""
+        source = names.assign(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
         return cls(call, request, value or _value_type(call, models), url, source)
 
-    def returned(self, options: DartOptions) -> str:
+    def result_type(self, options: DartOptions) -> str:
         """Return the type of the result, with the status if the function returns it."""
         return f"{options.result_name}<{self.value}>" if self.call.has_status else self.value
 
@@ -69,19 +69,19 @@ def address(function: DartFunction, models: Models) -> str:
     call = function.call
     path, last = "", 0
     for match in SEGMENT.finditer(call.endpoint.path):
-        path += escaped(call.endpoint.path[last : match.start()])
+        path += escape_literal(call.endpoint.path[last : match.start()])
         response = call.path_values.get(match[1])
         if response is not None:
             path += f"${{_segment({_value(response, models)})}}"
         last = match.end()
-    path += escaped(call.endpoint.path[last:])
+    path += escape_literal(call.endpoint.path[last:])
     return f"'$baseUrl{path}{_query(call)}'"
 
 
 def _query(call: Call) -> str:
-    if not call.sending.query:
+    if not call.placement.query:
         return ""
-    without = "".join(f"..remove({literal(call.arguments[index].key)})" for index in call.sending.excluded)
+    without = "".join(f"..remove({literal(call.arguments[index].key)})" for index in call.placement.excluded)
     return f"${{_query(request.toJson(){without})}}"
 
 
@@ -98,7 +98,7 @@ def url_text(function: DartFunction, models: Models) -> str:
 def source_text(function: DartFunction, options: DartOptions) -> str:
     """Return the source of the function that opens the event stream of an endpoint. function: one that has a stream."""
     name = function.source if options.export_sources else f"_{function.source}"
-    path = escaped(function.call.events or "")
+    path = escape_literal(function.call.events or "")
     return f"""{SUBSCRIPTION} {name}(
   void Function(String message) onMessage, {{
   String id = '',
@@ -113,7 +113,7 @@ def function_text(function: DartFunction, models: Models, definitions: Definitio
     names = [text.rpartition(" ")[2] for text in positional]
     names += [text.partition(" = ")[0].rpartition(" ")[2] for text in named]
     lines = [*_comment(function, names, definitions, options)]
-    start = f"Future<{function.returned(options)}> {function.call.name}("
+    start = f"Future<{function.result_type(options)}> {function.call.name}("
     if named:
         # Each positional parameter has a line of its own, the last one with the opening brace.
         listed = [f"  {item}," for item in positional]
@@ -156,7 +156,7 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
     if options.comment != "None" and options.comments:
         blocks.append([*endpoint.prose])
     blocks.append([f"[{name}] - {_NOTES[name]}" for name in names if name in _NOTES])
-    blocks.append([f"Returns `{function.returned(options)}`."])
+    blocks.append([f"Returns `{function.result_type(options)}`."])
     if routine.kind is not RoutineKind.FILE:
         blocks.append([f"See {routine.kind.value.upper()} {routine.schema}.{routine.name}"])
     shown = [block for block in blocks if block]
@@ -172,7 +172,7 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
 
 def _body(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
     if function.call.events is None:
-        yield from _sent(function, models, options)
+        yield from _request_statements(function, models, options)
         return
     create = function.source if options.export_sources else f"_{function.source}"
     yield "final executionId = id ?? _executionId();"
@@ -184,7 +184,7 @@ def _body(function: DartFunction, models: Models, options: DartOptions) -> Itera
     yield "  }"
     yield "}"
     yield "try {"
-    yield from (f"  {line}" for line in _sent(function, models, options))
+    yield from (f"  {line}" for line in _request_statements(function, models, options))
     yield "} finally {"
     yield "  if (subscription != null) {"
     yield "    Timer(Duration(milliseconds: closeAfterMs), subscription.close);"
@@ -192,7 +192,7 @@ def _body(function: DartFunction, models: Models, options: DartOptions) -> Itera
     yield "}"
 
 
-def _sent(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
+def _request_statements(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
     call = function.call
     url = _url(function, models)
     if call.parse_url:
@@ -244,7 +244,7 @@ def _call_arguments(function: DartFunction, models: Models, options: DartOptions
         yield "},"
     if call.upload:
         yield "progress: progress,"
-    elif call.sending.json_body:
+    elif call.placement.json_body:
         yield "body: jsonEncode(request.toJson()),"
     elif call.body is not None:
         value = _value(call.body, models)
@@ -257,7 +257,7 @@ def _call_arguments(function: DartFunction, models: Models, options: DartOptions
 def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
     call = function.call
     headers: dict[str, str] = {}
-    if call.sending.json_body:
+    if call.placement.json_body:
         headers["'Content-Type'"] = "'application/json'"
     if call.events is not None:
         headers[literal(options.execution_header)] = "executionId"
@@ -275,7 +275,7 @@ def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
 
 
 def _with_status(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
-    yield f"return {function.returned(options)}("
+    yield f"return {function.result_type(options)}("
     yield "  status: response.statusCode,"
     if function.call.answer.reading is not Reading.NOTHING:
         yield f"  response: _isOk(response) ? {_read(function, models)} : null,"
@@ -334,4 +334,4 @@ def decodes(function: DartFunction) -> bool:
     if call.url_only:
         return False
     json_body = call.body is not None and call.body.shape == JSON
-    return call.sending.json_body or json_body or call.answer.reading not in (Reading.NOTHING, Reading.RESPONSE)
+    return call.placement.json_body or json_body or call.answer.reading not in (Reading.NOTHING, Reading.RESPONSE)

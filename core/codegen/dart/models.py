@@ -81,7 +81,7 @@ class Models:
             known = self._names[id(row)] = self._add(row)
         return known
 
-    def uploaded(self, name: str) -> str:
+    def upload_metadata(self, name: str) -> str:
         """Add a class for the metadata of an uploaded file and return its name. name: preferred one, without the
         configured prefix and suffix."""
         result = self._free(name)
@@ -203,7 +203,7 @@ class Models:
         if model.raw:
             names.append("    this.raw = const {},")
         if names:
-            yield from _called(f"  const {model.name}({{", names, "});")
+            yield from _call_lines(f"  const {model.name}({{", names, "});")
         else:
             yield f"  const {model.name}();"
         yield ""
@@ -214,14 +214,14 @@ class Models:
         ]
         if model.raw:
             values.append("      raw: json,")
-        yield from _called(f"    return {model.name}(", values, ");", indent="    ")
+        yield from _call_lines(f"    return {model.name}(", values, ");", indent="    ")
         yield "  }"
         yield ""
         yield "  Map<String, dynamic> toJson() {"
         if model.raw:
             yield "    return raw;"
         else:
-            yield from _called(
+            yield from _call_lines(
                 "    return {", [self._member(name, member) for name, member in model.fields], "};", "    "
             )
         yield "  }"
@@ -237,7 +237,7 @@ def _may_be_null(element: Shape) -> bool:
     return not isinstance(element, Row) or element.composite
 
 
-def _called(start: str, lines: list[str], end: str, indent: str = "  ") -> Iterator[str]:
+def _call_lines(start: str, lines: list[str], end: str, indent: str = "  ") -> Iterator[str]:
     if lines:
         yield start
         yield from lines

@@ -31,18 +31,18 @@ class DartNames(Names):
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, _FUNCTIONS)
 
-    def beside(self, name: str) -> str:
+    def assign(self, name: str) -> str:
         """Assign a name to an object of the file and return it: `name` without leading underscores, or a variant if
         functions cannot have this name or it is assigned. The names of all functions must have been assigned before."""
         shown = name.lstrip("_")
-        return super().beside(f"call{shown}" if not shown or shown[0].isdigit() else shown)
+        return super().assign(f"call{shown}" if not shown or shown[0].isdigit() else shown)
 
 
 def literal(text: str) -> str:
-    return f"'{escaped(text)}'"
+    return f"'{escape_literal(text)}'"
 
 
-def escaped(text: str) -> str:
+def escape_literal(text: str) -> str:
     """Escape a text for a Dart literal in single quotes."""
     return text.translate(_SIGNS)
 

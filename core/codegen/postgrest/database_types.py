@@ -18,7 +18,7 @@ from rowcall.core.codegen.postgrest.type_names import (
     array,
     key,
     literals,
-    quoted,
+    string_literal,
 )
 from rowcall.core.postgrest.schema import Argument, Cardinality, Column, Function, Relation, Relationship, Schema
 
@@ -71,18 +71,18 @@ def database_types(schema: Schema, types: TypeNames, schemas: Sequence[str]) -> 
     ones, at least one, the default first."""
     represented = {item.source for item in schema.representations.values() if item.target == "json"}
     writer = _Writer(schema, types, TypeScriptTypes(types, schemas, represented))
-    members = [_member("__InternalSupabase", _object([f"PostgrestVersion: {quoted(VERSION)}"]))]
+    members = [_member("__InternalSupabase", _object([f"PostgrestVersion: {string_literal(VERSION)}"]))]
     members += [_member(key(name), writer.schema(name)) for name in schemas]
     text = f"{_JSON}\n\nexport type Database = {_object(members)}\n"
     constants = _object([f"{key(name)}: {writer.constants(name)}," for name in schemas])
     return (
-        _indented(text)
-        + _HELPERS.format(default=quoted(schemas[0]))
-        + _indented(f"\nexport const Constants = {constants} as const\n")
+        _indent_blocks(text)
+        + _HELPERS.format(default=string_literal(schemas[0]))
+        + _indent_blocks(f"\nexport const Constants = {constants} as const\n")
     )
 
 
-def _indented(text: str) -> str:
+def _indent_blocks(text: str) -> str:
     """Return the text with each line indented by two spaces for each brace or bracket that is open. Only a bracket at
     the end of a line opens, and only one at the start of a line closes."""
     depth = 0
@@ -134,7 +134,7 @@ class _Writer:
         )
 
     def constants(self, name: str) -> str:
-        enums = [f"{key(item.name[1])}: [{', '.join(map(quoted, item.labels))}]," for item in self._enums(name)]
+        enums = [f"{key(item.name[1])}: [{', '.join(map(string_literal, item.labels))}]," for item in self._enums(name)]
         return _object((f"Enums: {_object(enums) if enums else '{}'},",))
 
     def _enums(self, schema: str) -> list[EnumType]:
@@ -166,8 +166,8 @@ class _Writer:
         read += [f"{key(item.name[1])}: {self._type(item.return_type)} | null" for item in computed]
         members = [_member("Row", _object(read))]
         if relation.insertable or relation.updatable:
-            inserted = [self._inserted(column) for column in columns] if relation.insertable else []
-            updated = [self._updated(column) for column in columns] if relation.updatable else []
+            inserted = [self._insert_member(column) for column in columns] if relation.insertable else []
+            updated = [self._update_member(column) for column in columns] if relation.updatable else []
             members += (_member("Insert", _object(inserted)), _member("Update", _object(updated)))
         members.append(_member("Relationships", self._relationships(relation)))
         if computed:
@@ -178,13 +178,13 @@ class _Writer:
         result = self._type(_type_name(column))
         return f"{result} | null" if column.nullable and result != "unknown" else result
 
-    def _inserted(self, column: Column) -> str:
+    def _insert_member(self, column: Column) -> str:
         if column.generated:
             return f"{key(column.name)}?: never"
         optional = "?" if column.nullable or column.default is not None else ""
         return f"{key(column.name)}{optional}: {self._value(column)}"
 
-    def _updated(self, column: Column) -> str:
+    def _update_member(self, column: Column) -> str:
         return f"{key(column.name)}?: {'never' if column.generated else self._value(column)}"
 
     def _relationships(self, relation: Relation) -> str:
@@ -220,7 +220,10 @@ class _Writer:
             yield _member(key(name), "\n| ".join(variants[name]))
 
     def _function(self, function: Function) -> str:
-        members = [_member("Args", self._arguments(function.arguments)), _member("Returns", self._returned(function))]
+        members = [
+            _member("Args", self._arguments(function.arguments)),
+            _member("Returns", self._return_type(function)),
+        ]
         if function.relation is not None and function.relation in self._schema.relations:
             members.append(
                 _setof("*", function.relation[1], single=not function.returns_set, returns_set=function.returns_set)
@@ -235,7 +238,7 @@ class _Writer:
             for item in sorted(arguments, key=lambda item: item.name)
         )
 
-    def _returned(self, function: Function) -> str:
+    def _return_type(self, function: Function) -> str:
         if function.outputs:
             outputs = sorted(function.outputs, key=lambda item: item.name)
             result = _object(f"{key(item.name)}: {self._type(item.type)}" for item in outputs)
@@ -246,13 +249,18 @@ class _Writer:
     def _row_function(self, item: RowFunction) -> str:
         relation = self._schema.relations.get(item.relation)
         kind = "Views" if relation is not None and relation.is_view else "Tables"
-        row = f"Database[{quoted(item.relation[0])}][{quoted(kind)}][{quoted(item.relation[1])}]" + '["Row"]'
+        row = (
+            f"Database[{string_literal(item.relation[0])}][{string_literal(kind)}][{string_literal(item.relation[1])}]"
+            + '["Row"]'
+        )
         returned = self._type(item.return_type)
         if item.returns_set and not (item.target is not None and item.single):
             returned = array(returned)
         if item.target is None and not item.argument:
             field = f"{item.relation[1]}.{item.name[1]}"
-            returned = f"{{ error: true }} & {quoted(f'it cannot be called; select the computed field {field}')}"
+            returned = (
+                f"{{ error: true }} & {string_literal(f'it cannot be called; select the computed field {field}')}"
+            )
         members = [_member("Args", _object((f"{key(item.argument)}: {row}",))), _member("Returns", returned)]
         if item.target is not None:
             members.append(_setof(item.relation[1], item.target[1], single=item.single, returns_set=item.returns_set))
@@ -275,19 +283,19 @@ def _holds_key(relationship: Relationship) -> bool:
 def _relationship(item: Relationship) -> str:
     return _object(
         (
-            f"foreignKeyName: {quoted(item.constraint)}",
-            f"columns: [{', '.join(quoted(outer) for outer, _ in item.columns)}]",
+            f"foreignKeyName: {string_literal(item.constraint)}",
+            f"columns: [{', '.join(string_literal(outer) for outer, _ in item.columns)}]",
             f"isOneToOne: {'true' if item.cardinality is Cardinality.ONE_TO_ONE else 'false'}",
-            f"referencedRelation: {quoted(item.target[1])}",
-            f"referencedColumns: [{', '.join(quoted(inner) for _, inner in item.columns)}]",
+            f"referencedRelation: {string_literal(item.target[1])}",
+            f"referencedColumns: [{', '.join(string_literal(inner) for _, inner in item.columns)}]",
         )
     )
 
 
 def _setof(origin: str, target: str, *, single: bool, returns_set: bool) -> str:
     options = (
-        f"from: {quoted(origin)}",
-        f"to: {quoted(target)}",
+        f"from: {string_literal(origin)}",
+        f"to: {string_literal(target)}",
         f"isOneToOne: {'true' if single else 'false'}",
         f"isSetofReturn: {'true' if returns_set else 'false'}",
     )

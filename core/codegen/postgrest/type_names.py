@@ -116,7 +116,7 @@ class TypeScriptTypes:
         schema, member = name
         if schema not in self._schemas:
             return None
-        return f"Database[{quoted(schema)}][{quoted(kind)}][{quoted(member)}]"
+        return f"Database[{string_literal(schema)}][{string_literal(kind)}][{string_literal(member)}]"
 
 
 def array(element: str) -> str:
@@ -126,14 +126,14 @@ def array(element: str) -> str:
 
 def literals(labels: Collection[str]) -> str:
     """Return the union type of the labels as literals; `never` without labels."""
-    return " | ".join(map(quoted, labels)) or "never"
+    return " | ".join(map(string_literal, labels)) or "never"
 
 
-def quoted(text: str) -> str:
+def string_literal(text: str) -> str:
     """Return a text as a literal of TypeScript."""
     return orjson.dumps(text).decode()
 
 
 def key(name: str) -> str:
     """Return the name of a property, in quotes if it is no identifier."""
-    return name if _IDENTIFIER.fullmatch(name) else quoted(name)
+    return name if _IDENTIFIER.fullmatch(name) else string_literal(name)

@@ -6,15 +6,22 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
 from rowcall.core.codegen.calls import call_of
+from rowcall.core.codegen.client_parameters import is_once
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.names import Names, free
 from rowcall.core.codegen.options import PythonOptions
 from rowcall.core.codegen.python.functions import Method, method_text
+from rowcall.core.codegen.python.helper_code import HEAD, ONCE, ONCE_IMPORTS, SYNC, asynchronous
 from rowcall.core.codegen.python.models import Models
 from rowcall.core.codegen.python.names import snake_case
-from rowcall.core.codegen.python.plumbing import HEAD, ONCE, ONCE_IMPORTS, SYNC, asynchronous
-from rowcall.core.codegen.selection import Output, TypesOf, client_annotations, header_text, modules, named
-from rowcall.core.codegen.sending import is_once
+from rowcall.core.codegen.selection import (
+    Output,
+    TypesOf,
+    client_annotations,
+    endpoints_with_names,
+    header_text,
+    modules,
+)
 from rowcall.core.codegen.shapes import ShapeReader
 from rowcall.core.endpoint.capabilities import ClientCode
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -53,20 +60,22 @@ def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Itera
     """Yield the endpoints that have a method in the client, with the name of the method. Raises `NoPlaceError` if
     `by_schema` is on, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, snake_case):
-        yield from ((endpoint, method) for endpoint, _, method in _named(members, options, _taken()))
+        yield from (
+            (endpoint, method) for endpoint, _, method in _with_method_names(members, options, _reserved_names())
+        )
 
 
-def _taken() -> set[str]:
+def _reserved_names() -> set[str]:
     """Return a new set of the names that methods cannot have."""
     return {"http", "close"}
 
 
-def _named(
+def _with_method_names(
     endpoints: Sequence[Endpoint], options: PythonOptions, taken: set[str]
 ) -> Iterator[tuple[Endpoint, str, str]]:
     """Yield each endpoint with the name from which the names of its models are derived, and the name of its method.
     taken: names that methods cannot have; those of the methods are added."""
-    for endpoint, name in named(endpoints, Names(options, frozenset()), options):
+    for endpoint, name in endpoints_with_names(endpoints, Names(options, frozenset()), options):
         yield endpoint, name, free(snake_case(name), taken)
 
 
@@ -74,10 +83,10 @@ def _module(
     endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions, options: PythonOptions
 ) -> str | None:
     models = Models()
-    taken = _taken()
+    taken = _reserved_names()
     methods = []
     # All methods are named before anything else takes a name.
-    values = list(_named(endpoints, options, taken))
+    values = list(_with_method_names(endpoints, options, taken))
     for endpoint, name, method in values:
         reader = ShapeReader(types_of(endpoint), options.camel)
         call = call_of(endpoint, name, _AS_CONFIGURED, reader, options)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.codegen.calls import Argument, Call, Reading
+from rowcall.core.codegen.client_parameters import SEGMENT, is_once
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.codegen.python.models import Models
 from rowcall.core.codegen.python.names import snake_case
-from rowcall.core.codegen.sending import SEGMENT, is_once
 from rowcall.core.codegen.shapes import INTEGER, JSON, TEXT, ListOf, Plain, Row, RowField, Scalar, Shape
 from rowcall.core.endpoint.endpoint import ResultPath
 
@@ -79,7 +79,7 @@ class Method:
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
     """Return the source of a method and of the method for its event stream. models: those of the file. definitions: of
     routines, by oid, for the docstring. wait: `await ` for the asynchronous client, otherwise empty."""
-    lines = [*_head(method, models, "async " if wait else ""), *_docstring(method, definitions, options)]
+    lines = [*_head(method, models, "async " if wait else ""), *_docstring_lines(method, definitions, options)]
     lines += (f"    {line}" for line in _body(method, wait))
     if method.call.events is not None:
         lines += ["", *_events(method, wait)]
@@ -103,7 +103,7 @@ def _head(method: Method, models: Models, start: str) -> Iterator[str]:
     yield f") -> {method.returned}:"
 
 
-def _docstring(method: Method, definitions: Definitions, options: ClientOptions) -> Iterator[str]:
+def _docstring_lines(method: Method, definitions: Definitions, options: ClientOptions) -> Iterator[str]:
     endpoint = method.call.endpoint
     lines = [f"{endpoint.method} {endpoint.path}"]
     if options.comments and endpoint.prose:
@@ -128,9 +128,9 @@ def _body(method: Method, wait: str) -> Iterator[str]:
     call = method.call
     send = "_send_once" if is_once(call.endpoint) else "_send"
     if call.answer.reading is Reading.RESPONSE:
-        yield f"return {wait}self.{send}({', '.join(_sent(method))})"
+        yield f"return {wait}self.{send}({', '.join(_request_arguments(method))})"
         return
-    sent = f"_checked({wait}self.{send}({', '.join(_sent(method))}))"
+    sent = f"_require_success({wait}self.{send}({', '.join(_request_arguments(method))}))"
     if call.answer.reading is Reading.NOTHING:
         yield sent
         return
@@ -146,31 +146,31 @@ def _body(method: Method, wait: str) -> Iterator[str]:
         yield "return result"
 
 
-def _sent(method: Method) -> Iterator[str]:
+def _request_arguments(method: Method) -> Iterator[str]:
     call = method.call
     yield repr(call.endpoint.method)
     yield _path(method)
-    if call.sending.query:
-        yield f"query={{{_values(method, call.sending.query)}}}"
+    if call.placement.query:
+        yield f"query={{{_values(method, call.placement.query)}}}"
     if call.upload:
         yield "files=files"
-    elif call.sending.json_body:
+    elif call.placement.json_body:
         yield f"content=_body({{{_values(method, range(len(call.arguments)), as_text=False)}}})"
         yield 'headers={"Content-Type": "application/json"}'
     elif call.body is not None:
         name = method.argument(call.body)
-        yield f"content=_text({_encoded(name, call.body.shape)})"
+        yield f"content=_text({_encode_argument(name, call.body.shape)})"
         yield 'headers={"Content-Type": "text/plain"}'
 
 
 def _values(method: Method, indexes: tuple[int, ...] | range, *, as_text: bool = True) -> str:
     return ", ".join(
-        f"{item.key!r}: {_encoded(name, item.shape) if as_text else name}"
+        f"{item.key!r}: {_encode_argument(name, item.shape) if as_text else name}"
         for name, item in (method.arguments[index] for index in indexes)
     )
 
 
-def _encoded(name: str, shape: Shape) -> str:
+def _encode_argument(name: str, shape: Shape) -> str:
     if shape == ListOf(JSON):
         return f"_jsons({name})"
     return f"_json({name})" if shape == JSON else name

@@ -62,7 +62,7 @@ class Models:
         if known is not None:
             return known
         # The types of the members are added before the class itself.
-        members = [(item.key, self._member(item)) for item in _once(row)]
+        members = [(item.key, self._member(item)) for item in _distinct_fields(row)]
         name = free(class_name(row.name), self._taken)
         self._texts.append(_typed_dict(name, members))
         if row.composite:
@@ -75,7 +75,7 @@ class Models:
         return self.nullable(row_field.shape) if row_field.nullable else self.type_of(row_field.shape)
 
 
-def _once(row: Row) -> Iterator[RowField]:
+def _distinct_fields(row: Row) -> Iterator[RowField]:
     seen: set[str] = set()
     for item in row.fields:
         if item.key not in seen:

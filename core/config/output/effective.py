@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rowcall.core.config.output.masking import (
-    masked_in_addresses,
-    masked_in_parts,
-    masked_in_text,
-    masked_whole,
+    mask_in_addresses,
+    mask_in_parts,
+    mask_in_text,
+    mask_whole,
     names_a_secret,
 )
 from rowcall.core.config.settings import BOOLEANS, Settings
@@ -52,21 +52,21 @@ def _entries(node_of_key: KeyNode, section: Section, variables: Mapping[str, str
         for below in node_of_key.key_nodes.values()
         if not below.is_wild
     ]
-    return (*declared, *_named_by_user(node_of_key, section, variables))
+    return (*declared, *_entries_of_users(node_of_key, section, variables))
 
 
-def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
+def _entries_of_users(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
     """Yield entries of user-defined names in a section with fixed keys, such as a provider of `Auth:External`.
     node_of_key: declares the section. variables: for placeholders."""
     wild = next((below for below in node_of_key.key_nodes.values() if below.is_wild), None)
     for child in section:
-        if wild is not None and wild is node_of_key.below(child.name) and isinstance(child.node, Section):
+        if wild is not None and wild is node_of_key.child(child.name) and isinstance(child.node, Section):
             yield Entry(child.name, "", _plain(child, wild, variables))
 
 
 def _entry(node_of_key: KeyNode, node: Node | None, variables: Mapping[str, str]) -> Entry:
     key = node_of_key.key
-    comment = "" if key is None else explained(key)
+    comment = "" if key is None else meaning_of(key)
     if key is None or key.type is KeyType.SECTION:
         section = node if isinstance(node, Section) else Section()
         return Entry(node_of_key.name, comment, entries=_entries(node_of_key, section, variables))
@@ -80,14 +80,14 @@ def _entry(node_of_key: KeyNode, node: Node | None, variables: Mapping[str, str]
 def _map_entries(node_of_key: KeyNode, key: Key, node: Node | None, variables: Mapping[str, str]) -> Iterator[Entry]:
     if isinstance(node, Section) and node.children:
         for child in node:
-            yield Entry(child.name, "", _plain(child, node_of_key.below(child.name) or node_of_key, variables))
+            yield Entry(child.name, "", _plain(child, node_of_key.child(child.name) or node_of_key, variables))
         return
     defaults = key.default if isinstance(key.default, Mapping) else {}
     for name in sorted(defaults, key=str.casefold):
         yield Entry(name, "", defaults[name])
 
 
-def explained(key: Key) -> str:
+def meaning_of(key: Key) -> str:
     """Return the meaning of a key with its allowed values."""
     words = f" One of: {', '.join(key.choices)}." if key.choices else ""
     return key.meaning + words
@@ -98,14 +98,14 @@ def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> 
     canonical spelling. node_of_key: the nearest key tree node that declares it."""
     node = child.node
     if isinstance(node, Scalar):
-        return _shown(child.name, node.text, node_of_key.key, variables)
+        return _masked_value(child.name, node.text, node_of_key.key, variables)
     below = [
         (
             inner_node.name if inner_node is not None and not inner_node.is_wild else inner.name,
             _plain(inner, inner_node or node_of_key, variables),
         )
         for inner in _in_documented_order(node, node_of_key)
-        for inner_node in [node_of_key.below(inner.name)]
+        for inner_node in [node_of_key.child(inner.name)]
     ]
     return tuple(value for _, value in below) if node.is_array else dict(below)
 
@@ -117,18 +117,18 @@ def _in_documented_order(section: Section, node_of_key: KeyNode) -> list[Child]:
     return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
 
 
-def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str, str]) -> JsonValue:
+def _masked_value(name: str, text: str | None, key: Key | None, variables: Mapping[str, str]) -> JsonValue:
     if text is None:
         return None
     if key is not None and key.secret:
         return _secret(name, text, key, variables)
     if _is_named_freely(key) and names_a_secret(name):
-        return masked_whole(text)
+        return mask_whole(text)
     if key is not None and key.path.startswith("TestRunner:") and name.casefold() in _FREE_TEXTS:
-        return masked_in_text(text, variables)
-    resolved = masked_in_addresses(text, variables)
+        return mask_in_text(text, variables)
+    resolved = mask_in_addresses(text, variables)
     is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
-    return typed(resolved, None if is_guessed else key)
+    return parse_value(resolved, None if is_guessed else key)
 
 
 def _is_named_freely(key: Key | None) -> bool:
@@ -143,10 +143,10 @@ def _is_named_freely(key: Key | None) -> bool:
 
 def _secret(name: str, text: str, key: Key, variables: Mapping[str, str]) -> JsonValue:
     if key.path in _SECRET_IN_PARTS:
-        return text if _is_default(name, text, key) else masked_in_parts(text, variables)
+        return text if _is_default(name, text, key) else mask_in_parts(text, variables)
     if key.type is KeyType.OBJECT_MAP and not names_a_secret(name):
-        return masked_in_addresses(text, variables)
-    return masked_whole(text)
+        return mask_in_addresses(text, variables)
+    return mask_whole(text)
 
 
 def _is_default(name: str, text: str, key: Key) -> bool:
@@ -158,16 +158,16 @@ _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,39})(?:\.\d+)?", re.ASCII)
 _LITERALS = {"true": True, "false": False}
 
 
-def typed(text: str, key: Key | None) -> JsonValue:
+def parse_value(text: str, key: Key | None) -> JsonValue:
     """Convert a text to the JSON value as which it is read. key: None: guess the type from the text."""
     if key is None or key.type in (KeyType.ANY, *_MAPS):
-        return _guessed(text) if key is None or key.type is not KeyType.TEXT_MAP else text
+        return _guess_value(text) if key is None or key.type is not KeyType.TEXT_MAP else text
     if key.type is KeyType.BOOL:
         return BOOLEANS.get(text.strip().casefold(), text)
     return _number(text) if key.type in (KeyType.INT, KeyType.NUMBERS) else text
 
 
-def _guessed(text: str) -> JsonValue:
+def _guess_value(text: str) -> JsonValue:
     return _LITERALS.get(text, _number(text))
 
 

@@ -41,7 +41,7 @@ def names_a_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-def masked_whole(text: str) -> str:
+def mask_whole(text: str) -> str:
     """Return `MASK` for a text that is secret as a whole; an empty text stays empty.
 
     `{NAME}` stays, and `{!NAME:fallback}` stays with a masked fallback, since they show only the source of the value.
@@ -80,13 +80,13 @@ class _Marks:
         """Return whether the text is a mark."""
         return text in self._parts
 
-    def put_aside(self, part: str) -> str:
+    def mark_part(self, part: str) -> str:
         """Return a new mark for a part."""
         mark = f"\x00{token_hex(16)}\x00"
         self._parts[mark] = part
         return mark
 
-    def restored(self, text: str) -> str:
+    def restore_parts(self, text: str) -> str:
         """Return the text with the parts in place of their marks."""
         return _MARK.sub(lambda match: self._parts.get(match[0], match[0]), text)
 
@@ -94,7 +94,7 @@ class _Marks:
 _MARK = re.compile("\x00[0-9a-f]{32}\x00")
 
 
-def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
+def mask_in_text(text: str, variables: Mapping[str, str]) -> str:
     """Return a shell command or SQL text with resolved placeholders and masked secrets. variables: for placeholders.
 
     Masked are the word after each word that names a secret (`PGPASSWORD=…`, `--token …`, `password '…'`), and passwords
@@ -102,26 +102,26 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
     """
     marks = _Marks()
 
-    def put_aside(match: re.Match[str]) -> str:
+    def mask_value(match: re.Match[str]) -> str:
         if match["value"] in marks:
             return match[0]
-        return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
+        return f"{match['name']}{match['equals']}{marks.mark_part(mask_whole(match['value']))}"
 
-    def marked(text: str) -> str:
-        return _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text)))
+    def mask_values(text: str) -> str:
+        return _SWITCHES.sub(mask_value, _IN_ADDRESS.sub(mask_value, _ASSIGNED.sub(mask_value, text)))
 
     # Before resolution, so that placeholders of secrets stay; and after it, for secrets within other variables.
-    return marks.restored(marked(resolve_what_is_set(marked(text), variables)))
+    return marks.restore_parts(mask_values(resolve_what_is_set(mask_values(text), variables)))
 
 
-def masked_in_addresses(text: str, variables: Mapping[str, str]) -> str:
+def mask_in_addresses(text: str, variables: Mapping[str, str]) -> str:
     """Return a text with resolved placeholders; if it contains an address, before or then, its secret parts are masked
     as in a connection string. variables: for placeholders."""
     resolved = resolve_what_is_set(text, variables)
-    return masked_in_parts(text, variables) if "://" in text or "://" in resolved else resolved
+    return mask_in_parts(text, variables) if "://" in text or "://" in resolved else resolved
 
 
-def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
+def mask_in_parts(text: str, variables: Mapping[str, str]) -> str:
     """Return a connection string of any form with resolved placeholders and masked secret parts. variables: for
     placeholders.
 
@@ -129,19 +129,19 @@ def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
     """
     marks = _Marks()
 
-    def put_aside(match: re.Match[str]) -> str:
+    def mask_value(match: re.Match[str]) -> str:
         if not _PLACEHOLDER.fullmatch(match["value"].strip()):
             return match[0]
-        return f"{match['name']}{match['equals']}{marks.put_aside(masked_whole(match['value']))}"
+        return f"{match['name']}{match['equals']}{marks.mark_part(mask_whole(match['value']))}"
 
     def hide(match: re.Match[str]) -> str:
         value = match["value"] if match["value"].strip() in marks or not match["value"] else MASK
         return f"{match['name']}{match['equals']}{value}"
 
     # The form is detected after resolution, since the whole string may come from one variable.
-    resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables)
+    resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(mask_value, text), variables)
     masked = _IN_URI.sub(hide, _pairs(resolved).sub(hide, resolved))
-    return marks.restored(masked)
+    return marks.restore_parts(masked)
 
 
 _PAIR_OF_PLACEHOLDER = re.compile(
@@ -159,6 +159,6 @@ def _pairs(text: str) -> re.Pattern[str]:
 
 
 def passwords_of(text: str) -> Iterator[str]:
-    """Yield the values in a resolved connection string or address that `masked_in_parts` masks."""
+    """Yield the values in a resolved connection string or address that `mask_in_parts` masks."""
     for match in (*_pairs(text).finditer(text), *_IN_URI.finditer(text)):
         yield match["value"].strip().strip("\"'")

@@ -18,13 +18,13 @@ _SHORT = 100
 """Maximum length in characters of a list or user-defined section on one line."""
 
 
-def printed(entries: Iterable[Entry]) -> str:
+def format_entries(entries: Iterable[Entry]) -> str:
     """Return the entries as JSON with `//` comments above the keys; ends with a newline."""
     lines = ["{", *_lines(tuple(entries), 1), "}"]
     return "\n".join(lines) + "\n"
 
 
-def matching(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
+def find_entries(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
     """Return the keys named `word`. If there are none, return those with `word` in the name, the comment or the printed
     line.
 
@@ -32,10 +32,10 @@ def matching(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
     includes the sections that contain a key. A section that matches itself is complete.
     """
     entries = tuple(entries)
-    return _named(entries, word.casefold()) or _mentioning(entries, word)
+    return _entries_by_name(entries, word.casefold()) or _entries_by_text(entries, word)
 
 
-def _named(entries: Iterable[Entry], word: str, path: str = "") -> tuple[Entry, ...]:
+def _entries_by_name(entries: Iterable[Entry], word: str, path: str = "") -> tuple[Entry, ...]:
     return tuple(match for entry in entries if (match := _named_entry(entry, word, path)) is not None)
 
 
@@ -44,7 +44,7 @@ def _named_entry(entry: Entry, word: str, above: str) -> Entry | None:
     if path.endswith(f":{word}"):
         return entry
     if entry.entries is not None:
-        below = _named(entry.entries, word, path)
+        below = _entries_by_name(entry.entries, word, path)
         return replace(entry, entries=below) if below else None
     value = _named_value(entry.value, word, path)
     return replace(entry, value=value) if value else None
@@ -64,12 +64,12 @@ def _named_value(value: JsonValue, word: str, above: str) -> dict[str, JsonValue
     return members
 
 
-def _mentioning(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
-    matches = (_matching(entry, word.casefold()) for entry in entries)
+def _entries_by_text(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
+    matches = (_filter_entry(entry, word.casefold()) for entry in entries)
     return tuple(entry for entry in matches if entry is not None)
 
 
-def _matching(entry: Entry, word: str) -> Entry | None:
+def _filter_entry(entry: Entry, word: str) -> Entry | None:
     if word in entry.comment.casefold():
         return entry
     first, *rest = ["{"] if entry.entries is not None else _value_lines(entry.value)
@@ -77,7 +77,7 @@ def _matching(entry: Entry, word: str) -> Entry | None:
         return entry
     if entry.entries is None:
         return None
-    below = _mentioning(entry.entries, word)
+    below = _entries_by_text(entry.entries, word)
     return replace(entry, entries=below) if below else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.core.config.output.effective import explained
+from rowcall.core.config.output.effective import meaning_of
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.sections.keys import Key, KeyType
 
@@ -34,7 +34,7 @@ def _of(node_of_key: KeyNode) -> dict[str, Any]:
     key = node_of_key.key
     if key is None:
         return _section(node_of_key)
-    described = {**_kind(node_of_key, key), "description": explained(key)}
+    described = {**_kind(node_of_key, key), "description": meaning_of(key)}
     return described if key.type is KeyType.SECTION else {**described, "default": key.default}
 
 
@@ -67,9 +67,9 @@ def _item(node_of_key: KeyNode, key: Key) -> dict[str, Any]:
         case KeyType.NUMBERS:
             return {"type": "number"}
         case KeyType.STEPS:
-            return {"anyOf": [{"type": "string"}, _section(node_of_key.below("0") or node_of_key)]}
+            return {"anyOf": [{"type": "string"}, _section(node_of_key.child("0") or node_of_key)]}
         case _:
-            return _section(node_of_key.below("0") or node_of_key)
+            return _section(node_of_key.child("0") or node_of_key)
 
 
 def _section(node_of_key: KeyNode) -> dict[str, Any]:

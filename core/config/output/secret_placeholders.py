@@ -48,15 +48,15 @@ class SecretPlaceholders:
         if MASK not in text:
             return text
         if text == MASK:
-            return self._named(path, path)
+            return self._add_placeholder(path, path)
         text = _FALLBACK.sub(lambda match: f"{{!{match[1]}}}", text)
         return _PART.sub(lambda match: self._part(match, path), text)
 
     def _part(self, match: re.Match[str], path: str) -> str:
         shown = match[0].removesuffix(MASK)
-        return shown + self._named(f"{path}:{match['word'] or 'Password'}", path)
+        return shown + self._add_placeholder(f"{path}:{match['word'] or 'Password'}", path)
 
-    def _named(self, words: str, path: str) -> str:
+    def _add_placeholder(self, words: str, path: str) -> str:
         """Return the placeholder for a secret (`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`), and record the name of its
         variable. The variable has a number if another secret has that name.
 

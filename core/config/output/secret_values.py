@@ -46,7 +46,7 @@ def _key(path: str) -> Key | None:
     node_of_key: KeyNode | None = KEY_TREE
     key: Key | None = None
     for name in path.split(":"):
-        node_of_key = None if node_of_key is None else node_of_key.below(name)
+        node_of_key = None if node_of_key is None else node_of_key.child(name)
         if node_of_key is None:
             break
         key = node_of_key.key or key

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rowcall.core.config.output.effective import Entry, explained
-from rowcall.core.config.output.printing import printed
+from rowcall.core.config.output.effective import Entry, meaning_of
+from rowcall.core.config.output.printing import format_entries
 from rowcall.core.config.table import key_at
 
 _HEAD = """\
@@ -32,11 +32,11 @@ def starter() -> str:
     for path in _CHOSEN:
         top, _, name = path.partition(":")
         key = key_at(path)
-        sections.setdefault(top, []).append(Entry(name or top, explained(key), key.default))
-    return _HEAD + printed(_top(top, entries) for top, entries in sections.items())
+        sections.setdefault(top, []).append(Entry(name or top, meaning_of(key), key.default))
+    return _HEAD + format_entries(_top(top, entries) for top, entries in sections.items())
 
 
 def _top(name: str, entries: list[Entry]) -> Entry:
     if [entry.name for entry in entries] == [name]:
         return entries[0]
-    return Entry(name, explained(key_at(name)), entries=tuple(entries))
+    return Entry(name, meaning_of(key_at(name)), entries=tuple(entries))

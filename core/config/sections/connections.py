@@ -176,7 +176,7 @@ def _is_annotated(word: str) -> bool:
     return word == "Annotated"
 
 
-def _lowered(text: str | None) -> str | None:
+def _lower_or_none(text: str | None) -> str | None:
     return None if text is None else text.lower()
 
 
@@ -220,7 +220,7 @@ class ReplicaKeys:
         "Read-After",
         "Header of responses with the same position, which requests send back. null: none.",
         nullable=True,
-        convert=_lowered,
+        convert=_lower_or_none,
     )
     lifetime: float = interval("TokenLifetime", "1 minute", "Lifetime of the cookie in browsers.")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.core.sections.declaration import choice, flag, integer, part, section, text, text_map
-from rowcall.core.sections.values import filled, none_for_zero
+from rowcall.core.sections.values import none_for_zero, without_empty
 
 _LEVELS = "Verbose Debug Information Warning Error Fatal"
 
@@ -85,10 +85,10 @@ class TelemetryLog:
         {"service.name": "{application}", "service.version": "1.0", "service.environment": "{environment}"},
         "Attributes of the sender for the collector. `{application}` and `{environment}` are replaced. The name "
         "of the key has no P.",
-        convert=filled,
+        convert=without_empty,
     )
     headers: Mapping[str, str] = text_map(
-        "OTLPHeaders", {}, "Additional headers for the collector, such as a token.", secret=True, convert=filled
+        "OTLPHeaders", {}, "Additional headers for the collector, such as a token.", secret=True, convert=without_empty
     )
     least: str = choice("OTLPMinimumLevel", _LEVELS, "Verbose", "Lowest level that reaches the collector.")
 

@@ -35,7 +35,7 @@ _DOCUMENTED_EMAIL = "^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$"
 """Accepts the same texts as the pattern of the built-in rule, which never backtracks."""
 
 
-def _documented(rule: Rule) -> dict[str, JsonValue]:
+def _configuration_of(rule: Rule) -> dict[str, JsonValue]:
     """Return a built-in rule as the configuration would have it."""
     return {
         "Type": rule.type.value,
@@ -52,7 +52,7 @@ class ValidationOptions:
     enabled: bool = flag("Enabled", True, "Use the configured rules; false: only the four built-in ones.")
     rules = object_map(
         "Rules",
-        {name: _documented(rule) for name, rule in BUILT_IN.items()},
+        {name: _configuration_of(rule) for name, rule in BUILT_IN.items()},
         "Named rules for the annotation `validate`, in addition to the four built-in ones.",
     )
     replace_built_in_rules: bool = flag("ReplaceBuiltInRules", False, "Configured rules replace all built-in ones.")

@@ -66,7 +66,7 @@ def interface_paths(
     If several schemas have a relation or function of one name, its path describes that of the first schema; requests
     to the others need a header.
     """
-    return _Describer(catalogue, nulls, None if shown is None else frozenset(shown)).described()
+    return _Describer(catalogue, nulls, None if shown is None else frozenset(shown)).describe_interface()
 
 
 def exposed_names(catalogue: PostgRestCatalogue) -> Iterator[tuple[str, str]]:
@@ -89,7 +89,7 @@ class _Describer:
         self._schemas: dict[str, Schema] = {}
         self._components: dict[tuple[str, ...], str] = {}
 
-    def described(self) -> InterfacePaths:
+    def describe_interface(self) -> InterfacePaths:
         for schema in self._options.schemas:
             for name in sorted(item for namespace, item in self._schema.relations if namespace == schema):
                 if self._is_shown((schema, name)):
@@ -150,7 +150,7 @@ class _Describer:
         written = {"description": "The written rows, with return=representation", "content": answer}
         nothing = {"description": "Written"}
         if relation.insertable:
-            inserted = self._inserted(relation)
+            inserted = self._insert_schema(relation)
             result["post"] = {
                 "summary": f"Insert rows into {relation.name}",
                 "parameters": [*selected, _prefer("post")],
@@ -183,7 +183,7 @@ class _Describer:
             schema["description"] = relation.comment
         return self._reference((relation.schema, relation.name), schema)
 
-    def _inserted(self, relation: Relation) -> Schema:
+    def _insert_schema(self, relation: Relation) -> Schema:
         columns = [item for item in relation.columns if is_written(item)]
         schema: Schema = {
             "type": "object",

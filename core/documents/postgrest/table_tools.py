@@ -115,13 +115,13 @@ def _tools(catalogue: PostgRestCatalogue, relation: Relation, actions: Collectio
             yield TableTool(
                 relation,
                 action,
-                _described(relation, action, _NO_TOOL_NAME.sub("_", f"{action}_{shown}")),
+                _describe_tool(relation, action, _NO_TOOL_NAME.sub("_", f"{action}_{shown}")),
                 f"{catalogue.options.path.rstrip('/')}/{quote(relation.name, safe='')}",
                 None if default else (header, relation.schema),
             )
 
 
-def _described(relation: Relation, action: str, name: str) -> dict[str, Any]:
+def _describe_tool(relation: Relation, action: str, name: str) -> dict[str, Any]:
     text = _SENTENCES[action].format(relation.name)
     hints = {"readOnlyHint": action == "list"}
     if action in ("update", "delete"):
@@ -224,7 +224,7 @@ def table_request(tool: TableTool, arguments: Mapping[str, Any]) -> ToolRequest:
         preferences.append("missing=default")
         columns = dict.fromkeys(name for row in rows for name in row)
         if columns:
-            pairs.append(("columns", ",".join(_quoted(name, always=True) for name in columns)))
+            pairs.append(("columns", ",".join(_quote_name(name, always=True) for name in columns)))
         body = orjson.dumps(rows)
     elif tool.action == "update":
         values = arguments.get("values")
@@ -255,7 +255,7 @@ def _filter_pairs(tool: TableTool, where: object) -> Iterator[tuple[str, str]]:
         for item in filters if isinstance(filters, list) else (filters,):
             if not isinstance(item, str):
                 raise Problem(400, f"the filter of {name} is {_FILTER}")
-            yield _quoted(name), item
+            yield _quote_name(name), item
 
 
 def _whole(arguments: Mapping[str, Any], name: str, default: int) -> int:
@@ -277,7 +277,7 @@ def _rows(tool: TableTool, rows: object) -> list[dict[str, Any]]:
     return rows
 
 
-def _quoted(name: str, *, always: bool = False) -> str:
+def _quote_name(name: str, *, always: bool = False) -> str:
     """Return a name for the query language of PostgREST, in double quotes if it begins with a digit, has other
     characters than ASCII letters, digits and `_`, or is a reserved word. always: quote every name."""
     if not always and _PLAIN_NAME.fullmatch(name) and name not in _RESERVED:

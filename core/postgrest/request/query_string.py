@@ -130,7 +130,7 @@ _select, _order, _logic_key, _key_path = (
 
 
 def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str], Part]) -> Part:
-    """Return `parse(text)`; for short texts by `remembered`, which caches results. Parsed parts are immutable."""
+    """Return `parse(text)`; for short texts by `memoize`, which caches results. Parsed parts are immutable."""
     return remembered(text) if len(text) <= LONGEST else parse(text)
 
 

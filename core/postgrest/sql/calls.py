@@ -49,13 +49,12 @@ def call_statement(
 ) -> Statement:
     """Return the statement of a call.
 
-    plan: of the result; its top level has the name of its rows. arguments: names and texts of a GET, in their
-    order. payload: of a POST, else None. output: how the rows become the body. count: also count all rows, regardless
-    of the range.
+    plan: of the result. arguments: names and texts of a GET, in their order. payload: of a POST, else None. output: how
+    the rows become the body. count: also count all rows, regardless of the range.
     """
     parameters = Parameters()
     called = _call(function, arguments, payload, parameters)
-    renderer = Renderer(schema, parameters, _declared_rows(function))
+    renderer = Renderer(schema, parameters, declared=_declared_rows(function))
     level = renderer.level(plan.root, source=CALL)
     total, counted = "NULL", ""
     if count and not function.returns_set:
@@ -76,7 +75,7 @@ def _declared_rows(function: Function) -> Relation:
     """Return a relation with the columns that a function declares by OUT parameters or TABLE."""
     outputs = enumerate(function.outputs, 1)
     columns = tuple(Column(item.name or f"column{place}", item.type, item.type) for place, item in outputs)
-    return Relation(*function.row_name, columns)
+    return Relation(*function.result, columns)
 
 
 def is_scalar(function: Function) -> bool:

@@ -70,7 +70,7 @@ NO_BODY = Output("none")
 
 _CSV = (
     f"(SELECT COALESCE(string_agg(a.k, ','), '') FROM (SELECT json_object_keys(r)::text AS k FROM "
-    f"(SELECT row_to_json(hh) AS r FROM {SOURCE} AS hh LIMIT 1) s) a) || E'\\n' || "
+    f"(SELECT row_to_json(hh.*) AS r FROM {SOURCE} AS hh LIMIT 1) s) a) || E'\\n' || "
     f"COALESCE(string_agg(substring({ROW}::text, 2, length({ROW}::text) - 2), E'\\n'), '')"
 )
 _GEOJSON = (

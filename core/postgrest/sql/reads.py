@@ -3,11 +3,12 @@
 Source: PostgREST's documentation, Tables and Views; Resource Embedding.
 
 Identifiers come from the catalogue or are quoted by `quote_identifier`; values and keys of JSON paths are parameters.
+A row is `alias.*`, also as an argument: without `.*`, a column with the name of the alias would have precedence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from rowcall.core.postgrest.plan import Node, Plan
@@ -21,7 +22,7 @@ from rowcall.core.postgrest.request.tree import (
     OrderTerm,
     SelectColumn,
 )
-from rowcall.core.postgrest.schema import Column, Relation, Relationship, Schema
+from rowcall.core.postgrest.schema import Column, Relation, Schema
 from rowcall.core.postgrest.sql.output import JSON_ROWS, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.text.naming import quote_identifier, quote_qualified
 
@@ -60,12 +61,20 @@ _JSON_TYPES = frozenset(("json", "jsonb"))
 
 
 class Renderer:
-    """Renders the levels of one plan as SQL, and adds their values to the parameters. declared: columns of the top
-    level if it is no relation of the schema."""
+    """Renders the levels of one plan as SQL, and adds their values to the parameters."""
 
-    def __init__(self, schema: Schema, parameters: Parameters, declared: Relation | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        parameters: Parameters,
+        whole_row: tuple[str, str] | None = None,
+        declared: Relation | None = None,
+    ) -> None:
+        """whole_row: quoted name of a level that a CTE with further columns replaces, and the SQL of its row; None: no
+        CTE has further columns. declared: columns of the top level if it is no relation of the schema."""
         self._schema = schema
         self._parameters = parameters
+        self._rows = {} if whole_row is None else dict([whole_row])
         self._declared = declared
 
     # --- values -----------------------------------------------------------------------------------------------------
@@ -101,18 +110,28 @@ class Renderer:
 
     # --- conditions -------------------------------------------------------------------------------------------------
 
-    def condition(self, table: str, relation: Relation | None, node: LogicNode, level: Node | None) -> str:
-        """Return the SQL of a condition or of a logic tree. level: the level whose embeds a condition may name; None:
-        it may not."""
+    def condition(
+        self,
+        table: str,
+        relation: Relation | None,
+        node: LogicNode,
+        level: Node | None,
+        present: Callable[[Node], str] | None = None,
+    ) -> str:
+        """Return the SQL of a condition or of a logic tree.
+
+        level: the level whose embeds a condition may name; None: it may not. present: returns the SQL of the condition
+        that an embed has rows; None: the embeds are joined.
+        """
         if isinstance(node, Group):
             joined = _LOGIC[node.operator].join(
-                self.condition(table, relation, member, level) for member in node.members
+                self.condition(table, relation, member, level, present) for member in node.members
             )
             return f"NOT ({joined})" if node.negated else f"({joined})"
-        embed = level.child(node.field.name) if level is not None and not node.field.path else None
-        if embed is not None and node.operation.operator == "is" and node.operation.value == "null":
-            word = "IS DISTINCT FROM" if node.operation.negated else "IS NOT DISTINCT FROM"
-            return f"{quote_identifier(embed.alias)} {word} NULL"
+        embed = level.child(node.field.name) if level is not None and _tests_for_null(node) else None
+        if embed is not None:
+            text = (present or _is_joined)(embed)
+            return text if node.operation.negated else f"NOT {text}"
         return self._comparison(table, relation, node)
 
     def _comparison(self, table: str, relation: Relation | None, condition: Condition) -> str:
@@ -169,38 +188,66 @@ class Renderer:
         parent: quoted name of the level above, in the scope of the join. source: a CTE that replaces the relation.
         """
         relation = self._schema.relations.get(node.relation) or (self._declared if node.depth == 0 else None)
-        table = quote_identifier(node.alias)
-        if source is not None:
-            origin = f"{quote_identifier(source)} AS {table}"
-        elif node.relationship is not None and node.relationship.function is not None:
-            function = quote_qualified(*node.relationship.function)
-            origin = f"{function}(({parent}.*)::{quote_qualified(*node.relationship.origin)}) AS {table}"
-        elif node.depth == 0:
-            origin = quote_qualified(*node.relation)
-            table = origin
-        else:
-            origin = f"{quote_qualified(*node.relation)} AS {table}"
+        table, origin = self._origin(node, parent, source)
         joins = [self._join(child, table) for child in node.children]
-        conditions: list[str] = []
-        if node.relationship is not None and parent is not None:
-            junction = node.relationship.junction
-            if junction is not None:
-                origin += f", {quote_qualified(junction.schema, junction.name)} AS {self._junction(node)}"
-            conditions.extend(self._join_conditions(node, node.relationship, table, parent))
-        if node.relationship is not None and node.relationship.function is not None and node.single:
-            # A function without SETOF returns a row of nulls if it finds none.
-            conditions.append(f"NOT ({table} IS NULL)")
+        conditions = [*self._join_conditions(node, table, parent)]
         conditions.extend(self.condition(table, relation, member, node) for member in node.filters)
         items, grouping = self._items(node, table, relation)
         return " ".join(
             (
                 f"SELECT {', '.join(items) or ('1 AS pgrst_empty' if node.depth else '')} FROM {origin}",
                 *joins,
-                *((f"WHERE {' AND '.join(conditions)}",) if conditions else ()),
+                *_where(conditions),
                 *((f"GROUP BY {', '.join(grouping)}",) if grouping else ()),
                 *self.tail(node, table, relation),
             )
         )
+
+    def counted(self, node: Node, parent: str | None = None, source: str | None = None) -> str:
+        """Return a SELECT with as many rows as that of a level without its range and aggregates. Arguments as in
+        `level`.
+
+        Embeds are conditions: PostgreSQL joins them for all rows at once, while it would read a lateral join of a level
+        for each row.
+        """
+        relation = self._schema.relations.get(node.relation)
+        table, origin = self._origin(node, parent, source)
+
+        def present(child: Node) -> str:
+            return self._exists(child, table)
+
+        conditions = [*self._join_conditions(node, table, parent)]
+        conditions.extend(self.condition(table, relation, member, node, present) for member in node.filters)
+        conditions.extend(present(child) for child in node.children if child.inner)
+        return " ".join((f"SELECT 1 FROM {origin}", *_where(conditions)))
+
+    def _exists(self, child: Node, parent: str) -> str:
+        """Return the condition that an embed has rows within its range. parent: quoted name of the level above."""
+        rows = child.range
+        cuts = rows.limit == 0 or rows.offset > 0
+        bare = replace(child, order=())
+        tail = self.tail(bare, "", None) if cuts else ()
+        return f"EXISTS ({' '.join((self.counted(child, parent), *tail))})"
+
+    def _origin(self, node: Node, parent: str | None, source: str | None) -> tuple[str, str]:
+        """Return the quoted name of a level in its SELECT, and what is behind FROM, without joins. Arguments as in
+        `level`."""
+        table = quote_identifier(node.alias)
+        relationship = node.relationship
+        if source is not None:
+            return table, f"{quote_identifier(source)} AS {table}"
+        if relationship is None:
+            return (quote_qualified(*node.relation),) * 2
+        if relationship.function is not None:
+            function = quote_qualified(*relationship.function)
+            row = self._rows.get(parent or "", f"{parent}.*")
+            return table, f"{function}(({row})::{quote_qualified(*relationship.origin)}) AS {table}"
+        origin = f"{quote_qualified(*node.relation)} AS {table}"
+        junction = relationship.junction
+        if junction is not None:
+            between = quote_identifier(node.junction_alias)
+            origin += f", {quote_qualified(junction.schema, junction.name)} AS {between}"
+        return table, origin
 
     def tail(self, node: Node, table: str, relation: Relation | None) -> Iterator[str]:
         """Yield the clauses ORDER BY, LIMIT and OFFSET of a level, as far as it has them."""
@@ -223,23 +270,26 @@ class Renderer:
         """Return a term of ORDER BY, for a column of the level or of an embed. table: quoted name of the level."""
         if term.relation is not None and (child := node.child(term.relation)) is not None:
             below = self._schema.relations.get(child.relation)
-            text = self.field(quote_identifier(child.alias), term.field, below)
+            text = self.field(quote_identifier(child.join_alias), term.field, below)
         else:
             text = self.field(table, term.field, relation)
         return " ".join(part for part in (text, term.direction, term.nulls) if part)
 
-    def _junction(self, node: Node) -> str:
-        """Return the quoted alias of the junction table between a level and the level above. node: the lower level."""
-        return quote_identifier(f"{node.alias}_junction")
-
-    def _join_conditions(self, node: Node, relationship: Relationship, table: str, parent: str) -> Iterator[str]:
-        """Yield the conditions that join a level with the level above. table, parent: their quoted names."""
+    def _join_conditions(self, node: Node, table: str, parent: str | None) -> Iterator[str]:
+        """Yield the conditions that join a level with the level above; none for the top level. table, parent: their
+        quoted names."""
+        relationship = node.relationship
+        if relationship is None:
+            return
+        if relationship.function is not None and node.single:
+            # A function without SETOF returns a row of nulls if it finds none.
+            yield f"NOT ({table}.* IS NULL)"
         junction = relationship.junction
         if junction is None:
             for outer, inner in relationship.columns:
                 yield f"{table}.{quote_identifier(inner)} = {parent}.{quote_identifier(outer)}"
             return
-        between = self._junction(node)
+        between = quote_identifier(node.junction_alias)
         for outer, inner in junction.columns:
             yield f"{between}.{quote_identifier(inner)} = {parent}.{quote_identifier(outer)}"
         for inner, target in junction.target_columns:
@@ -247,13 +297,13 @@ class Renderer:
 
     def _join(self, child: Node, parent: str) -> str:
         """Return the lateral join of an embed. parent: quoted name of the level above."""
-        alias = quote_identifier(child.alias)
+        alias = quote_identifier(child.join_alias)
         word = "INNER" if child.inner else "LEFT"
         inside = self.level(child, parent)
         if child.single:
             return f"{word} JOIN LATERAL ({inside}) AS {alias} ON TRUE"
         if not child.spread:
-            array = f"SELECT json_agg({alias})::jsonb AS {alias} FROM ({inside}) AS {alias} HAVING count(*) > 0"
+            array = f"SELECT json_agg({alias}.*)::jsonb AS {alias} FROM ({inside}) AS {alias} HAVING count(*) > 0"
             return f"{word} JOIN LATERAL ({array}) AS {alias} ON TRUE"
         columns = ", ".join(
             f"json_agg({alias}.{quote_identifier(name)})::jsonb AS {quote_identifier(name)}"
@@ -380,7 +430,7 @@ class Renderer:
 
         raw: arguments of aggregates instead of the aggregates, because a level further above computes them.
         """
-        alias = quote_identifier(child.alias)
+        alias = quote_identifier(child.join_alias)
         if not child.spread:
             if child.empty:
                 return
@@ -454,15 +504,27 @@ def estimate_statement(schema: Schema, plan: Plan) -> Statement:
 
 
 def count_query(renderer: Renderer, root: Node, limit: int | None, source: str | None = None) -> str:
-    """Return the query whose rows are counted: with filters and joins that drop rows, without range and order.
+    """Return the query whose rows are counted: with filters and embeds that drop rows, without range and order.
 
     limit: the query has at most one row more; None: all rows. source: a CTE that replaces the relation.
     """
-    bare = Node(root.relation, [], root.name, root.alias, 0, children=_bare(root.children), filters=root.filters)
-    text = renderer.level(bare, source=source)
+    text = renderer.counted(root, source=source)
     return text if limit is None else f"{text} LIMIT {limit + 1}"
 
 
-def _bare(nodes: Sequence[Node]) -> list[Node]:
-    """Return the levels without columns and order: rows are counted before aggregates group them."""
-    return [replace(node, columns=[], order=(), children=_bare(node.children)) for node in nodes]
+def _is_joined(embed: Node) -> str:
+    """Return the condition that the join of an embed has a row."""
+    return f"({quote_identifier(embed.join_alias)}.* IS DISTINCT FROM NULL)"
+
+
+def _where(conditions: Sequence[str]) -> Iterator[str]:
+    """Yield a WHERE clause; none without conditions."""
+    if conditions:
+        yield f"WHERE {' AND '.join(conditions)}"
+
+
+def _tests_for_null(condition: Condition) -> bool:
+    """Return whether a condition is `is.null` or `not.is.null`, without a JSON path: if its field is the name of an
+    embed, it applies to that."""
+    operation = condition.operation
+    return operation.operator == "is" and operation.value == "null" and not condition.field.path

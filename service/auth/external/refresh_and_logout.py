@@ -10,7 +10,7 @@ from rowcall.core.auth.cookies import end_session
 from rowcall.core.auth.external.authorization import with_query
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.schemes import CookieScheme
-from rowcall.core.errors.problems import UnavailableError, unauthorized
+from rowcall.core.errors.problems import UnavailableError, unauthorized_problem
 from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.login_state import digest_of
 from rowcall.service.auth.external.profiles import Profile, Profiles
@@ -65,7 +65,7 @@ class RefreshAndLogout:
         user = await caller(context, self._identity)
         stored = await self._stored_tokens.read(scope)
         if user is None or stored is None or stored.refresh is None or stored.user != digest_of(user):
-            raise unauthorized(self._challenge, "no token of the provider belongs to this session")
+            raise unauthorized_problem(self._challenge, "no token of the provider belongs to this session")
         token, identity, subject = stored.refresh, stored.identity, stored.subject
 
         async def refresh_profile() -> Profile:
@@ -76,7 +76,7 @@ class RefreshAndLogout:
             await self._outcome.reach(context, profile, user, None, [])
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, escape_unprintable(str(error)))
-            problem = unauthorized(self._challenge, "the provider does not renew this sign-in")
+            problem = unauthorized_problem(self._challenge, "the provider does not renew this sign-in")
             problem.headers = (
                 *problem.headers,
                 *(("set-cookie", cookie) for cookie in self._stored_tokens.forget(scope)),

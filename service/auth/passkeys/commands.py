@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.auth.login import Cell
 from rowcall.core.auth.passkeys import PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem
@@ -36,7 +36,7 @@ class PasskeyCommand:
     """
 
     def __init__(self, key: str, sql: str, services: Services, types: dict[int, int] | None = None) -> None:
-        text, self.takes = numbered(sql)
+        text, self.takes = number_placeholders(sql)
         oids = tuple((types or {}).get(number, 0) for number in self.takes)
         renderer = CellRows(services.codecs, True)
         self.key = f"Auth:PasskeyAuth:{key}"

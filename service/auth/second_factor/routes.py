@@ -18,7 +18,7 @@ from rowcall.core.auth.claims import ONE_TIME_CODE, User, with_second_factor
 from rowcall.core.auth.options import SecondFactorOptions
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Impersonation
-from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.access import impersonation_refusal, sign_in_again, signed_in_at
 from rowcall.service.auth.credential_issuer import NOT_STORED, CredentialIssuer
 from rowcall.service.auth.cross_site import steps_before_sign_in
@@ -163,7 +163,7 @@ class _Endpoints:
         """Return the sign-in with which the session of the request can be issued again, with its claims and scheme.
         Raises `Problem` 400 for callers without a session."""
         user: User = context.user
-        if self._schemes.named(user.scheme) is None:
+        if self._schemes.find(user.scheme) is None:
             raise Problem(400, "the caller has no session: API keys and HTTP Basic have no second factor")
         return PendingSignIn(subject, user.claims, user.scheme, None)
 
@@ -177,7 +177,7 @@ class _Endpoints:
         """
         user: User | None = context.user
         if user is None:
-            raise unauthorized(self._challenge, "the second factor is for signed-in users")
+            raise unauthorized_problem(self._challenge, "the second factor is for signed-in users")
         if user.impersonates:
             raise impersonation_refusal()
         within = self._options.enrol_within

@@ -33,7 +33,7 @@ def show_encrypted(arguments: Arguments) -> int:
     settings = load(arguments).settings
     require_readable(settings)
     banner()
-    if not settings.enabled(DataProtection):
+    if not settings.is_enabled(DataProtection):
         print("Data protection is not configured: DataProtection:Enabled is false, and `encrypt` does nothing.")
         return 0
     with connections(settings, demo=False) as opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-from rowcall.core.building.description import described
+from rowcall.core.building.description import describe_endpoint
 from rowcall.service.command.about import print_json
 from rowcall.service.command.catalogue.snapshot import endpoints_of
 from rowcall.service.command.configuration_files import load
@@ -30,7 +30,7 @@ def show(arguments: Arguments) -> int:
 
 
 def _print(snapshot: SchemaSnapshot) -> None:
-    print_json([described(endpoint) for endpoint in snapshot.endpoints])
+    print_json([describe_endpoint(endpoint) for endpoint in snapshot.endpoints])
     if snapshot.left_out:
         print(f"{snapshot.left_out_count} left out:", file=sys.stderr)
     for reason in snapshot.left_out:

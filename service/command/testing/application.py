@@ -20,7 +20,7 @@ from rowcall.core.http.router import MalformedPathError, Match, Route, Router, d
 from rowcall.core.http.routing import build_router
 from rowcall.core.testing.coverage import Calls, refusal, sends_away
 from rowcall.core.testing.request import HttpBlock, Stub
-from rowcall.core.testing.spelling import spelled
+from rowcall.core.testing.spelling import with_usual_spelling
 from rowcall.core.text import query_text
 from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.events.publishing import hear_notices
@@ -262,7 +262,7 @@ class TestApplication(Application):
             # Tasks of this call must not continue during the next test.
             self._step_tasks.cancel()
             raise
-        spelled_headers = spelled(answer.headers, headers)
+        spelled_headers = with_usual_spelling(answer.headers, headers)
         unexpected = () if stubbed is None else tuple(stubbed.unexpected)
         return Reply(answer.status, spelled_headers, content.decode("utf-8", "replace"), True, unexpected)
 

@@ -137,7 +137,7 @@ class Run:
         self._calls: dict[str, Calls] = {}
         self._style = Style(options.detailed, sys.stdout.isatty())
         self._settings_of_files = sql_file_options(settings)
-        self._watching = settings.enabled(WatchOptions)
+        self._watching = settings.is_enabled(WatchOptions)
         self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import psycopg
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.service.console.actions.action import Action, Result, Results, Values
@@ -99,6 +99,6 @@ class Actions:
             log.error("an action of the console is missing in the audit trail: %s", str(error).strip())
 
     async def _write(self, options: AuditTrailOptions, text: str) -> None:
-        sql, takes = numbered(options.command)
+        sql, takes = number_placeholders(options.command)
         async with self._sources.connector.maintenance_connection() as connection:
             await psycopg.AsyncRawCursor(connection).execute(sql.encode(), [text for _ in takes])

@@ -67,7 +67,7 @@ class JointTransaction(Transaction):
         """
         if self.failed:
             raise Problem(409, "an earlier request of the batch has failed")
-        opening = await self._opening() if not self._open else ()
+        opening = await self._begin_statements() if not self._open else ()
         self._call, self._context = call, context
         self.may_have_written |= call.volatile or call.procedure
         self._seconds = self._settings.limit(call, context)

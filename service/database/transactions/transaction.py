@@ -120,7 +120,7 @@ class Transaction:
         """Begin the transaction unless it has begun. Raises `Problem`: no connection is free, or the preamble fails."""
         if self._open:
             return
-        *before, (statement, values) = await self._opening()
+        *before, (statement, values) = await self._begin_statements()
         execution = Execution(statement, values, tuple(before) or None)
         await self._wait_for_execution(self._call, self._place(execution), ahead=True)
 
@@ -128,7 +128,7 @@ class Transaction:
         """Begin the transaction with a first command (`call` with `values`), in one segment, and return the finished
         execution of the command. Raises `Problem` if there is no connection, or the preamble or the command fails.
         """
-        execution = Execution(call.statement(0), values, await self._opening())
+        execution = Execution(call.statement(0), values, await self._begin_statements())
         execution.label = call.label
         return await self._wait_for_execution(call, self._place(execution))
 
@@ -145,7 +145,7 @@ class Transaction:
         if self._statement_on is not None:
             # The other commands are those of the service, so only the routine can have session effects.
             statement, self._resets = await self._statement_on(connection, self._call, self._context.mask)
-        begin, *preamble = await self._opening()
+        begin, *preamble = await self._begin_statements()
         self._as_service = self._sets_role()
         await self._run_call((begin, (first.statement(0), values), *preamble), statement)
 
@@ -156,7 +156,7 @@ class Transaction:
             return False
         return bool(preamble.commands) or b"role" in preamble.setting_values(self._context)[::2]
 
-    async def _opening(self) -> PrecedingStatements:
+    async def _begin_statements(self) -> PrecedingStatements:
         """Acquire the connection, mark the transaction as open, and return the statements that begin it: BEGIN and the
         preamble. Raises `Problem` if no connection is free.
         """

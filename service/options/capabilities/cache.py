@@ -28,7 +28,7 @@ class _UnusableError(Exception):
 
 def cache_options(settings: Settings) -> CacheOptions:
     """Return the options of cached responses; those of a disabled section cache nothing. Logs the profiles."""
-    if not settings.enabled(CacheOptions):
+    if not settings.is_enabled(CacheOptions):
         return CacheOptions()
     profiles = tuple(_profiles(settings))
     if profiles:
@@ -49,7 +49,7 @@ def _profiles(settings: Settings) -> Iterator[Profile]:
     for name in settings.names_of(ProfileKeys):
         if not name.strip():
             log.warning("%s: a profile without a name is skipped", _PROFILES)
-        elif not settings.enabled(ProfileKeys, name):
+        elif not settings.is_enabled(ProfileKeys, name):
             log.info("cache profile '%s' is skipped: it is not enabled", name)
         else:
             try:

@@ -30,7 +30,7 @@ def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOp
 
     Raises `StartupError` for hooks without a file or module, and as `auth_options`.
     """
-    if settings.enabled(HookOptions) and not settings.enabled(ClientCodeOptions):
+    if settings.is_enabled(HookOptions) and not settings.is_enabled(ClientCodeOptions):
         log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
     options = _options(settings, ClientCodeOptions, _P, urls)
     if options is None:

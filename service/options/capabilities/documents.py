@@ -30,7 +30,7 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
 
     database: its name. urls: addresses of the listeners.
     """
-    if not settings.enabled(OpenApiOptions):
+    if not settings.is_enabled(OpenApiOptions):
         return None
     targets = settings.read(OpenApiTargets)
     if targets.file is None and targets.path is None:
@@ -43,9 +43,9 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
     """Return the page with the API reference; None: it is off. Raises `StartupError` without a document or viewer.
     title: of the page, if the document has none.
     """
-    if not settings.enabled(ReferencePage):
+    if not settings.is_enabled(ReferencePage):
         return None
-    document = settings.read(OpenApiTargets).path if settings.enabled(OpenApiOptions) else None
+    document = settings.read(OpenApiTargets).path if settings.is_enabled(OpenApiOptions) else None
     if not document:
         raise StartupError(f"{_D}Enabled needs the OpenAPI document: set {_P}Enabled and {_P}UrlPath")
     spec = importlib.util.find_spec("swagger_ui")

@@ -51,7 +51,7 @@ def limit_options(settings: Settings) -> LimitOptions:
         enabled=True,
         default=default,
         policies=policies,
-        disabled=frozenset(name for name in names if not settings.enabled(RateLimitPolicy, name)),
+        disabled=frozenset(name for name in names if not settings.is_enabled(RateLimitPolicy, name)),
         redis=options.redis,
     )
 

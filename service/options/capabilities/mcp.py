@@ -26,7 +26,7 @@ _A = _P + "Authorization:"
 
 def offers_tools(settings: Settings) -> bool:
     """Return whether annotations can make endpoints tools: the server or tool schemas are enabled."""
-    return settings.enabled(McpOptions) or settings.enabled(ToolSchemaKeys)
+    return settings.is_enabled(McpOptions) or settings.is_enabled(ToolSchemaKeys)
 
 
 def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str] = ()) -> McpOptions | None:

@@ -31,7 +31,7 @@ def statistics_options(
     settings: Settings, main: ConnectionTarget, connections: Connections
 ) -> StatisticsOptions | None:
     """Return the options of statistics; None: they are off. main: target of the main connection."""
-    if not settings.enabled(StatisticsKeys):
+    if not settings.is_enabled(StatisticsKeys):
         return None
     options = settings.read(StatisticsOptions, target=_target(settings, main, connections))
     if options.guarded.access.anonymous:

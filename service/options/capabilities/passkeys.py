@@ -45,7 +45,7 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
     connection = (options.connection or "").casefold()
     return replace(
         options,
-        paths=_paths(options.paths, registers=settings.enabled(PasskeyPaths)),
+        paths=_paths(options.paths, registers=settings.is_enabled(PasskeyPaths)),
         connection=connection if connection in connections else None,
         relying_party_name=options.relying_party_name or running_name(settings),
         origins=_origins(options.origins, options.relying_party),

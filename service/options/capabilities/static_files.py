@@ -21,7 +21,7 @@ _PARSE = _P + "ParseContentOptions:"
 
 def static_file_options(settings: Settings) -> StaticFileOptions | None:
     """Return the options, or None if no files are served. Raises StartupError if there is no folder."""
-    if not settings.enabled(StaticFileOptions):
+    if not settings.is_enabled(StaticFileOptions):
         return None
     login = settings.read(LoginOptions)
     options = settings.read(

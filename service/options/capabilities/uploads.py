@@ -23,7 +23,7 @@ from rowcall.core.uploads.options import (
     StoreCredentials,
     UploadOptions,
 )
-from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.core.uploads.protected_folders import ProtectedFolders
 from rowcall.service.options.server.protected_folders import protected_folders
 from rowcall.service.startup_error import StartupError
 
@@ -39,7 +39,7 @@ def upload_options(settings: Settings) -> UploadOptions:
     Raises `StartupError` for a folder into which uploads must not be written, and for an S3 handler without
     credentials.
     """
-    handlers = _handlers(settings) if settings.enabled(UploadOptions) else {}
+    handlers = _handlers(settings) if settings.is_enabled(UploadOptions) else {}
     protected = protected_folders(settings)
     options = settings.read(UploadOptions, common=settings.read(Common), handlers=handlers, protected=protected)
     if handlers and options.default_handler not in handlers:
@@ -98,7 +98,7 @@ def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
     """Return the enabled handlers by name; empty if only those for workbooks and JSON lines are enabled (uploads-1).
     Raises `StartupError` for an S3 handler without credentials."""
     plain = _enabled_handlers(settings, LargeObjects, Folder, Csv)
-    if settings.enabled(ObjectStore):
+    if settings.is_enabled(ObjectStore):
         plain.append(_object_store(settings))
     other = _enabled_handlers(settings, Excel, JsonLines) if plain else []
     return {handler.key: handler for handler in (*plain, *other)}

@@ -44,7 +44,7 @@ def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
     fields: list[tuple[str, str]] = []
     for name, field in _HEADERS.items():
         value = getattr(options, field.replace("-", "_"))
-        if not value or (name == "XFrameOptions" and settings.enabled(AntiforgeryOptions)):
+        if not value or (name == "XFrameOptions" and settings.is_enabled(AntiforgeryOptions)):
             continue
         if not _FIELD_VALUE.fullmatch(value):
             raise StartupError(

@@ -108,7 +108,7 @@ def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
     """
     if chosen is not None:
         return min(chosen, 1_048_576)
-    return 262_144 if settings.enabled(UploadOptions) else None
+    return 262_144 if settings.is_enabled(UploadOptions) else None
 
 
 def http_options(settings: Settings) -> HttpOptions:

@@ -44,7 +44,7 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
 
     Raises StartupError if there is no admin listener to read them from.
     """
-    if not (settings.enabled(MetricsOptions) or settings.enabled(ConsoleOptions)):
+    if not (settings.is_enabled(MetricsOptions) or settings.is_enabled(ConsoleOptions)):
         return None
     if not _url(settings)[1]:
         raise StartupError("Metrics:Enabled needs an address to be read at: Admin:Url, such as http://127.0.0.1:9464")
@@ -83,7 +83,7 @@ def admin_options(settings: Settings) -> AdminOptions | None:
         log.warning(
             "Admin:Url: %s is open to every client that can reach it, and reports paths, routines and load", url
         )
-    path = _path(settings) if settings.enabled(MetricsOptions) else None
+    path = _path(settings) if settings.is_enabled(MetricsOptions) else None
     return AdminOptions(address, token, path, settings.read_enabled(ConsoleOptions))
 
 

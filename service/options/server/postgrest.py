@@ -20,7 +20,7 @@ from rowcall.service.startup_error import StartupError
 
 def postgrest_options(settings: Settings) -> PostgRestOptions | None:
     """Return the options; None if the interface is not served. Raises `StartupError`."""
-    if not settings.enabled(PostgRest):
+    if not settings.is_enabled(PostgRest):
         return None
     try:
         return options_of(interface_texts(settings))
@@ -36,7 +36,7 @@ def interface_texts(settings: Settings) -> dict[str, str]:
     texts = {"path": options.path, "rate-limiter-policy": options.rate_limiter or ""}
     seconds = options.anonymous_cache
     if seconds:
-        if not settings.enabled(CacheOptions):
+        if not settings.is_enabled(CacheOptions):
             raise StartupError("PostgRest:AnonymousCache needs CacheOptions:Enabled")
         texts[ANONYMOUS_CACHE] = str(seconds)
     if options.publish_notices is not None:

@@ -14,7 +14,7 @@ from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.config.tree import Scalar, Section
 from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive
-from rowcall.core.uploads.protected import ProtectedFolder, ProtectedFolders
+from rowcall.core.uploads.protected_folders import ProtectedFolder, ProtectedFolders
 
 _FILES = "Service:SqlFileSource:FilePattern"
 _PACKAGE = Path(__file__).resolve().parent.parent.parent

@@ -19,7 +19,7 @@ _STORED = 2000
 
 def tracing_options(settings: Settings) -> TracingOptions | None:
     """Return the options of tracing, or None if it is disabled. Raises StartupError for settings that cannot work."""
-    if not settings.enabled(TracingOptions):
+    if not settings.is_enabled(TracingOptions):
         return None
     if not _is_exporter_installed():
         raise StartupError("Tracing:Enabled needs the extra: pip install 'rowcall[tracing]'")
@@ -33,7 +33,7 @@ def tracing_options(settings: Settings) -> TracingOptions | None:
         "service.name": running_name(settings),
         "deployment.environment.name": settings.read(ApplicationNames).environment,
     }
-    stored = _STORED if settings.enabled(ConsoleOptions) else 0
+    stored = _STORED if settings.is_enabled(ConsoleOptions) else 0
     return replace(options, resource={**sender, **options.resource}, stored=stored)
 
 

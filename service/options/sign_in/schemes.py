@@ -33,8 +33,8 @@ SHORTEST_SECRET = 32
 def schemes_of(settings: Settings) -> Schemes:
     """Return all enabled schemes; without an enabled main scheme, there are no named ones either. Raises `StartupError`
     or `ConfigError`."""
-    main: list[Scheme] = [make(settings) for kind, make in _MAKERS.values() if settings.enabled(kind)]
-    with_keys = settings.enabled(ApiKeys)
+    main: list[Scheme] = [make(settings) for kind, make in _MAKERS.values() if settings.is_enabled(kind)]
+    with_keys = settings.is_enabled(ApiKeys)
     if not main:
         return Schemes(api_keys=with_keys)
     _check_main_names(main)

@@ -27,7 +27,7 @@ def configuration_warnings(settings: Settings, auth: AuthOptions, static: Static
     served.
     """
     for name in settings.names_of(NamedScheme):
-        if auth.schemes.default is None and settings.enabled(NamedScheme, name):
+        if auth.schemes.default is None and settings.is_enabled(NamedScheme, name):
             yield f"Auth:Schemes:{name} is not offered: named schemes require {MAIN_SCHEMES}"
     yield from _endless_tokens(settings, auth)
     yield from _basic_warnings(auth.basic)

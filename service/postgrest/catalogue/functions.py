@@ -83,7 +83,7 @@ async def read_functions(
             handlers += _handlers(row, types)
             continue
         relationship = _computed(row, types)
-        if relationship is not None:
+        if relationship is not None and relationship.target[0] in exposed:
             computed.append(relationship)
         function = _function(row, types)
         if function is not None:

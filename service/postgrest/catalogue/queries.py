@@ -80,10 +80,11 @@ select p.oid, n.nspname, p.proname, p.prokind::text, p.provolatile::text, p.pror
        (select array_agg(format_type(u.type, null) order by u.place)
         from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality u(type, place)),
        p.proargtypes::oid[],
-       t.oid, t.typtype::text, t.typname, format_type(t.oid, null), p.proconfig,
+       t.oid, t.typtype::text, coalesce(b.typname, t.typname), format_type(t.oid, null), p.proconfig,
        obj_description(p.oid, 'pg_proc')
 from pg_proc p join pg_namespace n on n.oid = p.pronamespace and n.nspname = any(%(searched)s)
      join pg_type t on t.oid = p.prorettype
+     left join pg_type b on b.oid = t.typbasetype
 where p.prokind in ('f', 'a') and p.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype)
 order by n.nspname, p.proname, p.oid
 """

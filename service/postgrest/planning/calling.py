@@ -131,7 +131,7 @@ class CallPlanner:
         function = choose_function(schema, (request.schema, request.name), names, payload)
         plan = _plan(schema, options, function, query)
         negotiated = negotiate(
-            request.accept, schema, _shape(schema, function), plans=options.plans, plain_select=is_plain(query)
+            request.accept, schema, _shape(function), plans=options.plans, plain_select=is_plain(query)
         )
         request.preferences.check()
         check = _check(request, function, negotiated)
@@ -174,7 +174,7 @@ def _parsed(raw: str) -> Query:
 def _plan(schema: Schema, options: PostgRestOptions, function: Function, query: Query) -> Plan:
     return read_plan(
         schema,
-        _rows_of(schema, function),
+        function.result,
         query,
         aggregates=options.aggregates,
         legacy_names=options.legacy_target_names,
@@ -182,20 +182,10 @@ def _plan(schema: Schema, options: PostgRestOptions, function: Function, query: 
     )
 
 
-def _rows_of(schema: Schema, function: Function) -> tuple[str, str]:
-    """Return schema and name of the relation that the rows of a result count as.
-
-    That is one in the schema of the function with the name of their type, as in PostgREST, so that the rows of a hidden
-    table have the relationships of the view that exposes it.
-    """
-    exposed = (function.schema, function.row_name[1])
-    return exposed if exposed in schema.relations else function.row_name
-
-
-def _shape(schema: Schema, function: Function) -> Shape:
+def _shape(function: Function) -> Shape:
     """Return the shape of the function's result, by which its media type is chosen."""
     return Shape(
-        _rows_of(schema, function),
+        function.result,
         scalar=is_scalar(function),
         single=not function.returns_set,
         media_type=function.media_type,

@@ -112,7 +112,6 @@ class WritePlanner:
         schema, options = self._schema, self._options
         method, preferences = request.method, request.preferences
         relation = find_relation(schema, (request.schema, request.name))
-        key = _key(relation, query) if method == "PUT" else ()
         plan = read_plan(
             schema,
             (relation.schema, relation.name),
@@ -120,6 +119,7 @@ class WritePlanner:
             aggregates=options.aggregates,
             legacy_names=options.legacy_target_names,
         )
+        key = _key(relation, query) if method == "PUT" else ()
         if payload is not None:
             written_columns(relation, payload)  # Unknown keys are reported before preferences and media types.
         preferences.check()

@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.core.formats.exports import FORMATS, ExportOptions, export_tables, exported, preferred_format
+from rowcall.core.formats.exports import FORMATS, ExportOptions, export_tables, preferred_format, with_export_format
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -71,6 +71,6 @@ class Exports:
             if name in ("excel", "parquet"):
                 options = replace(services.options, tables=export_tables(name, services.options.tables))
                 services = replace(services, options=options)
-            steps = self._compile(exported(self._endpoint, name, media_type), services)
+            steps = self._compile(with_export_format(self._endpoint, name, media_type), services)
             self._steps[media_type] = steps
         return steps

@@ -102,7 +102,7 @@ class _Reader:
         await self.read_types({row[5] for row in columns})
         for relation, row_type, view, number, name, type_oid, not_null, checks, text in columns:
             own = ValueConstraints(not_null, _first_choices(checks), text)
-            self._columns[relation, number] = own.combined_with(self._types.get(type_oid, NO_CONSTRAINTS))
+            self._columns[relation, number] = own.combine(self._types.get(type_oid, NO_CONSTRAINTS))
             self._names[relation, number] = row_type, name
             if not view:
                 continue
@@ -137,7 +137,7 @@ class _Reader:
                 below = self._columns.get(origin, NO_CONSTRAINTS)
                 if (view, number) in self._columns:
                     never_null = below.never_null and keeps_nulls_out(texts[view])
-                    combined = self._columns[view, number].combined_with(below)
+                    combined = self._columns[view, number].combine(below)
                     self._columns[view, number] = replace(combined, never_null=never_null)
 
     def constraints(self) -> ColumnConstraints:

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import generators
 from psycopg.pq import DiagnosticField, ExecStatus
 
-from rowcall.core.auth.commands import VALID, numbered
+from rowcall.core.auth.commands import VALID, number_placeholders
 from rowcall.core.auth.external.options import UNTYPED
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.building.service import ServiceOptions
@@ -42,7 +42,7 @@ class _Command(NamedTuple):
     key: str
     sql: str
     types: Mapping[int, str] | None = {}
-    """As in `core.auth.commands.numbered`."""
+    """As in `core.auth.commands.number_placeholders`."""
 
 
 async def check_statistics_pattern(options: WorkerOptions) -> None:
@@ -174,7 +174,7 @@ async def _report_refused(connector: Connector, commands: Sequence[_Command]) ->
 
 async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: _Command) -> str | None:
     """Prepare a command, and return the SQLSTATE and message of PostgreSQL if its text has an error; otherwise None."""
-    text, _ = numbered(command.sql, command.types)
+    text, _ = number_placeholders(command.sql, command.types)
     connection.pgconn.send_prepare(b"", text.encode())
     for result in await connection.wait(generators.execute(connection.pgconn)):
         if result.status == ExecStatus.FATAL_ERROR:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.entries import Entry, described, judged
+from rowcall.core.uploads.entries import Entry, file_members, result_members
 from rowcall.core.uploads.names import extension, file_name
 from rowcall.core.uploads.options import Common, ObjectStore
 from rowcall.core.uploads.settings import HandlerSettings
@@ -77,8 +77,8 @@ class ObjectStorage:
 
     def _entry(self, file: File, key: str, status: Status) -> Entry:
         return {
-            **described(self.key, file.name, file.content_type, file.size),
+            **file_members(self.key, file.name, file.content_type, file.size),
             "bucket": self._bucket.name,
             "key": key,
-            **judged(status),
+            **result_members(status),
         }

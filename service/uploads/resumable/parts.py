@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.options import Resumable
-from rowcall.core.uploads.resumable import About, is_id, loaded
+from rowcall.core.uploads.resumable import About, is_id, parse_about
 from rowcall.service.background import Background
 from rowcall.service.shared_state.message_bus import MessageBus
 from rowcall.service.uploads.resumable.unfinished_uploads import UnfinishedUploads
@@ -374,7 +374,7 @@ def _read_about(folder: Path, id: str) -> About | None:
     if not is_id(id):
         return None
     try:
-        return loaded((folder / f"{id}{_ABOUT}").read_bytes())
+        return parse_about((folder / f"{id}{_ABOUT}").read_bytes())
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
@@ -385,5 +385,5 @@ def _write_about(folder: Path, id: str, about: About) -> None:
     new = path.with_suffix(".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(about.dumped())
+        file.write(about.format_json())
     os.replace(new, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.json_lines import LineError, LineSplitter, checked, members
+from rowcall.core.uploads.json_lines import LineError, LineSplitter, check_line, members
 from rowcall.core.uploads.options import Common, JsonLines
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.uploads.handler import Turn, judge
@@ -62,7 +62,7 @@ class _Reader(RowReader):
             if not line:
                 continue
             try:
-                good.append(members(line, self._names) if self._names else checked(line))
+                good.append(members(line, self._names) if self._names else check_line(line))
             except LineError as error:
                 await rows.add(good, about)
                 good = []

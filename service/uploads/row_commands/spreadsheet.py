@@ -13,7 +13,7 @@ import orjson
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.entries import Entry, described, dumped, judged, with_claims
+from rowcall.core.uploads.entries import Entry, file_members, format_entry, result_members, with_claims
 from rowcall.core.uploads.options import Common, Excel
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.settings import HandlerSettings
@@ -126,8 +126,8 @@ class Spreadsheet:
     def _sheet(self, stored: SpooledFile, name: str) -> _Sheet:
         place = {"file": stored.name, "sheet": name}
         rows = rows_of_file(self._turn, self._command, self._call, self._batching, self.common, self._settings, place)
-        about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
-        metadata = dumped(with_claims(about, self._claims_key, self._turn.claims))
+        about = {**file_members(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
+        metadata = format_entry(with_claims(about, self._claims_key, self._turn.claims))
         return _Sheet(rows, about, metadata, self._turn, place, with_metadata=self._command.has_file_metadata)
 
     def refusal_entries(self, file: File, status: Status) -> list[Entry]:
@@ -173,7 +173,13 @@ class _Sheet:
         report_progress(self._rows, self._turn, self._place, last=True)
         # `result` is the older name of `lastResult` (uploads-18); both are sent.
         result = self._rows.result
-        members = {**self._about, **judged(Status.OK), "rows": self._count, "lastResult": result, "result": result}
+        members = {
+            **self._about,
+            **result_members(Status.OK),
+            "rows": self._count,
+            "lastResult": result,
+            "result": result,
+        }
         return {**members, **counts_of(self._rows)}
 
 

@@ -7,7 +7,7 @@ import asyncio
 from typing import NamedTuple
 
 from rowcall.core.uploads.checks import Status
-from rowcall.core.uploads.entries import Entry, described, dumped, judged, with_claims
+from rowcall.core.uploads.entries import Entry, file_members, format_entry, result_members, with_claims
 from rowcall.core.uploads.options import Common
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.settings import HandlerSettings
@@ -87,7 +87,7 @@ class TextFile(abc.ABC):
         rows = rows_of_file(
             self._turn, *self._running, self.common, self._settings, place, headed=self._headed,
         )  # fmt: skip
-        about = dumped(self._metadata(file, size))
+        about = format_entry(self._metadata(file, size))
         reader = self.reader(file)
         async for piece in file.pieces():
             for start in range(0, len(piece), AT_ONCE):
@@ -100,7 +100,7 @@ class TextFile(abc.ABC):
         return [{**self._metadata(file, file.size), "lastResult": rows.result, **counts_of(rows)}]
 
     def _metadata(self, file: File, size: int) -> Entry:
-        entry = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
+        entry = {**file_members(self.key, file.name, file.content_type, size), **result_members(Status.OK)}
         return with_claims(entry, self._claims_key, self._turn.claims)
 
     def refusal_entries(self, file: File, status: Status) -> list[Entry]:

@@ -160,7 +160,7 @@ class ImportRows:
                 self._read_header(mapping, cells)
                 continue
             own = about if isinstance(about, bytes) else about[place]
-            self._waiting.append(_Row(self._seen, cells if mapping is None else mapping.mapped(cells), own))
+            self._waiting.append(_Row(self._seen, cells if mapping is None else mapping.map_row(cells), own))
             if len(self._waiting) >= (GROUP if self._batch is None else LARGE_GROUP):
                 await self._run_waiting()
 

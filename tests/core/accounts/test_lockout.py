@@ -15,8 +15,8 @@ from rowcall.core.accounts.lockout import (
     give_back,
     is_expired,
     network_of,
-    normalized,
-    remembered,
+    normalize_account,
+    state_without_failures,
 )
 from rowcall.core.building.endpoint_builder import build_endpoint
 from rowcall.core.endpoint.endpoint import ValueKind
@@ -83,8 +83,8 @@ def test_at_most_the_failures_are_permitted_before_each_delay(times: list[float]
 
 
 def test_a_remembered_key_expires() -> None:
-    assert not is_expired(remembered(10.0), 9.9)
-    assert is_expired(remembered(10.0), 10.0)
+    assert not is_expired(state_without_failures(10.0), 9.9)
+    assert is_expired(state_without_failures(10.0), 10.0)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_an_ipv6_address_is_counted_by_its_network(address: str, network: str) -
 
 @pytest.mark.parametrize("name", ["Ana@Example.com", " ana@example.com ", "ａｎａ@example.com", "ANA@EXAMPLE.COM"])
 def test_spellings_of_an_account_are_counted_together(name: str) -> None:
-    assert normalized(name) == "ana@example.com"
+    assert normalize_account(name) == "ana@example.com"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_spellings_of_an_account_are_counted_together(name: str) -> None:
     ],
 )
 def test_spellings_of_numbers_and_uuids_are_counted_together(text: str, kind: ValueKind, form: str) -> None:
-    assert normalized(text, kind) == form
+    assert normalize_account(text, kind) == form
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,11 @@ def test_spellings_of_numbers_and_uuids_are_counted_together(text: str, kind: Va
     ],
 )
 def test_a_number_has_the_digits_of_its_type(text: str, cast: str, form: str) -> None:
-    assert normalized(text, ValueKind.FLOAT, cast) == form
+    assert normalize_account(text, ValueKind.FLOAT, cast) == form
 
 
 def test_a_number_with_a_large_exponent_is_not_written_out() -> None:
-    assert len(normalized("1e999999", ValueKind.NUMERIC)) < 20
+    assert len(normalize_account("1e999999", ValueKind.NUMERIC)) < 20
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_the_parameter_with_the_account(types: dict[str, int], index: int | None
 
 @pytest.mark.parametrize("text", ["1e9999999", "-1e-9999999999", "sNaN", "9" * 5000])
 def test_number_of_any_size_is_an_account(text: str) -> None:
-    assert normalized(text, ValueKind.NUMERIC)
+    assert normalize_account(text, ValueKind.NUMERIC)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.auth.claims import IdentityClaims, User, as_text, claims_json, grouped
+from rowcall.core.auth.claims import IdentityClaims, User, as_text, claims_json, group_claims
 from rowcall.core.auth.required_roles import RequiredRoles
 from rowcall.core.text.array_literal import elements, literal
 
@@ -35,13 +35,13 @@ def user(*claims: tuple[str, str]) -> User:
     ],
 )
 def test_grouping(claims: list[tuple[str, str]], groups: dict[str, object]) -> None:
-    result = grouped(claims, "user_roles")
+    result = group_claims(claims, "user_roles")
     assert result == groups
     assert list(result) == list(groups)
 
 
 def test_json_keeps_order_and_non_ascii_text() -> None:
-    groups = grouped([("b", "ü<&>"), ("user_roles", "x"), ("a", "")], "user_roles")
+    groups = group_claims([("b", "ü<&>"), ("user_roles", "x"), ("a", "")], "user_roles")
     assert claims_json(groups).decode() == '{"b":"ü<&>","user_roles":["x"],"a":null}'
 
 

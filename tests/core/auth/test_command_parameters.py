@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 
 
 @pytest.mark.parametrize(
@@ -26,10 +26,10 @@ from rowcall.core.auth.commands import numbered
     ],
 )
 def test_numbered_without_gaps_outside_quotes(sql: str, text: str, values: tuple[int, ...]) -> None:
-    assert numbered(sql) == (text, values)
+    assert number_placeholders(sql) == (text, values)
 
 
 def test_numbered_with_types() -> None:
     """Types belong to the values as the caller numbers them."""
     text = "select $1::text, $2::boolean, '$1', $2::boolean"
-    assert numbered("select $4, $3, '$1', $3", {3: "boolean"}) == (text, (4, 3))
+    assert number_placeholders("select $4, $3, '$1', $3", {3: "boolean"}) == (text, (4, 3))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.auth.external.authorization import authorization_url, code_challenge, with_query
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.external.page import sign_in_page
@@ -182,4 +182,4 @@ def test_what_an_id_token_must_say(changes: dict[str, object], fault: str | None
 
 def test_values_of_a_command_without_a_type() -> None:
     """json, jsonb and text parameters all take them (external-sign-in-6)."""
-    assert numbered("f($1,$4,$2)", {4: ""}) == ("f($1::text,$2,$3::text)", (1, 4, 2))
+    assert number_placeholders("f($1,$4,$2)", {4: ""}) == ("f($1::text,$2,$3::text)", (1, 4, 2))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rowcall.core.building.endpoint_builder import (
-    Built,
+    BuildResult,
     EndpointDefaults,
     build_endpoint,
 )
@@ -34,7 +34,7 @@ from tests.core.routines import (
 from tests.harness.catalogue import build_endpoints
 
 
-def build(comment: str | None, defaults: EndpointDefaults | None = None) -> Built:
+def build(comment: str | None, defaults: EndpointDefaults | None = None) -> BuildResult:
     made = routine(comment=comment)
     return build_endpoint(made, catalog(made), defaults or EndpointDefaults())
 

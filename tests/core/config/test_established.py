@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.config import Loaded, SourceText, assemble, load_files
+from rowcall.core.config import LoadedConfiguration, SourceText, assemble, load_files
 from rowcall.core.config.checks import invalid_settings
 from rowcall.core.config.output.effective import Entry, effective
 from rowcall.core.config.relaxed_json import parse
@@ -19,20 +19,20 @@ TEXT = FILE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def loaded() -> Loaded:
+def loaded() -> LoadedConfiguration:
     environment = {"PORT": "9000", "JWT_SECRET": "x" * 32, "PFX_PASSWORD": "pfx"}
     return assemble(load_files([SourceText(FILE.name, TEXT)]), [], environment)
 
 
-def test_every_key_is_known(loaded: Loaded) -> None:
+def test_every_key_is_known(loaded: LoadedConfiguration) -> None:
     assert [str(key) for key in loaded.unknown] == []
 
 
-def test_every_value_is_of_its_type(loaded: Loaded) -> None:
+def test_every_value_is_of_its_type(loaded: LoadedConfiguration) -> None:
     assert [str(mistake) for mistake in invalid_settings(loaded.settings)] == []
 
 
-def test_values_are_read_with_their_placeholders(loaded: Loaded) -> None:
+def test_values_are_read_with_their_placeholders(loaded: LoadedConfiguration) -> None:
     settings = loaded.settings
     assert settings.text("Urls") == "http://0.0.0.0:9000"
     assert settings.text("EnvironmentName") == "Production"
@@ -47,7 +47,7 @@ def test_values_are_read_with_their_placeholders(loaded: Loaded) -> None:
     assert settings.name_defaults("Service:AvailableEnvVars") == {"STAGE": "dev"}
 
 
-def test_every_value_is_shown(loaded: Loaded) -> None:
+def test_every_value_is_shown(loaded: LoadedConfiguration) -> None:
     """Except for secrets, and values of placeholders."""
     shown = dict(_values(effective(loaded.settings), ""))
     value = parse(FILE.name, TEXT.replace('"Kestrel"', '"HttpServer"'))

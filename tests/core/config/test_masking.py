@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, masked_whole
+from rowcall.core.config.output.masking import mask_in_parts, mask_in_text, mask_whole
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, 
     ],
 )
 def test_a_connection_string_is_shown_without_its_secrets(text: str, shown: str) -> None:
-    assert masked_in_parts(text, {"HOST": "db1", "SECRET": "hidden"}) == shown
+    assert mask_in_parts(text, {"HOST": "db1", "SECRET": "hidden"}) == shown
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_command_is_shown_without_its_secrets(text: str, shown: str) -> None:
         "CREDENTIALS": "me:hidden",
         "LINE": "PGPASSWORD='hid den' psql",
     }
-    assert masked_in_text(text, variables) == shown
+    assert mask_in_text(text, variables) == shown
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_command_is_shown_without_its_secrets(text: str, shown: str) -> None:
     ],
 )
 def test_a_secret_value_shows_at_most_its_source(text: str, shown: str) -> None:
-    assert masked_whole(text) == shown
+    assert mask_whole(text) == shown
 
 
 secrets = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=8).map(
@@ -112,16 +112,16 @@ def written(form: str, secret: str) -> str:
 
 @given(secrets, st.sampled_from(FORMS))
 def test_no_password_is_ever_shown(secret: str, form: str) -> None:
-    assert "§" not in masked_in_parts(written(form, secret), {})
+    assert "§" not in mask_in_parts(written(form, secret), {})
 
 
 @given(secrets, st.sampled_from(FORMS))
 def test_no_password_of_the_environment_is_ever_shown(secret: str, form: str) -> None:
-    assert "§" not in masked_in_parts(form.format("{!PW}"), {"PW": secret})
+    assert "§" not in mask_in_parts(form.format("{!PW}"), {"PW": secret})
 
 
 @given(secrets, st.sampled_from(FORMS))
 def test_no_password_of_a_string_that_comes_from_the_environment_as_a_whole_is_ever_shown(
     secret: str, form: str
 ) -> None:
-    assert "§" not in masked_in_parts("{!DATABASE}", {"DATABASE": written(form, secret)})
+    assert "§" not in mask_in_parts("{!DATABASE}", {"DATABASE": written(form, secret)})

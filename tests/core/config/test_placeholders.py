@@ -12,7 +12,7 @@ from rowcall.core.config import ConfigError, Settings, assemble
 from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import SourceText, load_files
 from rowcall.core.config.output.effective import effective
-from rowcall.core.config.output.printing import printed
+from rowcall.core.config.output.printing import format_entries
 from rowcall.core.config.placeholders import MissingVariable, resolve, resolve_what_is_set
 
 SET = {"HOST": "db", "EMPTY": "", "BRACES": "{HOST}"}
@@ -100,7 +100,7 @@ def test_the_switch_turns_replacement_off() -> None:
     loaded = pickle.loads(pickle.dumps(settings(text, {"U": "true"})))
     assert loaded.text("Urls") == "{U}{!U}{!V}{!V:v}"
     assert loaded.flag("Service:LogCommands") is False
-    assert '"Urls": "{U}{!U}{!V}{!V:v}"' in printed(effective(loaded))
+    assert '"Urls": "{U}{!U}{!V}{!V:v}"' in format_entries(effective(loaded))
 
 
 def test_the_default_connection_string_uses_its_variables_regardless_of_the_switch() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.config import KEYS, Key, KeyType, Settings, SourceText, assemble, load_files
 from rowcall.core.config.output.effective import effective
-from rowcall.core.config.output.printing import matching, printed
+from rowcall.core.config.output.printing import find_entries, format_entries
 from rowcall.core.config.output.starter import starter
 from rowcall.core.config.relaxed_json import parse
 from tests.harness.effort import examples
@@ -23,7 +23,7 @@ def settings(text: str, **environment: str) -> Settings:
 
 def shown(text: str, word: str = "", **environment: str) -> str:
     entries = effective(settings(text, **environment))
-    return printed(matching(entries, word) if word else entries)
+    return format_entries(find_entries(entries, word) if word else entries)
 
 
 def test_every_key_follows_its_description_in_canonical_spelling() -> None:
@@ -52,7 +52,9 @@ def test_values_have_the_type_of_their_key() -> None:
 @pytest.mark.parametrize("text", ["inf", "nan", "1e5", "007", "08000", "1_000", "0.50", "-0", "٣", "9" * 400 + ".5"])
 def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
     entries = effective(assemble(load_files([]), [("CacheOptions:Profiles:a:When:0:Value", text)], {}).settings)
-    (value,) = json.loads(_without_comments(printed(matching(entries, "a"))))["CacheOptions"]["Profiles"]["a"]["When"]
+    (value,) = json.loads(_without_comments(format_entries(find_entries(entries, "a"))))["CacheOptions"]["Profiles"][
+        "a"
+    ]["When"]
     assert value["Value"] == text
 
 
@@ -126,7 +128,7 @@ def _without_comments(text: str) -> str:
 
 
 def test_nothing_matches_nothing() -> None:
-    assert matching(effective(Settings()), "no such thing") == ()
+    assert find_entries(effective(Settings()), "no such thing") == ()
 
 
 VALUES = {
@@ -156,19 +158,19 @@ def overrides(draw: st.DrawFn) -> list[tuple[str, str]]:
 @given(overrides())
 def test_a_printed_configuration_can_be_read_again(given_: list[tuple[str, str]]) -> None:
     first = effective(assemble(load_files([]), given_, {}).settings)
-    again = assemble(load_files([SourceText("printed", printed(first))]), [], {})
+    again = assemble(load_files([SourceText("printed", format_entries(first))]), [], {})
     assert again.unknown == ()
-    assert printed(effective(again.settings)) == printed(first)
+    assert format_entries(effective(again.settings)) == format_entries(first)
 
 
 @effort(max_examples=examples(25), deadline=None)
 @given(overrides(), st.text(min_size=1, max_size=4))
 def test_a_filtered_print_can_be_read_too(given_: list[tuple[str, str]], word: str) -> None:
-    entries = matching(effective(assemble(load_files([]), given_, {}).settings), word)
-    parse("printed", printed(entries))
+    entries = find_entries(effective(assemble(load_files([]), given_, {}).settings), word)
+    parse("printed", format_entries(entries))
 
 
 def test_the_starting_point_changes_nothing() -> None:
     started = assemble(load_files([SourceText("rowcall.json", starter())]), [], {})
     assert started.unknown == ()
-    assert printed(effective(started.settings)) == printed(effective(Settings()))
+    assert format_entries(effective(started.settings)) == format_entries(effective(Settings()))

@@ -11,7 +11,7 @@ from jsonschema import Draft7Validator
 
 from rowcall.core.config import KEYS, KeyType, Settings
 from rowcall.core.config.output.effective import effective
-from rowcall.core.config.output.printing import printed
+from rowcall.core.config.output.printing import format_entries
 from rowcall.core.config.output.schema import schema
 from rowcall.core.config.output.starter import starter
 from rowcall.core.config.relaxed_json import parse
@@ -44,7 +44,7 @@ def test_it_is_a_schema_of_draft_07() -> None:
     [
         "{}",
         starter(),
-        printed(effective(Settings())),
+        format_entries(effective(Settings())),
         (Path(__file__).parent / "established.json").read_text(encoding="utf-8").replace('"Kestrel"', '"HttpServer"'),
     ],
     ids=["nothing", "starter", "everything", "established"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.data.interning import Same, clear_all, remembered
+from rowcall.core.data.interning import Same, clear_all, memoize
 
 
 def test_keys_are_equal_only_for_the_same_object() -> None:
@@ -13,7 +13,7 @@ def test_keys_are_equal_only_for_the_same_object() -> None:
 
 
 def test_results_are_shared_until_they_are_dropped() -> None:
-    @remembered
+    @memoize
     def boxed(value: Same[list[int]]) -> list[list[int]]:
         return [value.value]
 

@@ -10,9 +10,9 @@ from rowcall.core.http.forwarded_headers import (
     Client,
     Forwarding,
     client_of,
+    headers_for_routines,
     parse_address,
     parse_network,
-    seen_headers,
 )
 
 PEER = "10.1.1.1:4711"
@@ -129,8 +129,8 @@ SEEN = [
 @pytest.mark.parametrize(("sent", "seen"), SEEN)
 def test_trusted_entries_are_removed_from_their_headers(sent: dict[str, str], seen: dict[str, str]) -> None:
     options = Forwarding(enabled=True, limit=2, networks=NETWORKS)
-    assert dict(seen_headers(options, [("Host", "own"), *sent.items()], PEER, "http")) == seen
-    assert dict(seen_headers(options, [("host", "own")], PEER, "http")) == {"host": "own"}
+    assert dict(headers_for_routines(options, [("Host", "own"), *sent.items()], PEER, "http")) == seen
+    assert dict(headers_for_routines(options, [("host", "own")], PEER, "http")) == {"host": "own"}
 
 
 @pytest.mark.parametrize("text", ["x", "1.1.1.1/33", "", "10.0.0.0/8, 10.1.0.0/16"])

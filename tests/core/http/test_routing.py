@@ -91,9 +91,9 @@ def test_a_literal_beats_an_omitted_optional_segment() -> None:
 
 def test_methods_have_their_own_routes() -> None:
     built = router("GET /a/b", "DELETE /a/{x}", "POST /a/{y}")
-    assert built.allowed("/a/b") == ("DELETE", "GET", "POST")
-    assert built.allowed("/A/z/") == ("DELETE", "POST")
-    assert built.allowed("/b") == ()
+    assert built.allowed_methods("/a/b") == ("DELETE", "GET", "POST")
+    assert built.allowed_methods("/A/z/") == ("DELETE", "POST")
+    assert built.allowed_methods("/b") == ()
     assert found(built, "POST", "/a/b") == ("/a/{y}", {"y": "b"})
     assert found(built, "PATCH", "/a/b") is None
 
@@ -202,22 +202,25 @@ def test_derived_routes_equal_rebuilt_ones(forms: list[tuple[str, str]]) -> None
     gone, come, stored = ([item for item, when in made_of if when == which] for which in ("old", "new", "both"))
     former = Routing([*OTHERS, *stored, *gone])
     before = _found_by(former.router)
-    changed = former.changed(gone, come)
+    changed = former.with_changes(gone, come)
     assert _found_by(former.router) == before
     anew = Routing([*OTHERS, *stored, *come]).router
     if changed is None:
         return
     assert _found_by(changed.router) == _found_by(anew)
     assert {item.path for item in changed.router.routes} == {item.path for item in anew.routes}
-    again = changed.changed(come, gone)
+    again = changed.with_changes(come, gone)
     assert again is None or _found_by(again.router) == before
 
 
 def test_a_change_of_many_routes_rebuilds_all() -> None:
     routing = Routing(OTHERS)
-    assert routing.changed(OTHERS[:1], []) is not None
-    assert routing.changed(OTHERS[: len(OTHERS) // 2], []) is None
+    assert routing.with_changes(OTHERS[:1], []) is not None
+    assert routing.with_changes(OTHERS[: len(OTHERS) // 2], []) is None
 
 
 def _found_by(built: Router) -> list[object]:
-    return [(path, built.allowed(path), *(found(built, method, path) for method in ("GET", "PUT"))) for path in ASKED]
+    return [
+        (path, built.allowed_methods(path), *(found(built, method, path) for method in ("GET", "PUT")))
+        for path in ASKED
+    ]

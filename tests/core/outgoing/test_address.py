@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.outgoing.address import BadUrlError, joined, names_its_host, read_address, shown_url
+from rowcall.core.outgoing.address import BadUrlError, names_its_host, read_address, redirect_target, url_for_logs
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_user_and_password_are_separated_from_the_url() -> None:
     ],
 )
 def test_secrets_are_not_shown(text: str, shown: str) -> None:
-    assert shown_url(text) == shown
+    assert url_for_logs(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_host_is_fixed_if_no_value_can_change_it(template: str, named: bool) -
     [("/b?c", "http://h:1/b?c"), ("b", "http://h:1/x/b"), ("//o/z", "http://o/z"), ("https://o", "https://o/")],
 )
 def test_a_redirect_is_joined(location: str, url: str) -> None:
-    assert joined(read_address("http://h:1/x/a?q"), location).url == url
+    assert redirect_target(read_address("http://h:1/x/a?q"), location).url == url
 
 
 @given(st.text(max_size=40))

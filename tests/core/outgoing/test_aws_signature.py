@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rowcall.core.outgoing.aws_signature import Credentials, encoded_path, signed
+from rowcall.core.outgoing.aws_signature import Credentials, encoded_path, sign_headers
 
 CREDENTIALS = Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 NOW = datetime(2013, 5, 24, tzinfo=UTC)
@@ -48,14 +48,14 @@ def test_the_published_examples(
     method: str, path: str, query: dict[str, str], headers: list[tuple[str, str]], body: bytes, signature: str
 ) -> None:
     digest = hashlib.sha256(body).hexdigest()
-    sent = dict(signed(CREDENTIALS, "us-east-1", NOW, method, HOST, path, query, headers, digest))
+    sent = dict(sign_headers(CREDENTIALS, "us-east-1", NOW, method, HOST, path, query, headers, digest))
     assert sent["authorization"].endswith(f"Signature={signature}")
     assert sent["x-amz-date"] == "20130524T000000Z"
 
 
 def test_a_session_token_is_signed_too() -> None:
     temporary = Credentials("id", "secret", "token")
-    sent = dict(signed(temporary, "eu-west-1", NOW, "GET", HOST, "/", {}, [], hashlib.sha256(b"").hexdigest()))
+    sent = dict(sign_headers(temporary, "eu-west-1", NOW, "GET", HOST, "/", {}, [], hashlib.sha256(b"").hexdigest()))
     assert sent["x-amz-security-token"] == "token"
     assert "host;x-amz-content-sha256;x-amz-date;x-amz-security-token" in sent["authorization"]
 

@@ -30,7 +30,7 @@ OWN = OwnCredentials(frozenset({"x-api-key"}), frozenset({"bearer"}), ("session"
     ],
 )
 def test_credentials_for_this_service_are_removed(sent: tuple[str, str], left: tuple[str, str] | None) -> None:
-    assert OWN.removed_from([sent]) == ([] if left is None else [left])
+    assert OWN.remove_from([sent]) == ([] if left is None else [left])
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,8 @@ def test_parts_of_a_composed_error_that_cannot_be_read(
         (BODY, '{"status":true,"headers":{}}'),
         (BODY, '{"status":404.5,"headers":{}}'),
         (BODY, '{"status":400,"headers":{"a":1}}'),
+        (BODY, '{"status":400,"headers":{"a":"b\\nc: d"}}'),
+        (BODY, '{"status":400,"headers":{"a b":"c"}}'),
         (BODY, '{"status":400,"headers":{},"status_text":1}'),
     ],
 )

@@ -39,6 +39,7 @@ def test_csv_keeps_its_values(table: tuple[list[str], list[list[str]]]) -> None:
     writer.writerow(header)
     writer.writerows(rows)
     payload = parse_payload(target.getvalue().encode(), CSV, None)
+    rows = [row for row in rows if row != [""]]  # a blank line
     assert json.loads(payload.text) == [dict(zip(header, row, strict=True)) for row in rows]
     assert (payload.keys, payload.rows) == (tuple(header) if rows else (), len(rows))
 
@@ -67,3 +68,24 @@ def test_a_text_that_is_not_utf_8_is_refused_as_by_postgresql(body: bytes, shown
         assert (raised.value.status, raised.value.code) == (400, "22021")
         assert raised.value.message == f'invalid byte sequence for encoding "UTF8": {shown}'
     assert parse_payload(body, "application/octet-stream", None, function=True).text == "\\x" + body.hex()
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("a,b", 'parse error (not enough input) at ""'),
+        ('a"b,c\n1,2\n', r'parse error (satisfy) at "\"b,c\n1,2\n"'),
+        ('a\n"x" \n', r'parse error (endOfInput) at " \n"'),
+        ('a\nx"é1\n', r'parse error (endOfInput) at "\"\195\169\&1\n"'),
+        ('a\nx"' + "y" * 200, f'parse error (endOfInput) at "{"y" * 99} (truncated)'),
+    ],
+)
+def test_csv_that_is_refused(body: str, message: str) -> None:
+    with pytest.raises(ApiError) as raised:
+        parse_payload(body.encode(), CSV, None)
+    assert (raised.value.code, raised.value.message) == ("PGRST102", message)
+
+
+def test_csv_has_line_breaks_of_every_kind_and_blank_lines() -> None:
+    payload = parse_payload(b'a,b\r1,"2\r\n""3"""\r\n\r\n4,"5', CSV, None)
+    assert json.loads(payload.text) == [{"a": "1", "b": '2\r\n"3"'}, {"a": "4", "b": "5"}]

@@ -33,22 +33,22 @@ FUTURE = key(4, NOW + 80 * DAY, NOW + 170 * DAY)
 
 
 def test_the_newest_active_key_protects() -> None:
-    assert KeyRing((OLD, NEWER, CURRENT, FUTURE)).protecting(NOW) is NEWER
+    assert KeyRing((OLD, NEWER, CURRENT, FUTURE)).latest_active_key(NOW) is NEWER
 
 
 def test_an_expired_key_opens_and_does_not_protect() -> None:
     ring = KeyRing((OLD,))
-    assert ring.protecting(NOW) is None
+    assert ring.latest_active_key(NOW) is None
     assert ring.key(OLD.id) is OLD
 
 
 @pytest.mark.parametrize("now", [NOW - 200 * DAY, NOW - 50 * DAY, NOW - 10 * DAY, NOW, NOW + 80 * DAY, NOW + 200 * DAY])
 def test_within_a_settled_span_the_same_key_protects(now: float) -> None:
     ring = KeyRing((OLD, NEWER, CURRENT, FUTURE))
-    since, until = ring.settled(now)
+    since, until = ring.stable_interval(now)
     assert since <= now < until
     moments = (max(since, now - DAY), (max(since, now - DAY) + min(until, now + DAY)) / 2, min(until, now + DAY) - 1)
-    assert {ring.protecting(moment) for moment in moments} == {ring.protecting(now)}
+    assert {ring.latest_active_key(moment) for moment in moments} == {ring.latest_active_key(now)}
 
 
 def test_an_empty_ring_needs_a_key_at_once() -> None:
@@ -83,23 +83,23 @@ def test_a_ring_that_is_renewed_always_protects(days: float, lifetime: int) -> N
     while now < end:
         start = ring.successor_start(now)
         if start is not None:
-            ring = ring.joined([key(number, start, start + lifetime * DAY)])
+            ring = ring.with_keys([key(number, start, start + lifetime * DAY)])
             number += 1
-        assert ring.protecting(now) is not None
+        assert ring.latest_active_key(now) is not None
         later = ring.next_look(now)
         assert later > now
-        assert ring.protecting(later - 1) is not None
+        assert ring.latest_active_key(later - 1) is not None
         now = later
 
 
 def test_joining_drops_no_key() -> None:
-    assert KeyRing((OLD, CURRENT)).joined([NEWER]).keys == (OLD, CURRENT, NEWER)
+    assert KeyRing((OLD, CURRENT)).with_keys([NEWER]).keys == (OLD, CURRENT, NEWER)
 
 
 def test_an_element_keeps_everything() -> None:
     made = Key(b"i" * 16, 1.5, 2.5, 3.5, b"s" * SECRET, "AES_128_CBC", "HMACSHA512")
     stored = read_element(element_text(made, plain_secret(made.secret)))
-    assert stored.opened(open_plain(stored.secret)) == made
+    assert stored.with_secret(open_plain(stored.secret)) == made
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_invalid_elements(text: str) -> None:
 
 def test_a_short_secret_is_refused() -> None:
     with pytest.raises(KeyElementError):
-        read_element(element_text(OLD, {})).opened(b"short")
+        read_element(element_text(OLD, {})).with_secret(b"short")
 
 
 def test_a_secret_is_not_shown() -> None:

@@ -51,7 +51,7 @@ def test_texts_of_the_client_are_parameters(parts: list[tuple[str, str]], counte
     except BindingError:
         return
     query = Query(LANGUAGE, request, positioned)
-    rendered = query.rendered(INNER, 3)
+    rendered = query.render(INNER, 3)
     names = sorted((item.output_name for item in request.columns or ()), key=len, reverse=True)
     rest = rendered.sql
     for name in names:
@@ -61,4 +61,4 @@ def test_texts_of_the_client_are_parameters(parts: list[tuple[str, str]], counte
     used = {int(number) for number in re.findall(r"\$(\d+)", rendered.sql)}
     assert used == set(range(4, 4 + len(rendered.values)))
     assert len(rendered.labels) == len(rendered.values)
-    assert query.rendered(INNER, 3) == rendered
+    assert query.render(INNER, 3) == rendered

@@ -178,7 +178,7 @@ def broken_invariants(graph: DependencyGraph) -> list[str]:
     for is_function, item in keys:
         for name in item.names:
             names.setdefault(name, set()).add((is_function, item.oid))
-        if graph.called(item.shown, function=is_function).count(item.oid) != 1:
+        if graph.oids_by_name(item.shown, function=is_function).count(item.oid) != 1:
             broken.append(f"session-1: {item.shown} is not found by its name")
     if names != {name: set(found) for name, found in graph._by_name.items()}:
         broken.append("session-1: the index by name is not that of the objects")

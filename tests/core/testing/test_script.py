@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowcall.core.testing.header import Header, read_header
-from rowcall.core.testing.request import Answer, Expected, HttpBlock, Stub
+from rowcall.core.testing.request import Answer, Expectation, HttpBlock, Stub
 from rowcall.core.testing.script import (
     HttpStep,
     Include,
@@ -135,12 +135,12 @@ def test_an_invalid_block_is_reported_with_the_reason(text: str, why: str) -> No
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("select 1; /* EXPECT ROWS\n 1\n\n 2\n*/", Expected("ROWS", rows=("1", "2"))),
-        ("select 1 /* expect notice All is well */", Expected("NOTICE", "All is well")),
-        ("select 1;\n/* EXPECT ERROR 23505 some key */", Expected("ERROR", "some key", "23505")),
+        ("select 1; /* EXPECT ROWS\n 1\n\n 2\n*/", Expectation("ROWS", rows=("1", "2"))),
+        ("select 1 /* expect notice All is well */", Expectation("NOTICE", "All is well")),
+        ("select 1;\n/* EXPECT ERROR 23505 some key */", Expectation("ERROR", "some key", "23505")),
     ],
 )
-def test_expectations_belong_to_the_preceding_statement(text: str, expected: Expected) -> None:
+def test_expectations_belong_to_the_preceding_statement(text: str, expected: Expectation) -> None:
     (step,) = steps(text)
     assert isinstance(step, SqlStep)
     assert step.expected == expected

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.text.array_literal import elements
 from rowcall.core.uploads import json_lines
-from rowcall.core.uploads.json_lines import LineError, LineSplitter, checked, members
+from rowcall.core.uploads.json_lines import LineError, LineSplitter, check_line, members
 
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -89,7 +89,7 @@ def test_lines_that_are_no_row(line: str, reason: str) -> None:
 @pytest.mark.parametrize("line", [b"{", b'{"a": 1}}', b"\xff", b"a", b"[NaN]", b"-Infinity", b"[" * 100_000])
 def test_lines_that_are_no_json(line: bytes) -> None:
     with pytest.raises(LineError):
-        checked(line)
+        check_line(line)
 
 
 @given(st.binary(max_size=60))
@@ -119,4 +119,4 @@ def test_text_that_postgresql_cannot_store_is_no_row(value: str) -> None:
 def test_number_of_any_length() -> None:
     digits = "9" * 5000
     assert elements(members(f'{{"a": {digits}}}'.encode(), ["a"]).decode()) == [digits]
-    assert checked(digits.encode()) == digits.encode()
+    assert check_line(digits.encode()) == digits.encode()

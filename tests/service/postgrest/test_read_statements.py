@@ -177,6 +177,24 @@ def test_count_has_filters_and_inner_joins_but_no_range(connection: psycopg.Conn
     assert read(connection, "vessel", query, count=True)[:2] == ("2", "1")
 
 
+@pytest.mark.parametrize(
+    ("query", "embeds"),
+    [
+        ("select=id,harbour(title),voyage(id)", 0),
+        ("select=id,harbour!inner(title),voyage(id)", 1),
+        ("select=id,harbour(title),voyage()&voyage=is.null", 1),
+        ("select=id,port:harbour(title),voyage()&or=(id.eq.1,and(port.not.is.null,id.eq.2))", 1),
+        ("select=id,voyage!inner(id,crew(duty),licence:crew!inner(duty))", 2),
+        ("select=id,harbour(title),home_id&home_id=is.null&order=harbour(title)", 0),
+    ],
+)
+def test_rows_are_counted_with_the_embeds_that_drop_some(query: str, embeds: int) -> None:
+    # PostgreSQL reads a lateral join for each row, but not an EXISTS.
+    plan = read_plan(SCHEMA, ("api", "vessel"), parse_query(query), max_rows=1000)
+    counted = read_statement(SCHEMA, plan, count=True).sql.partition("pgrst_count AS (")[2]
+    assert (counted.count(" JOIN "), counted.count("EXISTS")) == (0, embeds)
+
+
 def test_csv(connection: psycopg.Connection) -> None:
     assert (
         read(connection, "vessel", "select=id,label&order=id&id=gt.1", output=Output("csv"))[2]

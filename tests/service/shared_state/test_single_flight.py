@@ -8,7 +8,7 @@ import pytest
 
 from rowcall.core.errors.problems import Problem, UnavailableError
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.shared_state.single_flight import copy_problem, ending, problem_of, problem_text
+from rowcall.service.shared_state.single_flight import copy_problem, problem_of, problem_text, release_unused_lease
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ class _Lease:
 def test_waiting_requests_do_not_log_the_failure_of_another_one(error: Exception) -> None:
     context = RequestContext(None, None)
     context.lease = lease = _Lease()
-    ending(context, error)
+    release_unused_lease(context, error)
     assert lease.problem is not None
     assert lease.problem.logged
     assert not getattr(error, "logged", False), "the request itself logs it"

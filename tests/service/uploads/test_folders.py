@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.uploads.protected import ProtectedFolders
+from rowcall.core.uploads.protected_folders import ProtectedFolders
 from rowcall.service.uploads import folders
 from rowcall.service.uploads.folders import Folders, remove_orphaned_files
 from tests.harness.file_locks import refuse_locks

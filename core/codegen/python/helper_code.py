@@ -81,7 +81,7 @@ def _body(values: Mapping[str, Any]) -> bytes:
     return json.dumps({{key: value for key, value in values.items() if not isinstance(value, Unset)}}).encode()
 
 
-def _checked(response: httpx.Response) -> httpx.Response:
+def _require_success(response: httpx.Response) -> httpx.Response:
     if not response.is_success:
         raise ApiError(response)
     return response

@@ -31,7 +31,7 @@ class ParameterPlacement:
     """All parameters are members of a JSON body."""
 
 
-def sent_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
+def client_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
     """Yield the parameters that a client sends, with those of a query over the result (`queryable`). Of several with
     one name, the first is yielded. With `omit_automatic`, parameters that the service fills itself are left out.
     """
@@ -68,7 +68,7 @@ def uses_query(endpoint: Endpoint) -> bool:
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
 
 
-def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:
+def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:
     """Return where a client puts parameters of the endpoint. parameters: those that it sends, to which the indexes of
     the result refer."""
     raw = endpoint.raw_body

@@ -35,7 +35,7 @@ def imports(needs: Needs) -> Iterator[str]:
     yield "import 'package:http/http.dart' as http;"
 
 
-def plumbing(needs: Needs, options: DartOptions) -> Iterator[str]:
+def helper_code(needs: Needs, options: DartOptions) -> Iterator[str]:
     """Yield the source of each helper that a file uses, beginning with the public variable `httpClient`."""
     yield CLIENT
     if needs.requests:
