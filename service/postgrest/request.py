@@ -151,10 +151,10 @@ def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[R
     match segments:
         case (name,) if name:
             return RELATION, name
-        case ("rpc", name) if name:
+        case ("rpc", name):
             return FUNCTION, name
         case () if options.root_function is not None:
-            return FUNCTION, options.root_function.rpartition(".")[2]
+            return FUNCTION, options.root_function.split(".", 1)[-1]
         case () if options.openapi_mode == "disabled":
             raise errors.root_disabled()
         case ():
@@ -190,16 +190,15 @@ def profile_header(method: str) -> str:
     return "content-profile" if method in WRITE_METHODS else "accept-profile"
 
 
-def header_text(headers: Any, name: str) -> str | None:
-    """Return the first value of a header, read as UTF-8; None without the header. Granian has only values in ASCII.
-
-    name: in lower case.
+def header_value(headers: Any, name: str) -> str | None:
+    """Return the value of a header of the request, read as UTF-8 with U+FFFD for other bytes; None without it. granian
+    passes only values in ASCII. name: in lower case.
     """
     value: str | None = headers.get(name)
     if value is not None or name not in headers:
         return value
     decoded = getattr(headers, "decoded_items", None)
-    return None if decoded is None else next((text for other, text in decoded() if other == name), None)
+    return None if decoded is None else next(text for other, text in decoded() if other == name)
 
 
 @lru_cache(maxsize=512)

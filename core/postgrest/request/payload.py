@@ -104,9 +104,10 @@ def _parsed(body: bytes) -> object:
     """Return the value of a JSON text. Raises `ApiError` if it is invalid."""
     try:
         return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        with suppress(ValueError):
-            return exact_json.parse(body, written=False)  # orjson refuses numbers that are no double, such as 1e400
+    except orjson.JSONDecodeError as error:
+        if "infinity" in error.msg:  # orjson refuses numbers beyond double precision, such as 1e400
+            with suppress(ValueError):
+                return exact_json.parse_with_number_texts(body)
         raise errors.invalid_body("Empty or invalid json") from None
 
 

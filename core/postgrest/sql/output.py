@@ -94,15 +94,15 @@ def body(output: Output) -> str:
         case "geojson":
             return _GEOJSON
         case "value":
-            return _raw(f"(array_agg({row}))[1]", output)
+            return _text(f"(array_agg({row}))[1]", output)
         case "handler" if output.handler is not None:
-            return _raw(f"{quote_qualified(*output.handler.function)}({row})", output)
+            return _text(f"{quote_qualified(*output.handler.function)}({row})", output)
     raise ValueError(f"unknown kind of output: {output.kind!r}")
 
 
-def _raw(text: str, output: Output) -> str:
-    """Return the SQL of a value as text; of bytes always as hexadecimal digits, whatever the setting `bytea_output`."""
-    return f"'\\x' || encode({text}, 'hex')" if output.binary else f"{text}::text"
+def _text(value: str, output: Output) -> str:
+    """Return the SQL of the text of a value; of a bytea in hexadecimal form, whatever `bytea_output` the role has."""
+    return rf"E'\\x' || encode({value}, 'hex')" if output.binary else f"{value}::text"
 
 
 def _stripped(text: str, output: Output) -> str:

@@ -127,6 +127,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         media_type is not None and types.base_of(oid, "")[1] == "bytea",
         outputs,
         type_name if composite else "",
+        row[0],
     )
 
 
