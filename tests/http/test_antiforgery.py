@@ -74,7 +74,7 @@ def fetch(service: Service, headers: dict[str, str] | None = None) -> tuple[str,
     return response.json()["token"], {"Cookie": "; ".join([*others, own])}
 
 
-def test_a_token_for_scripts(service: Service) -> None:
+def test_token_endpoint_returns_token_field_and_header_names(service: Service) -> None:
     response = fresh(service, "GET", "/token")
     assert response.json() == {"fieldName": FIELD, "headerName": HEADER, "token": response.json()["token"]}
     assert list(response.json()) == ["fieldName", "headerName", "token"]
@@ -87,7 +87,7 @@ def test_a_token_for_scripts(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/form.html", "/form.htm"])
-def test_a_page_has_a_token(service: Service, path: str) -> None:
+def test_html_page_contains_a_valid_token(service: Service, path: str) -> None:
     page = fresh(service, "GET", path)
     field, token, user, rest = page.text.split("|")
     assert (field, user, rest) == (FIELD, "null", "{other}")
@@ -99,14 +99,14 @@ def test_a_page_has_a_token(service: Service, path: str) -> None:
     assert (sent.status_code, sent.text) == (200, "hi")
 
 
-def test_other_files_have_none(service: Service) -> None:
+def test_other_static_files_contain_no_token(service: Service) -> None:
     response = fresh(service, "GET", "/plain.txt")
     assert response.text == "{antiForgeryFieldName}|{antiForgeryToken}|null|{other}"
     assert "set-cookie" not in response.headers
     assert "x-frame-options" not in response.headers
 
 
-def test_the_cookie_of_a_browser_stays(service: Service) -> None:
+def test_antiforgery_cookie_is_reused_for_later_tokens(service: Service) -> None:
     first, cookie = fetch(service)
     again = fresh(service, "GET", "/token", headers=cookie)
     assert "set-cookie" not in again.headers
@@ -114,7 +114,7 @@ def test_the_cookie_of_a_browser_stays(service: Service) -> None:
         assert fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie).text == "x"
 
 
-def test_a_token_is_good_on_every_worker(service: Service) -> None:
+def test_token_is_accepted_by_every_worker(service: Service) -> None:
     token, cookie = fetch(service)
     answers = {
         fresh(service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, HEADER: token}).text
@@ -145,7 +145,7 @@ def test_a_form_without_a_token_is_refused(service: Service, kind: str, body: by
     assert (good.status_code, good.text) == (200, "x")
 
 
-def test_the_field_of_a_multipart_form(service: Service) -> None:
+def test_multipart_form_field_carries_the_token(service: Service) -> None:
     token, cookie = fetch(service)
     files = {"text": (None, "x"), FIELD: (None, token)}
     sent = fresh(service, "POST", "/api/note", files=files, headers=cookie)
@@ -157,12 +157,12 @@ def test_the_field_of_a_multipart_form(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("values", "answer"), [({"a": "1"}, "one"), ({"a": "1", "b": "2"}, "two")])
-def test_the_field_does_not_choose_the_routine(service: Service, values: dict[str, str], answer: str) -> None:
+def test_token_field_does_not_affect_overload_selection(service: Service, values: dict[str, str], answer: str) -> None:
     token, cookie = fetch(service)
     assert fresh(service, "POST", "/twin", data={**values, FIELD: token}, headers=cookie).text == answer
 
 
-def test_another_browsers_token_is_refused(service: Service) -> None:
+def test_token_of_another_browser_is_refused(service: Service) -> None:
     token, _ = fetch(service)
     _, cookie = fetch(service)
     response = fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie)
@@ -170,11 +170,11 @@ def test_another_browsers_token_is_refused(service: Service) -> None:
     assert "another browser" in response.json()["detail"]
 
 
-def test_json_of_anonymous_callers_needs_no_token(service: Service) -> None:
+def test_anonymous_json_request_needs_no_token(service: Service) -> None:
     assert fresh(service, "POST", "/api/note", json={"text": "x"}).text == "x"
 
 
-def test_a_session_by_cookie_needs_a_token(service: Service) -> None:
+def test_cookie_session_request_needs_a_token(service: Service) -> None:
     session = with_cookie(service)
     problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers=session), 400)
     anonymous, cookie = fetch(service)
@@ -202,13 +202,13 @@ def test_signing_out_needs_a_token(service: Service) -> None:
     assert done.status_code in (200, 204)
 
 
-def test_bearer_tokens_are_free(service: Service) -> None:
+def test_bearer_token_request_needs_no_antiforgery_token(service: Service) -> None:
     token = bearer(tokens(service, "BearerToken")["accessToken"])
     assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers=token).text == "1"
     assert fresh(service, "POST", "/api/pay", data={"n": 1}, headers=token).text == "1"
 
 
-def test_names_and_places_are_configured(own_database: Database, serve_once: Serve) -> None:
+def test_settings_change_token_names_and_locations(own_database: Database, serve_once: Serve) -> None:
     settings = {
         **ANTIFORGERY,
         "Antiforgery:CookieName": "xsrf",
@@ -230,7 +230,7 @@ def test_names_and_places_are_configured(own_database: Database, serve_once: Ser
 
 
 @pytest.mark.slow
-def test_tokens_may_be_issued_only(own_database: Database, serve_once: Serve) -> None:
+def test_enforcement_can_be_switched_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, member_sql() + SQL, {**ANTIFORGERY, "Antiforgery:Enforce": "false"})
     token, _ = fetch(service)
     assert fresh(service, "POST", "/api/note", data={"text": "x"}).text == "x"
@@ -238,14 +238,14 @@ def test_tokens_may_be_issued_only(own_database: Database, serve_once: Serve) ->
     assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers=with_cookie(service)).text == "1"
 
 
-def test_a_path_that_is_none_ends_the_start(own_database: Database, tmp_path: Path) -> None:
+def test_invalid_token_path_stops_the_start(own_database: Database, tmp_path: Path) -> None:
     values = {"ConnectionStrings:Default": own_database.conninfo, **ANTIFORGERY, "Antiforgery:TokenPath": "token"}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert "Antiforgery:TokenPath" in done.stderr + done.stdout
 
 
-def test_a_key_of_a_program_is_no_form_of_a_page(service: Service) -> None:
+def test_valid_api_key_replaces_the_antiforgery_token(service: Service) -> None:
     """No page can add the header of an API key; an unknown key proves nothing."""
     cookie = with_cookie(service)
     for more in ({}, cookie):
@@ -254,7 +254,7 @@ def test_a_key_of_a_program_is_no_form_of_a_page(service: Service) -> None:
     problem(fresh(service, "POST", "/api/note", data={"text": "hi"}, headers={"X-Api-Key": "wrong"}), 400)
 
 
-def test_tags_are_forgotten_with_a_token(service: Service) -> None:
+def test_invalidation_by_tag_needs_a_token(service: Service) -> None:
     token, cookies = fetch(service, with_cookie(service))
     problem(fresh(service, "POST", "/forget?tag=a", headers=cookies), 400)
     assert fresh(service, "POST", "/forget?tag=a", headers={**cookies, HEADER: token}).status_code == 200
@@ -262,7 +262,7 @@ def test_tags_are_forgotten_with_a_token(service: Service) -> None:
     assert fresh(service, "POST", "/forget?tag=a", headers=key).status_code == 200
 
 
-def test_cached_responses_are_invalidated_with_a_token(service: Service) -> None:
+def test_invalidation_path_needs_a_token(service: Service) -> None:
     token, cookies = fetch(service, with_cookie(service))
     problem(fresh(service, "POST", "/api/priced/purge?sku=a", headers=cookies), 400)
     problem(fresh(service, "POST", "/api/priced/purge?sku=a", headers=cookies, data={"x": "y"}), 400)

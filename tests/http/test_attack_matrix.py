@@ -224,7 +224,7 @@ def callers(service: Service) -> dict[str, Caller]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
-def test_every_kind_of_caller_is_let_in_where_the_rule_says_so(
+def test_access_rule_decides_for_every_kind_of_caller_and_endpoint(
     service: Service, callers: dict[str, Caller], http2: bool
 ) -> None:
     wrong: dict[tuple[str, str, str], int] = {}
@@ -242,7 +242,7 @@ def test_every_kind_of_caller_is_let_in_where_the_rule_says_so(
     assert wrong == {}
 
 
-def test_a_login_is_open_whatever_its_comment_says(service: Service, callers: dict[str, Caller]) -> None:
+def test_login_endpoint_is_public_with_any_access_rule(service: Service, callers: dict[str, Caller]) -> None:
     for access in ACCESS:
         for caller in callers.values():
             with service.new_client() as client:

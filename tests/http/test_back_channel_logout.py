@@ -77,7 +77,7 @@ def notify(service: Service, token: str, path: str = PATH) -> httpx.Response:
         return client.post(path, data={"logout_token": token})
 
 
-def test_the_session_of_a_sign_in_ends_on_all_workers(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_with_sid_ends_that_session_on_all_workers(service: Service, provider: IdentityProvider) -> None:
     item, other = signed_in(service, provider, "one"), signed_in(service, provider, "other")
     assert holds(service, item)
     assert holds(service, other)
@@ -96,7 +96,7 @@ def _any(service: Service, session: dict[str, str]) -> bool:
         return client.get("/api/me", headers=session).status_code == 200
 
 
-def test_all_sessions_of_a_user_end(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_with_sub_ends_all_sessions_of_the_user(service: Service, provider: IdentityProvider) -> None:
     mine = [signed_in(service, provider, f"mine {number}", sub="me") for number in range(2)]
     theirs = signed_in(service, provider, "theirs", sub="them")
     assert notify(service, provider.logout_token(sub="me", typ=None)).status_code == 200
@@ -104,7 +104,7 @@ def test_all_sessions_of_a_user_end(service: Service, provider: IdentityProvider
     assert holds(service, theirs)
 
 
-def test_what_is_refreshed_belongs_to_the_same_session(service: Service, provider: IdentityProvider) -> None:
+def test_refreshed_tokens_belong_to_the_same_session(service: Service, provider: IdentityProvider) -> None:
     session = signed_in(service, provider, "kept")
     with fresh(service) as client:
         renewed = client.post("/signin-id/refresh", headers=session)
@@ -136,7 +136,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("claims", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_logout_token_ends_nothing(
+def test_invalid_logout_token_ends_no_session(
     service: Service, provider: IdentityProvider, database: Database, claims: dict[str, Any], said: str
 ) -> None:
     before = database.value("select count(*) from session where ended")
@@ -149,7 +149,7 @@ def test_what_is_no_logout_token_ends_nothing(
     assert database.value("select count(*) from session where ended") == before
 
 
-def test_who_has_not_signed_it_ends_nothing(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_with_invalid_signature_ends_no_session(service: Service, provider: IdentityProvider) -> None:
     key = provider.key
     provider.rotate()
     old = provider.key
@@ -163,13 +163,13 @@ def test_who_has_not_signed_it_ends_nothing(service: Service, provider: Identity
     assert notify(service, f"{header}.{payload}.").status_code == 400
 
 
-def test_a_token_is_good_for_one_use(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_is_accepted_once(service: Service, provider: IdentityProvider) -> None:
     token = provider.logout_token(sub="another")
     answers = [notify(service, token).status_code for _ in range(6)]
     assert answers == [200, 400, 400, 400, 400, 400]
 
 
-def test_other_requests(service: Service, provider: IdentityProvider) -> None:
+def test_malformed_logout_requests_are_refused(service: Service, provider: IdentityProvider) -> None:
     token = provider.logout_token(sub="another")
     with fresh(service) as client:
         assert client.post(PATH, json={"logout_token": token}).status_code == 400
@@ -182,7 +182,9 @@ def test_other_requests(service: Service, provider: IdentityProvider) -> None:
     assert notify(service, token).status_code == 200
 
 
-def test_it_is_written_down(service: Service, provider: IdentityProvider, database: Database) -> None:
+def test_back_channel_logout_is_recorded_in_the_audit_trail(
+    service: Service, provider: IdentityProvider, database: Database
+) -> None:
     session = signed_in(service, provider, "written")
     notify(service, provider.logout_token(sid="written"))
     with fresh(service) as client:

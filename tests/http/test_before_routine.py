@@ -79,7 +79,7 @@ def test_commands_run_before_every_call_with_values_of_the_request(local: Servic
         assert answer(response) == (200, TEXT, f"always|w{number}|127.0.0.1|")
 
 
-def test_an_answer_is_kept_for_those_for_whom_the_commands_are_given_the_same(local: Service) -> None:
+def test_cached_responses_are_shared_by_requests_with_equal_command_values(local: Service) -> None:
     """The commands may select a tenant."""
     words = ("one", "two", "one", "two")
     first, second, *again = [local.get("/api/kept", headers={"X-Word": word}).text for word in words]
@@ -87,17 +87,17 @@ def test_an_answer_is_kept_for_those_for_whom_the_commands_are_given_the_same(lo
     assert again == [first, second]
 
 
-def test_what_a_request_lacks_is_null(local: Service) -> None:
+def test_missing_request_values_are_null(local: Service) -> None:
     assert answer(local.get("/api/seen")) == (200, TEXT, "always||127.0.0.1|")
 
 
-def test_values_are_text_whatever_asks_for_them(local: Service) -> None:
+def test_command_values_are_always_text(local: Service) -> None:
     """Also if PostgreSQL cannot infer their types; values that are unused or absent are no mistake."""
     response = local.get("/api/setting", headers={"X-Word": "w", "X-Other": "o"})
     assert answer(response) == (200, TEXT, "o w")
 
 
-def test_headers_of_one_name_are_joined(local: Service) -> None:
+def test_repeated_headers_are_joined_by_comma(local: Service) -> None:
     response = local.get("/api/seen", headers=[("X-Word", "a"), ("x-word", "b")])
     assert answer(response) == (200, TEXT, "always|a,b|127.0.0.1|")
 
@@ -107,7 +107,7 @@ def test_values_are_never_sql(local: Service) -> None:
     assert answer(local.get("/api/seen", headers={"X-Word": word})) == (200, TEXT, f"always|{word}|127.0.0.1|")
 
 
-def test_procedures_have_them_too(local: Service, database: Database) -> None:
+def test_commands_run_before_procedures(local: Service, database: Database) -> None:
     assert local.post("/api/proceed", headers={"X-Word": "for the procedure"}).status_code == 204
     assert database.value("select count(*) from log where what = 'for the procedure'") == 1
 
@@ -146,7 +146,7 @@ def test_a_command_has_the_time_limit_of_the_call(free: Service) -> None:
     problem(free.get("/api/limited", headers={"X-Word": "slow"}), 504)
 
 
-def test_what_a_command_leaves_in_the_session_is_gone(free: Service) -> None:
+def test_session_state_of_a_command_is_reset_between_requests(free: Service) -> None:
     for _ in range(3):
         assert answer(free.get("/api/seen"))[2].startswith("for the session|")
 
@@ -160,7 +160,7 @@ def test_what_a_command_leaves_in_the_session_is_gone(free: Service) -> None:
         f"WRN] {KEY}:5 is left out: it has no Sql",
     ],
 )
-def test_commands_that_do_not_run_are_named(free: Service, line: str) -> None:
+def test_unusable_commands_are_logged_once(free: Service, line: str) -> None:
     assert free.log.count(line) == 1
 
 
@@ -201,7 +201,7 @@ comment on procedure failing() is E'HTTP POST\\ntimeout 7s';
 
 
 @pytest.mark.parametrize("wrapped", ["true", "false"])
-def test_a_procedure_has_its_settings_whether_wrapped_or_not(
+def test_procedure_settings_apply_with_and_without_wrapping(
     own_database: Database, serve_once: Serve, wrapped: str
 ) -> None:
     service = serve_once(own_database, WRAPPED, {"Service:WrapInTransaction": wrapped})
@@ -223,7 +223,7 @@ def test_the_application_name_can_contain_the_request(own_database: Database, se
     assert "truncated" not in service.log
 
 
-def test_claims_are_values_of_the_signed_in(own_database: Database, serve_once: Serve) -> None:
+def test_claims_of_signed_in_callers_are_command_values(own_database: Database, serve_once: Serve) -> None:
     """Also without required sign-in; several claims of one type are an array."""
     sql = (
         "create function claimed() returns text language sql stable as $$"

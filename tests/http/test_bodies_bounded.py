@@ -94,24 +94,24 @@ def test_anonymous_callers_are_refused_before_their_body_is_read(service: Servic
         assert status(connection) == 401
 
 
-def test_so_is_who_may_call_none_of_them(service: Service) -> None:
+def test_callers_without_access_to_any_overload_are_refused_before_the_body(service: Service) -> None:
     token = tokens(service, "BearerToken", "open")["accessToken"]
     with announced(service, "/api/many", 29_000_000, Authorization=f"Bearer {token}") as connection:
         assert status(connection) == 403
 
 
-def test_who_may_call_one_of_them_is_heard(service: Service) -> None:
+def test_body_is_read_if_the_caller_may_call_one_overload(service: Service) -> None:
     headers = bearer(tokens(service, "BearerToken", "mo")["accessToken"])
     assert service.post("/api/many", json={"a": "x", "b": "y"}, headers=headers).text == "two"
     problem(service.post("/api/many", json={"a": "x"}, headers=headers), 403)
 
 
-def test_where_one_is_open_the_body_decides(service: Service) -> None:
+def test_body_selects_among_public_and_closed_overloads(service: Service) -> None:
     assert service.post("/api/half", json={"a": "x", "b": "y"}).text == "two"
     problem(service.post("/api/half", json={"a": "x"}), 401)
 
 
-def test_logins_take_little(service: Service) -> None:
+def test_login_and_refresh_bodies_have_small_limits(service: Service) -> None:
     with announced(service, "/api/sign-in", 70_000) as connection:
         assert status(connection) == 413
     with announced(service, "/api/token/refresh", 140_000) as connection:
@@ -124,19 +124,19 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.mark.slow
-def test_a_form_of_a_million_fields(service: Service) -> None:
+def test_form_with_a_million_fields_is_refused(service: Service) -> None:
     body = b"&".join(b"k%d=1" % number for number in range(1_000_000))
     assert "10000 fields" in problem(service.post("/api/taken", content=body, headers=FORM), 400)["detail"]
     body = b"list=1&" * 1_000_000
     problem(service.post("/api/taken", content=body, headers=FORM), 400)
 
 
-def test_a_form_with_a_large_array(service: Service) -> None:
+def test_form_with_a_large_array_is_accepted(service: Service) -> None:
     body = b"a=xy&" + b"&".join(b"list=%d" % number for number in range(9_000))
     assert service.post("/api/taken", content=body, headers=FORM).text == "2"
 
 
-def test_a_field_is_not_looked_for_among_a_million(guarded: Service) -> None:
+def test_antiforgery_check_refuses_a_form_with_a_million_fields(guarded: Service) -> None:
     part = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
     pairs: dict[str, object] = {"content": b"a=1&" * 1_000_000, "headers": FORM}
     for form in (pairs, multipart("x", part * 400_000 + b"--x--\r\n")):
@@ -189,14 +189,14 @@ FEW = 4
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/counted", "/api/proxied"])
 @pytest.mark.parametrize("body", [ESCAPES, SHORT_FIELDS], ids=["escapes", "short fields"])
-def test_others_are_answered_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
+def test_other_requests_are_served_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
     """The form is refused after decoding: `n` is not a number."""
     kinds = (FORM["Content-Type"], f"{FORM['Content-Type']}; charset=latin1")
     assert sum(answered_meanwhile(service, path, body, kind) for kind in kinds) > FEW
 
 
 @pytest.mark.slow
-def test_others_are_answered_while_an_antiforgery_token_is_looked_for(guarded: Service) -> None:
+def test_other_requests_are_served_while_a_form_is_searched_for_its_token(guarded: Service) -> None:
     assert sum(answered_meanwhile(guarded, "/api/counted", LONG_NAME) for _ in range(2)) > FEW
 
 
@@ -204,12 +204,12 @@ def multipart(boundary: str, body: bytes) -> dict[str, object]:
     return {"content": body, "headers": {"Content-Type": f"multipart/form-data; boundary={boundary}"}}
 
 
-def test_a_million_parts(service: Service) -> None:
+def test_multipart_body_with_many_parts_is_refused(service: Service) -> None:
     part = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
     problem(service.post("/api/taken", **multipart("x", part * 400_000 + b"--x--\r\n")), 400)
 
 
-def test_endless_headers_of_a_part(service: Service) -> None:
+def test_oversized_multipart_part_headers_are_refused(service: Service) -> None:
     body = b"--x\r\ncontent-disposition: form-data; name=" + b"a" * 20_000_000
     assert "header" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
     body = b"--x\r\n" + b"a: b\r\n" * 4_000_000
@@ -217,13 +217,13 @@ def test_endless_headers_of_a_part(service: Service) -> None:
 
 
 @pytest.mark.parametrize("length", [71, 257, 4000])
-def test_a_long_boundary(service: Service, length: int) -> None:
+def test_too_long_multipart_boundary_is_refused(service: Service, length: int) -> None:
     boundary = "b" * length
     body = f'--{boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n--{boundary}--\r\n'.encode()
     assert "boundary" in problem(service.post("/api/taken", **multipart(boundary, body)), 400)["detail"]
 
 
-def test_a_boundary_of_seventy_characters(service: Service) -> None:
+def test_multipart_boundary_of_70_characters_is_accepted(service: Service) -> None:
     boundary = "b" * 70
     body = f'--{boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\nxyz\r\n--{boundary}--\r\n'.encode()
     assert service.post("/api/taken", **multipart(boundary, body)).text == "3"
@@ -231,17 +231,17 @@ def test_a_boundary_of_seventy_characters(service: Service) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/taken", "/api/half"])
-def test_an_object_of_a_million_keys(service: Service, path: str) -> None:
+def test_json_object_with_a_million_keys_is_refused(service: Service, path: str) -> None:
     body = b"{" + b",".join(b'"k%d":1' % number for number in range(1_000_000)) + b"}"
     assert service.post(path, content=body).status_code in (400, 401)
 
 
 @pytest.mark.parametrize("body", [b"[" * 900_000 + b"]" * 900_000, b'{"a":' * 300_000 + b"1" + b"}" * 300_000])
-def test_depth(service: Service, body: bytes) -> None:
+def test_too_deeply_nested_json_is_refused(service: Service, body: bytes) -> None:
     problem(service.post("/api/taken", content=b'{"list":' + body + b"}"), 400)
 
 
-def test_crumbs(patient: Service) -> None:
+def test_million_one_byte_chunks_are_refused(patient: Service) -> None:
     """A body of a million chunks of one byte."""
     head = b"POST /api/taken HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     with patient.connect() as connection:
@@ -256,7 +256,7 @@ def test_crumbs(patient: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_body_that_stalls_is_ended(service: Service) -> None:
+def test_stalled_body_gets_408(service: Service) -> None:
     for size in (100, 1_000_000):
         with announced(service, "/api/taken", size) as connection:
             connection.sendall(b'{"a":"')
@@ -264,7 +264,7 @@ def test_a_body_that_stalls_is_ended(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_body_that_drips_is_ended(service: Service) -> None:
+def test_body_below_the_minimum_data_rate_gets_408(service: Service) -> None:
     with announced(service, "/api/taken", 1_000_000) as connection:
         ended = threading.Event()
 
@@ -283,7 +283,7 @@ def test_a_body_that_drips_is_ended(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, serve_once: Serve) -> None:
+def test_body_longer_than_the_total_time_limit_gets_408(own_database: Database, serve_once: Serve) -> None:
     # A separate service: large bodies of other tests may take long on a busy machine.
     limits = {**SETTINGS, "HttpServer:Limits:RequestBodyTimeout": "3 seconds"}
     with announced(serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000) as connection:
@@ -304,7 +304,7 @@ def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, 
 
 
 @pytest.mark.slow
-def test_a_slow_body_that_keeps_the_pace_is_taken(service: Service) -> None:
+def test_slow_body_above_the_minimum_data_rate_is_accepted(service: Service) -> None:
     body = b'{"a":"' + b"x" * 3000 + b'"}'
     with announced(service, "/api/taken", len(body)) as connection:
         for start in range(0, len(body), 600):
@@ -316,6 +316,6 @@ def test_a_slow_body_that_keeps_the_pace_is_taken(service: Service) -> None:
 # --- how much of it ------------------------------------------------------------------------------------------------
 
 
-def test_one_that_is_alone_may_be_as_large_as_its_limit(patient: Service) -> None:
+def test_single_body_may_be_as_large_as_the_limit(patient: Service) -> None:
     body = b'{"a":"' + b"x" * 29_999_990 + b'"}'
     assert patient.post("/api/taken", content=body).text == "29999990"

@@ -186,7 +186,7 @@ def _again_and_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_never_older_never_another_users_never_half(
+def test_faults_cause_no_stale_foreign_or_partial_cached_response(
     own_database: Database,
     serve_once: Serve,
     redis: RedisServer,

@@ -165,7 +165,7 @@ def test_one_request_refreshes_a_stale_response_and_no_request_waits(service: Se
 
 
 @pytest.mark.slow
-def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: Service, prepared: Database) -> None:
+def test_response_invalidated_during_a_refresh_is_not_served(service: Service, prepared: Database) -> None:
     path = unique("price-of")
     with ThreadPoolExecutor() as threads:
         old = ask(service, path).text
@@ -179,7 +179,7 @@ def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: 
 
 
 @pytest.mark.slow
-def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepared: Database) -> None:
+def test_stale_response_is_served_if_the_refresh_fails(service: Service, prepared: Database) -> None:
     path = unique("price-or-last")
     sku = path.rpartition("=")[2]
     first = ask(service, path).text
@@ -195,14 +195,14 @@ def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepar
     assert word(ask(service, path)) == "miss"
 
 
-def test_the_last_answer_ends_too(service: Service, prepared: Database) -> None:
+def test_stale_if_error_response_expires(service: Service, prepared: Database) -> None:
     path = unique("last-for-a-moment")
     assert ask(service, path).status_code == 200
     prepared.execute(f"insert into broken values ('{path.rpartition('=')[2]}')")
     wait_until(lambda: ask(service, path).status_code == 503, "there is no answer any more")
 
 
-def test_a_new_answer_is_made_for_the_same_user(service: Service, prepared: Database) -> None:
+def test_refresh_runs_with_the_claims_of_the_same_user(service: Service, prepared: Database) -> None:
     users = [
         bearer(tokens(service, "BearerToken")["accessToken"]),
         bearer(tokens(service, "BearerToken", "mo")["accessToken"]),
@@ -216,7 +216,7 @@ def test_a_new_answer_is_made_for_the_same_user(service: Service, prepared: Data
     problem(ask(service, "mine"), 401)
 
 
-def test_tables_and_files_too(service: Service) -> None:
+def test_tables_and_sql_files_serve_stale_responses(service: Service) -> None:
     assert stale(service, unique("price", "cents").split("=")[0] + "=1").json() == []
     path = unique("counted", "a")
     first = stale(service, path).json()

@@ -99,7 +99,9 @@ GET /api/chosen: cached responses have the default status and headers
 """
 
 
-def test_what_cannot_be_used_is_named_and_the_rest_is_served(own_database: Database, serve_once: Serve) -> None:
+def test_unusable_cache_settings_are_logged_and_other_endpoints_served(
+    own_database: Database, serve_once: Serve
+) -> None:
     cache = {"Enabled": True, "Profiles": PROFILES, "InvalidateCacheSuffix": "purge"}
     settings = dict(_flat({"CacheOptions": cache, "Service": {"McpOptions": {"Enabled": True}}}))
     service = serve_once(own_database, SQL, settings)
@@ -130,13 +132,13 @@ def test_an_unknown_profile_stops_the_start(
         serve_once(own_database, SQL, settings)
 
 
-def test_without_caching_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
+def test_profiles_are_ignored_if_caching_is_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"CacheOptions:Enabled": "false"})
     assert service.get("/api/level?sku=x").text == "1"
     assert service.post("/api/level/purge?sku=x").status_code == 404
 
 
-def test_what_an_earlier_definition_gave_is_no_answer(own_database: Database, serve_once: Serve) -> None:
+def test_changed_definition_invalidates_cached_responses(own_database: Database, serve_once: Serve) -> None:
     """Changes of the routine, its comment or its columns remove its responses; other endpoints keep theirs."""
     own_database.execute("""
 create sequence made;
