@@ -198,7 +198,7 @@ def test_configuration_requires_basic_auth_for_every_endpoint(
 
 
 @pytest.mark.slow
-def test_without_tls_basic_auth_is_refused_without_a_challenge(
+def test_basic_auth_requires_tls_or_a_forwarded_https_scheme(
     database: Database, service: Service, serve_once: Serve
 ) -> None:
     strict = serve_once(database)

@@ -173,7 +173,7 @@ def test_no_caller_sees_the_claims_of_another(service: Service, database: Databa
 
 
 @pytest.mark.slow
-def test_thousands_of_interleaved_requests_stay_apart(service: Service, database: Database) -> None:
+def test_thousands_of_interleaved_requests_do_not_mix_claims(service: Service, database: Database) -> None:
     """About 6,000 requests of 12 callers."""
     _interleave(service, database, MANY_ROUNDS)
 

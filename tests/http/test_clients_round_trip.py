@@ -162,7 +162,7 @@ console.log(JSON.stringify(answers));
 
 
 @pytest.mark.slow
-def test_values_come_back_to_javascript(
+def test_values_round_trip_through_javascript_client(
     service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]
 ) -> None:
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
@@ -183,7 +183,9 @@ IN_A_PAGE = """async calls => {
 
 @pytest.mark.slow
 @needs_browser
-def test_values_come_back_to_a_page(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
+def test_values_round_trip_through_javascript_client_in_a_page(
+    service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]
+) -> None:
     (folder / "index.html").write_text("<!doctype html>", encoding="utf-8")
     with browser() as opened:
         page = opened.new_page()
@@ -211,7 +213,9 @@ def _request(echo: Echo, values: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def test_values_come_back_to_python(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
+def test_values_round_trip_through_python_client(
+    service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]
+) -> None:
     api = load_client(folder / "public_api.py")
     names = {item: name for name, item in _arguments(api).items()}
     with api.Client(service.url) as client:

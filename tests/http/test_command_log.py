@@ -87,12 +87,12 @@ def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
     assert message[6].startswith('select "public"."logged"("_id" => $1::integer')
 
 
-def test_null_is_a_word_and_line_ends_cannot_forge_lines(loud: Service) -> None:
+def test_null_is_logged_as_a_word_and_line_breaks_are_escaped(loud: Service) -> None:
     assert loud.post("/posted/a%0Ab", json={"note": None}).status_code == 200
     assert block(loud, f"-- POST {loud.url}/posted/a\\nb", 3)[1:] == ["-- $1 text = 'a\\nb'", "-- $2 text = null"]
 
 
-def test_a_failure_is_logged_with_what_was_run(loud: Service) -> None:
+def test_failed_command_is_logged_with_url_and_parameters(loud: Service) -> None:
     problem(loud.get("/api/failing?name="), 500)
     message = block(loud, "22012: division by zero", 3)
     assert message[1:] == [
@@ -101,7 +101,7 @@ def test_a_failure_is_logged_with_what_was_run(loud: Service) -> None:
     ]
 
 
-def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> None:
+def test_values_of_sensitive_requests_are_not_logged_or_returned(loud: Service) -> None:
     members = problem(loud.get(f"/hidden/hush-hush?number={NUMBER}"), 400)
     assert members["title"] == 'invalid input syntax for type integer: "***"'
     members = problem(loud.get("/hidden/hush-hush?number=many-hushes"), 400)
@@ -152,7 +152,7 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
         ("GET", "/nowhere/hush-word", "/nowhere/{_word}", [500]),
     ],
 )
-def test_a_path_with_such_values_is_logged_as_its_template(
+def test_path_with_secret_values_is_logged_as_its_template(
     loud: Service, method: str, path: str, logged: str, statuses: list[int]
 ) -> None:
     """Passwords, sensitive values, and values that the database only receives encrypted."""
@@ -221,7 +221,7 @@ def test_notices_are_logged_with_their_endpoint_and_frame(own_database: Database
     ]
 
 
-def test_notices_below_are_for_the_curious(own_database: Database, serve_once: Serve) -> None:
+def test_notices_of_lower_severity_need_verbose_logging(own_database: Database, serve_once: Serve) -> None:
     settings = {
         "Service:LogConnectionNoticeEventsMode": "MessageOnly",
         "Log:MinimalLevels:rowcall": "Verbose",
@@ -251,7 +251,7 @@ def test_the_whole_stack_can_be_logged(own_database: Database, serve_once: Serve
     ]
 
 
-def test_notices_can_be_kept_out(own_database: Database, serve_once: Serve) -> None:
+def test_notices_can_be_excluded_from_the_log(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, NOTICES, {"Service:LogConnectionNoticeEvents": "false"})
     assert service.get("/outer?level=warning").status_code == 200
     assert service.get("/end").status_code == 200

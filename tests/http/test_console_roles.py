@@ -111,7 +111,7 @@ def test_other_users_are_refused(service: Service, client: httpx.Client, scheme:
 
 
 @pytest.mark.attack
-def test_a_session_of_the_service_is_none_of_the_console(service: Service, client: httpx.Client) -> None:
+def test_service_session_does_not_authorize_console_requests(service: Service, client: httpx.Client) -> None:
     """Users sign in first, so that a page of the service cannot use the console by the cookie of its visitor."""
     for scheme in ("Cookies", "BearerToken"):
         sent = {**entered(service, 1, scheme), **HEADER}
@@ -146,7 +146,7 @@ def test_invalid_credentials_do_not_sign_in(client: httpx.Client, sent: dict[str
 
 
 @pytest.mark.attack
-def test_who_acts_as_another_user_has_no_rights_here(service: Service, client: httpx.Client) -> None:
+def test_impersonating_users_are_refused(service: Service, client: httpx.Client) -> None:
     bo = entered(service, 2, "BearerToken")
     response = service.post("/act-as", json={"id": 3}, headers=bo)
     assert response.status_code == 200, response.text
@@ -173,7 +173,7 @@ def test_without_roles_users_cannot_sign_in(own_database: Database, serve_once: 
         assert b'id="own" hidden' in client.get("/console/sign-in").content
 
 
-def test_the_sign_in_page_offers_it(client: httpx.Client) -> None:
+def test_sign_in_page_offers_service_session_sign_in(client: httpx.Client) -> None:
     page = client.get("/console/sign-in").text
     assert 'id="own">' in page
 
@@ -198,7 +198,7 @@ def test_an_ended_session_ends_its_streams(service: Service) -> None:
 
 
 @pytest.mark.attack
-def test_a_stream_does_not_check_the_user_for_each_of_its_parts(own_database: Database, serve_once: Serve) -> None:
+def test_session_is_checked_when_a_stream_opens_and_each_minute(own_database: Database, serve_once: Serve) -> None:
     """The session is checked when an action opens the stream, then each minute."""
     command = "select holds($1, $2) from nextval('checks')"
     service = serve_once(own_database, SQL + NEWS, {**SETTINGS, "Auth:SessionCheckCommand": command})

@@ -131,7 +131,7 @@ def test_api_keys_are_sent(own_database: Database, serve_once: Serve) -> None:
         assert item["apiKeyHeader"] == "x-shop-key"
 
 
-def test_an_event_stream_is_sent_on(service: Service, console: httpx.Client) -> None:
+def test_event_stream_is_forwarded_to_the_page(service: Service, console: httpx.Client) -> None:
     path = "/console/api/actions/open-stream"
     with console.stream("POST", path, json={"path": "/publish/news"}) as response:
         assert response.headers["content-type"] == "text/event-stream"
@@ -149,7 +149,7 @@ def _has_no_streams(service: Service, console: httpx.Client) -> bool:
     return not console.get("/console/api/events").json()["streams"]
 
 
-def test_a_stream_that_is_refused_ends_with_the_response(console: httpx.Client) -> None:
+def test_refused_stream_is_forwarded_as_a_response(console: httpx.Client) -> None:
     with console.stream("POST", "/console/api/actions/open-stream", json={"path": "/nothing"}) as response:
         parts = [json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: ")]
     assert parts[0]["status"] == 404
@@ -166,7 +166,7 @@ def test_streams_are_opened_by_pages_of_the_console_only(service: Service) -> No
         problem(client.post("/console/api/actions/open-stream", json={"path": "/publish/news"}), 403)
 
 
-def test_an_endpoint_has_what_its_forms_need(console: httpx.Client) -> None:
+def test_endpoint_details_include_stream_sign_in_and_header_names(console: httpx.Client) -> None:
     item = console.get("/console/api/endpoint", params={"method": "POST", "path": "/publish"}).json()
     assert item["stream"] == "/publish/news"
     assert {"method": "POST", "path": "/api/let-in"} in item["signIn"]
@@ -186,7 +186,7 @@ def cookies(response: dict[str, Any]) -> list[str]:
     return [value.partition(";")[0] for name, value in response["headers"] if name == "set-cookie"]
 
 
-def test_a_request_has_the_antiforgery_token_that_is_given(own_database: Database, serve_once: Serve) -> None:
+def test_given_antiforgery_token_is_sent(own_database: Database, serve_once: Serve) -> None:
     service = antiforgery_service(own_database, serve_once)
     with operator(service, TOKEN) as console:
         item = console.get("/console/api/endpoint", params={"method": "POST", "path": "/change"}).json()
@@ -202,12 +202,12 @@ def test_a_request_has_the_antiforgery_token_that_is_given(own_database: Databas
 
 
 @pytest.mark.attack
-def test_antiforgery_tokens_are_headers_without_line_ends(console: httpx.Client) -> None:
+def test_antiforgery_token_with_line_breaks_is_refused(console: httpx.Client) -> None:
     assert "no antiforgery tokens" in refused(console, antiforgery="x")
 
 
 @pytest.mark.slow
-def test_a_page_that_reads_nothing_lets_events_wait_at_the_service(service: Service, console: httpx.Client) -> None:
+def test_slow_reader_rules_apply_to_forwarded_streams(service: Service, console: httpx.Client) -> None:
     """The console reads the stream no faster than its page, so the rules for slow readers apply."""
 
     def numbers() -> dict[str, Any]:
@@ -243,7 +243,7 @@ def visit(page: Page, method: str, path: str) -> None:
 
 @needs_browser
 @pytest.mark.slow
-def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> None:
+def test_page_uploads_files_signs_in_and_shows_events(service: Service, tab: Page) -> None:
     form = tab.get_by_role("form", name="Try it")
     visit(tab, "POST", "/import")
     form.get_by_label("Files").set_input_files({"name": "letters.txt", "mimeType": "text/plain", "buffer": b"abcdefg"})
@@ -288,7 +288,7 @@ def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> No
 
 @needs_browser
 @pytest.mark.slow
-def test_a_long_stream_keeps_its_end_in_the_page(service: Service, tab: Page) -> None:
+def test_page_shows_the_end_of_a_long_stream(service: Service, tab: Page) -> None:
     visit(tab, "POST", "/publish")
     tab.get_by_role("button", name="Open the stream").click()
     events = tab.get_by_role("log", name="Events")
@@ -339,7 +339,7 @@ def test_a_form_fetches_an_antiforgery_token(own_database: Database, serve_once:
 
 @needs_browser
 @pytest.mark.slow
-def test_a_form_that_cannot_fetch_a_token_names_the_key(own_database: Database, serve_once: Serve) -> None:
+def test_form_names_the_token_path_setting_if_missing(own_database: Database, serve_once: Serve) -> None:
     service = antiforgery_service(own_database, serve_once, **{"Antiforgery:TokenPath": None})
     with browser() as opened, console_page(service, opened, TOKEN) as page:
         visit(page, "POST", "/change")
