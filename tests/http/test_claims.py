@@ -218,7 +218,7 @@ def test_session_variables_are_reset_after_each_request(
         assert service.post("/api/without-context", json={}).text == "nothing"
 
 
-def test_policy_on_session_variables_selects_rows_of_the_caller(service: Service, mo: dict[str, str]) -> None:
+def test_routine_selects_rows_of_the_caller(service: Service, mo: dict[str, str]) -> None:
     assert [row["nick"] for row in service.get("/api/who-by-table", headers=mo).json()] == ["mo"]
 
 

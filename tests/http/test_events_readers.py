@@ -65,7 +65,7 @@ def test_a_slow_reader_gets_the_newest_events_and_a_gap_is_logged(service: Servi
 
 
 @pytest.mark.slow
-def test_an_event_of_ten_megabytes(service: Service) -> None:
+def test_event_of_ten_megabytes_is_delivered(service: Service) -> None:
     with EventStream(service, STREAM) as item, EventStream(service, STREAM) as other:
         service.post("/api/publish-long", json={"length": 10_000_000})
         service.post("/api/publish", json={"text": "behind it"})
@@ -75,7 +75,7 @@ def test_an_event_of_ten_megabytes(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, serve_once: Serve) -> None:
+def test_slow_reader_is_disconnected_if_configured(own_database: Database, serve_once: Serve) -> None:
     settings = {"Service:ServerSentEvents:SlowReaderEvents": "50", "Service:ServerSentEvents:SlowReaders": "End"}
     service = serve_once(own_database, SQL, settings)
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
@@ -87,7 +87,7 @@ def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, s
 
 
 @pytest.mark.slow
-def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, serve_once: Serve) -> None:
+def test_stalled_reader_is_disconnected_after_the_timeout(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Service:ServerSentEvents:SlowReaderTimeout": "2s"})
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
         service.post("/api/publish-long", json={"length": 4_000_000})
@@ -227,7 +227,7 @@ def test_conflicts_at_the_path_of_a_stream_are_logged(members: Service) -> None:
     assert members.get("/api/twice/at").status_code == 401
 
 
-def test_only_those_who_may_call_the_endpoint_subscribe(members: Service) -> None:
+def test_subscription_requires_access_to_the_endpoint(members: Service) -> None:
     path = "/api/closed-stream/news"
     assert members.get(path).status_code == 401
     assert members.get(path, headers=with_cookie(members, "mo")).status_code == 403
@@ -282,7 +282,7 @@ def test_payloads_are_filtered_by_claims(members: Service, database: Database) -
         stream.wait_for(payloads[0], payloads[1], payloads[-1])
 
 
-def test_streams_of_an_endpoint_that_is_closed_end_and_others_go_on(members: Service, database: Database) -> None:
+def test_restricting_an_endpoint_ends_only_its_streams(members: Service, database: Database) -> None:
     with EventStream(members, "/api/open-news/news") as news, EventStream(members, STREAM) as others:
         database.execute("comment on function open_news() is E'HTTP GET\\nauthorize boss\\nsse_listen news'")
         database.execute("notify rowcall, 'reload'")

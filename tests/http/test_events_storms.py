@@ -90,7 +90,7 @@ class Reader:
 
 
 @pytest.mark.slow
-def test_hundreds_of_readers_of_a_killed_worker_come_back_at_once_and_miss_nothing(service: Service) -> None:
+def test_readers_of_a_killed_worker_reconnect_without_missing_events(service: Service) -> None:
     with ThreadPoolExecutor(32) as pool:
         readers = list(pool.map(lambda _: Reader(service), range(READERS)))
         publish(service, "before")
@@ -138,7 +138,7 @@ def _are_published(messages: list[str], attempts: list[tuple[str, bool]]) -> boo
     return following is None
 
 
-def test_readers_that_come_and_go_in_storms_leave_nothing_behind(service: Service) -> None:
+def test_bursts_of_short_lived_readers_leak_no_resources(service: Service) -> None:
     with EventStream(service, STREAM) as steady:
 
         def come_and_go(number: int) -> None:
@@ -223,7 +223,7 @@ class BlackHole:
 
 
 @pytest.mark.slow
-def test_events_that_a_network_has_swallowed_follow_once_each(
+def test_events_lost_in_the_network_are_delivered_once_later(
     own_database: Database, redis: RedisServer, serve_once: Serve
 ) -> None:
     hole = BlackHole(redis.port)
@@ -255,7 +255,7 @@ def test_events_that_a_network_has_swallowed_follow_once_each(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not WORKS, reason="the clock of a service is set on Linux only")
-def test_hosts_whose_clocks_are_hours_apart(
+def test_events_are_ordered_if_clocks_of_hosts_differ(
     own_database: Database, redis: RedisServer, serve_once: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither order nor missed events depend on a clock: one is two hours ahead, the other two behind."""

@@ -480,7 +480,7 @@ def _chosen() -> list[str]:
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_each_check_is_where_its_mutation_looks(name: str) -> None:
+def test_each_mutation_matches_its_source_once(name: str) -> None:
     mutation = MUTATIONS[name]
     text = (NAMESPACE / "rowcall" / mutation.module).read_text(encoding="utf-8")
     assert text.count(mutation.before) == 1, f"{mutation.module} has changed: the mutation has to be changed, too"
@@ -488,7 +488,7 @@ def test_each_check_is_where_its_mutation_looks(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _chosen())
-def test_a_removed_check_is_noticed(
+def test_removed_access_check_is_detected(
     name: str,
     database: Database,
     settings: dict[str, str | None],

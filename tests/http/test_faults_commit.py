@@ -130,7 +130,9 @@ def request_losing_commit(database: Database, service: Service, lose: Lose, path
     assert "it is not known whether it took effect" in problem(response, 503)["detail"]
 
 
-def test_a_repetition_at_another_host_gets_the_response(hosts: list[Service], database: Database, lose: Lose) -> None:
+def test_repeated_request_on_another_host_gets_the_stored_response(
+    hosts: list[Service], database: Database, lose: Lose
+) -> None:
     request = {"json": {"amount": 40}, "headers": {"idempotency-key": "key-1"}}
     request_losing_commit(database, hosts[0], lose, "/pay", **request)
     again = hosts[1].request_once("POST", "/pay", **request)
@@ -140,9 +142,7 @@ def test_a_repetition_at_another_host_gets_the_response(hosts: list[Service], da
     assert database.fetch(effects + "(select count(*) from rowcall.webhook_message)") == [(1, 1, 1)]
 
 
-def test_a_webhook_that_its_sender_repeats_takes_effect_once(
-    hosts: list[Service], database: Database, lose: Lose
-) -> None:
+def test_repeated_webhook_takes_effect_once(hosts: list[Service], database: Database, lose: Lose) -> None:
     body = b'{"amount": 40}'
     signature = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     request = {"content": body, "headers": {"x-hub-signature-256": signature, "content-type": "application/json"}}
@@ -168,7 +168,7 @@ def test_a_batch_is_not_sent_again(hosts: list[Service], database: Database, los
     assert hosts[0].request_once("POST", "/add", json={"amount": 3}).status_code == 200
 
 
-def test_a_batch_whose_worker_is_killed_leaves_nothing(hosts: list[Service], database: Database) -> None:
+def test_batch_of_a_killed_worker_is_rolled_back(hosts: list[Service], database: Database) -> None:
     requests = [{"method": "POST", "path": path, "body": {"amount": 1}} for path in ("/add", "/add-slowly")]
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(hosts[0].request_once, "POST", "/batch", json=requests)

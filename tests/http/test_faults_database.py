@@ -75,7 +75,9 @@ def check_writes(database: Database, outcomes: list[Outcome]) -> None:
 
 
 @pytest.mark.parametrize("sharing", ["true", pytest.param("false", marks=pytest.mark.slow)])
-def test_killed_backends_cost_no_answer(own_database: Database, serve_once: Serve, sharing: str) -> None:
+def test_every_request_gets_a_response_if_backends_are_killed(
+    own_database: Database, serve_once: Serve, sharing: str
+) -> None:
     service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:Sharing": sharing})
     with Load(service.port, mixed) as load:
         for _ in range(6):
@@ -121,7 +123,7 @@ def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, ser
 
 
 @pytest.mark.slow
-def test_while_the_server_is_away_clients_are_asked_to_retry(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_unreachable_database_gets_503_with_retry_after(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, IMPATIENT)
     assert answer(service.get("/api/echo?id=1")) == (200, TEXT, "1")
@@ -134,7 +136,7 @@ def test_while_the_server_is_away_clients_are_asked_to_retry(own_postgres: Postg
 
 
 @pytest.mark.slow
-def test_stopping_leaves_no_session_behind(own_database: Database, serve_once: Serve) -> None:
+def test_stopped_service_leaves_no_database_session(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     with Load(service.port, mixed) as load:
         load.wait_for(200)
@@ -161,7 +163,7 @@ comment on function see_moment() is 'HTTP GET';
 
 @pytest.mark.slow
 @pytest.mark.parametrize("leaver", ["leave-setting", "leave-zone", "leave-style"])
-def test_session_state_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
+def test_session_state_does_not_leak_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
     """One connection of each kind, so that the next caller uses the same one (driver-18 to driver-21)."""
     few = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
     service = serve_once(own_database, STATEFUL, few)
@@ -206,7 +208,7 @@ def test_replaced_function_is_called_at_once(own_database: Database, serve_once:
 
 
 @pytest.mark.slow
-def test_statements_thrown_away_by_the_session_are_prepared_again(own_database: Database, serve_once: Serve) -> None:
+def test_deallocated_statements_are_prepared_again(own_database: Database, serve_once: Serve) -> None:
     """26000: some routines and poolers deallocate statements of others."""
     sql = """
     create function forget_all() returns void language plpgsql volatile as $$begin execute 'deallocate all'; end$$;
@@ -229,7 +231,7 @@ ONE_CONNECTION = {
 
 
 @pytest.mark.slow
-def test_what_a_file_does_to_prepared_statements_stays_its_own(
+def test_deallocation_in_a_file_does_not_affect_other_requests(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     files = {
@@ -250,7 +252,7 @@ def test_what_a_file_does_to_prepared_statements_stays_its_own(
             assert answer(service.get("/api/add?n=4"))[2] == "[5]"
 
 
-def test_statement_that_a_routine_leaves_prepared_is_not_in_its_own_way(
+def test_statement_prepared_by_a_routine_does_not_break_its_next_call(
     own_database: Database, serve_once: Serve
 ) -> None:
     sql = """
@@ -262,7 +264,7 @@ def test_statement_that_a_routine_leaves_prepared_is_not_in_its_own_way(
     assert [answer(service.get("/api/prepare"))[2] for _ in range(4)] == ["done"] * 4
 
 
-def test_last_value_of_a_sequence_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve) -> None:
+def test_lastval_does_not_leak_to_the_next_caller(own_database: Database, serve_once: Serve) -> None:
     sql = """
     create sequence numbers;
     create function draw() returns bigint language sql volatile as $$select nextval('numbers')$$;

@@ -37,7 +37,7 @@ def damage(folder: Path, kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["no UTF-8", "a folder", "endless", "empty"])
-def test_damaged_key_file_takes_no_other_key_away(
+def test_damaged_key_file_does_not_affect_other_keys(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
 ) -> None:
     """Neither at the start nor while the service runs: a key that another host creates later is still found."""
@@ -69,7 +69,7 @@ def signed_in(service: Service) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("step", [-HOUR, pytest.param(-3 * int(DAY), marks=pytest.mark.slow), 400 * int(DAY)])
-def test_signing_in_works_whatever_the_clock_does(
+def test_sign_in_works_after_clock_steps(
     own_database: Database, serve_once: Serve, clock: WallClock, step: int
 ) -> None:
     """No key of the ring may be active then; in that case, one is created at once."""
@@ -86,7 +86,7 @@ def test_signing_in_works_whatever_the_clock_does(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", LOGIN_SCHEMES)
-def test_token_from_the_future_is_refused_also_where_it_is_remembered(
+def test_token_from_the_future_is_refused_even_if_cached(
     own_database: Database, serve_once: Serve, clock: WallClock, scheme: str
 ) -> None:
     own_database.execute(member_sql())

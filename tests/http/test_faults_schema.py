@@ -73,7 +73,7 @@ def define(type_name: str, body: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RETURNED)
 @pytest.mark.parametrize("warm", [0, 40], ids=["uncalled", "promoted"])
-def test_changed_return_type_is_never_rendered_as_the_old_one(
+def test_changed_return_type_is_never_rendered_with_the_old_shape(
     own_database: Database, serve_once: Serve, name: str, warm: int
 ) -> None:
     (old_type, old_body, before), (new_type, new_body, after) = RETURNED[name]
@@ -106,7 +106,7 @@ comment on function still_there() is 'HTTP GET /still-there';
         ("drop table shelf", "/api/shelf/"),
     ],
 )
-def test_dropped_endpoint_is_never_an_error_of_the_service(
+def test_dropped_endpoint_never_gets_500(
     own_database: Database, serve_once: Serve, change: str, path: str, warm: int
 ) -> None:
     service = serve_once(own_database, GONE, {"Service:CrudSource:Enabled": "true"})
@@ -124,7 +124,7 @@ def test_dropped_endpoint_is_never_an_error_of_the_service(
 
 
 @pytest.mark.slow
-def test_columns_of_a_file_that_change_places_keep_their_names(
+def test_reordered_columns_of_a_file_keep_their_names(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """`select *`: the text is the same, and so are number and types of the columns."""
@@ -137,7 +137,7 @@ def test_columns_of_a_file_that_change_places_keep_their_names(
     until_changed(service, "/api/pair", before, (200, JSON, '[{"b":2,"a":1}]'))
 
 
-def test_what_has_run_is_not_offered_for_repetition(own_database: Database, serve_once: Serve) -> None:
+def test_executed_write_gets_503_without_retry_after(own_database: Database, serve_once: Serve) -> None:
     sql = """
     create table kept (id int);
     create function keep() returns jsonb language sql volatile as $$insert into kept values (1) returning '1'::jsonb$$;
@@ -155,7 +155,9 @@ def test_what_has_run_is_not_offered_for_repetition(own_database: Database, serv
     wait_until(lambda: answer(service.post("/keep")) == (200, TEXT, "one"), "the new one is served", 20)
 
 
-def test_name_that_a_client_sends_reads_no_catalogue(own_database: Database, serve_once: Serve) -> None:
+def test_unknown_regclass_value_of_a_client_does_not_reload_the_catalogue(
+    own_database: Database, serve_once: Serve
+) -> None:
     """`regclass` reports 42P01 like a dropped table, but about a value."""
     sql = """
     create function size_of(_table regclass) returns text language sql stable as 'select _table::text';
@@ -168,7 +170,7 @@ def test_name_that_a_client_sends_reads_no_catalogue(own_database: Database, ser
     assert "has changed" not in service.log
 
 
-def test_statement_that_no_reading_mends_is_an_error_in_the_end(own_database: Database, serve_once: Serve) -> None:
+def test_statement_that_stays_invalid_after_reloads_gets_an_error(own_database: Database, serve_once: Serve) -> None:
     """Only on a database whose catalogue is not read again: there, reading can never correct the statement."""
     sql = """
     create function here() returns int language sql stable as 'select 1';

@@ -99,7 +99,7 @@ def test_killed_worker_is_replaced(own_database: Database, serve_once: Serve) ->
 
 @pytest.mark.slow
 @pytest.mark.skipif(not possible(), reason="workers are started anew on this system")
-def test_workers_are_copies_and_outlive_what_they_are_copied_from(own_database: Database, serve_once: Serve) -> None:
+def test_workers_survive_a_killed_template_process(own_database: Database, serve_once: Serve) -> None:
     """Without the template process, workers are started as new processes."""
     service = serve_once(own_database, SQL, workers=2)
     workers = all_workers(service, 2)
@@ -136,7 +136,7 @@ def _runs(pid: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["notify", "SIGHUP"])
-def test_changed_schema_is_picked_up_without_dropping_a_request(
+def test_changed_schema_is_activated_without_losing_a_request(
     own_database: Database, serve_once: Serve, way: str
 ) -> None:
     service = serve_once(own_database, SQL, workers=2)
@@ -161,7 +161,7 @@ def test_changed_schema_is_picked_up_without_dropping_a_request(
 
 
 @pytest.mark.slow
-def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -> None:
+def test_all_workers_activate_a_snapshot_at_once(own_database: Database, serve_once: Serve) -> None:
     """Once the log reports the change, no worker serves the old snapshot."""
     service = serve_once(own_database, SQL, workers=3)
     all_workers(service, 3)
@@ -172,7 +172,7 @@ def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -
     assert [served(service, "/leaving") for _ in range(30)] == [False] * 30
 
 
-def test_log_names_what_changed(own_database: Database, serve_once: Serve) -> None:
+def test_log_lists_changed_endpoints(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
@@ -187,7 +187,7 @@ BAD = (
 )
 
 
-def test_endpoint_that_cannot_be_served_stops_no_other(own_database: Database, serve_once: Serve) -> None:
+def test_invalid_endpoint_does_not_affect_others(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL + BAD.format("x" * 3000))
     service.wait_for_log("1 left out: public.bad();")
     assert answer(service.get("/echo?id=1")) == (200, TEXT, "1")
@@ -199,7 +199,7 @@ def test_endpoint_that_cannot_be_served_stops_no_other(own_database: Database, s
 
 
 @pytest.mark.slow
-def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve_once: Serve) -> None:
+def test_last_valid_snapshot_stays_if_a_reload_fails(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     assert answer(service.get("/leaving")) == (200, TEXT, "1")
     own_database.execute("create function later() returns int language sql stable as 'select 1'")
@@ -214,7 +214,7 @@ def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve
 
 
 @pytest.mark.slow
-def test_a_load_that_fails_is_repeated_without_another_request(own_database: Database, serve_once: Serve) -> None:
+def test_failed_reload_is_retried_automatically(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     own_database.execute(
         "create function later() returns int language sql stable as 'select 1';"
@@ -227,7 +227,7 @@ def test_a_load_that_fails_is_repeated_without_another_request(own_database: Dat
 
 
 @pytest.mark.slow
-def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_once: Serve) -> None:
+def test_repeated_reloads_leak_no_resources(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     with Load(service.port, echo, clients=4) as load:
         for number in range(10):
@@ -244,7 +244,7 @@ def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_stop_finishes_what_runs_and_refuses_what_is_new(
+def test_stop_finishes_running_requests_and_refuses_new_ones(
     own_database: Database, serve_once: Serve, workers: int
 ) -> None:
     service = serve_once(own_database, SQL, workers=workers)
@@ -269,7 +269,7 @@ def _refused(port: int) -> bool:
 
 
 @pytest.mark.slow
-def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_once: Serve) -> None:
+def test_stop_under_load_answers_all_accepted_requests(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     with Load(service.port, echo) as load:
         load.wait_for(300)
@@ -282,7 +282,9 @@ def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: signal.Signals) -> None:
+def test_stop_is_limited_by_the_shutdown_timeout(
+    own_database: Database, serve_once: Serve, number: signal.Signals
+) -> None:
     """A request that never ends does not prevent the end of the service; its query ends too."""
     service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:ShutdownTimeout": "1 second"})
     with own_database.locked(LOCK), socket.create_connection(("127.0.0.1", service.port)) as connection:
@@ -294,7 +296,7 @@ def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: sign
 
 
 @pytest.mark.slow
-def test_stop_releases_the_leases_of_requests_that_are_cut_off(own_database: Database, serve_once: Serve) -> None:
+def test_stop_releases_the_leases_of_aborted_requests(own_database: Database, serve_once: Serve) -> None:
     """Requests of both workers wait for one cached response. Their end fails nowhere, which the log would show."""
     settings = {"ConnectionSettings:Pool:ShutdownTimeout": "1 second", "CacheOptions:Enabled": "true"}
     service = serve_once(own_database, SQL + CACHED, settings, workers=2)
@@ -309,9 +311,7 @@ def test_stop_releases_the_leases_of_requests_that_are_cut_off(own_database: Dat
 
 
 @pytest.mark.slow
-def test_reload_asked_while_every_worker_is_being_replaced_is_not_lost(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_reload_requested_during_worker_replacement_is_not_lost(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     workers = all_workers(service, 2)
     own_database.execute(CHANGE)
@@ -336,9 +336,7 @@ def kill_again_and_again(service: Service, spared: list[int]) -> bool:
 
 
 @pytest.mark.slow
-def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_repeatedly_exiting_worker_is_restarted_with_growing_delay(own_database: Database, serve_once: Serve) -> None:
     """The other worker serves all the time, and everything recovers when the killing ends."""
     service = serve_once(own_database, SQL, workers=2)
     _, other = all_workers(service, 2)
@@ -362,7 +360,7 @@ def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Databas
 
 @pytest.mark.slow
 @pytest.mark.skipif(not possible(), reason="only /proc shows where the shared state is")
-def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Database, serve_once: Serve) -> None:
+def test_worker_that_cannot_start_logs_the_reason_and_is_retried(own_database: Database, serve_once: Serve) -> None:
     """Here its part of the host's shared memory is missing; once it is restored, the worker starts."""
     settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CircuitBreakerFailures": "3"}
     service = serve_once(own_database, SQL, settings)

@@ -133,14 +133,14 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("path", STREAMS.values(), ids=STREAMS)
-def test_path_of_the_stream(service: Service, path: str) -> None:
+def test_stream_is_served_at_its_path(service: Service, path: str) -> None:
     with EventStream(service, path) as stream:
         service.post("/api/publish", json={"text": path})
         stream.wait_for(path)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "QUERY"])
-def test_any_method_subscribes(service: Service, method: str) -> None:
+def test_any_method_can_subscribe(service: Service, method: str) -> None:
     with EventStream(service, "/api/plain/info", method=method) as stream:
         assert stream.status == 200
 
@@ -163,11 +163,11 @@ def test_any_method_subscribes(service: Service, method: str) -> None:
         "/jobs/77/run/progress/",
     ],
 )
-def test_there_is_no_stream(service: Service, path: str) -> None:
+def test_other_paths_have_no_stream(service: Service, path: str) -> None:
     assert service.get(path).status_code == 404
 
 
-def test_head_gives_the_headers(service: Service) -> None:
+def test_head_of_a_stream_returns_its_headers(service: Service) -> None:
     response = service.request("HEAD", "/api/plain/info")
     assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
 
@@ -195,7 +195,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("name", PUBLISHERS)
-def test_notices_of_exactly_the_level_are_events(service: Service, name: str) -> None:
+def test_notices_of_the_configured_level_become_events(service: Service, name: str) -> None:
     level = PUBLISHED.get(name)
     if name in ("kept", "inside", "slashed", "aliased", "aliased_long"):
         level = "info"
@@ -206,7 +206,7 @@ def test_notices_of_exactly_the_level_are_events(service: Service, name: str) ->
         stream.wait_for(*([f"{level} {name}"] if level else []), "end")
 
 
-def test_answer_of_a_subscription(service: Service) -> None:
+def test_subscription_response_has_sse_headers_and_format(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stream:
         service.post("/api/publish", json={"text": "40 percent"})
         stream.wait_for("40 percent")
@@ -221,7 +221,9 @@ def test_answer_of_a_subscription(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("version", "asked"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
-def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Service, version: str, asked: str) -> None:
+def test_stream_response_sends_connection_close_if_the_connection_ends(
+    service: Service, version: str, asked: str
+) -> None:
     """RFC 9112, 9.3: without chunks, the end of a response of HTTP/1.0 is the end of its connection."""
     head = f"HTTP/{version}\r\nhost: test\r\nconnection: {asked}\r\n\r\n"
     with service.connect() as connection:
@@ -236,7 +238,7 @@ def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Ser
     assert not {"content-length", "transfer-encoding"} & set(headless.headers)
 
 
-def test_a_stream_over_http_2(service: Service) -> None:
+def test_stream_is_served_over_http_2(service: Service) -> None:
     with (
         httpx.Client(http1=False, http2=True, base_url=service.url, trust_env=False, timeout=15) as client,
         client.stream("GET", "/api/plain/info") as response,
@@ -248,13 +250,13 @@ def test_a_stream_over_http_2(service: Service) -> None:
         assert [next(lines), next(lines)] == ["", "data: hello"]
 
 
-def test_each_line_of_a_message_has_a_field_of_its_own(service: Service) -> None:
+def test_each_line_of_a_message_is_a_data_field(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stream:
         service.post("/api/publish-lines")
         stream.wait_for("one\ntwo\nthree\nfour", "", "\n", " ä€😀 ")
 
 
-def test_events_leave_while_the_routine_runs(service: Service, database: Database) -> None:
+def test_events_are_sent_while_the_routine_runs(service: Service, database: Database) -> None:
     with EventStream(service, "/api/plain/info") as stream, service.connect() as connection:
         with database.locked(4711):
             body = b'{"key": 4711, "text": "it"}'
@@ -267,7 +269,7 @@ def test_events_leave_while_the_routine_runs(service: Service, database: Databas
         assert connection.recv(1000).startswith(b"HTTP/1.1 200")
 
 
-def test_events_of_a_failed_call_have_left(service: Service) -> None:
+def test_events_of_a_failed_call_are_sent_before_the_failure(service: Service) -> None:
     """The default of NpgsqlRest: events about progress cannot wait for the end of the call."""
     with EventStream(service, "/api/plain/info") as stream:
         assert service.post("/api/publish-and-fail", json={"text": "halfway"}).status_code == 400
@@ -282,7 +284,7 @@ def test_events_of_a_failed_call_have_left(service: Service) -> None:
         ("/api/german", None, ["still here"]),
     ],
 )
-def test_notices_of_everything_that_belongs_to_the_request(
+def test_notices_of_all_statements_of_a_request_are_events(
     service: Service, path: str, body: dict[str, str] | None, messages: list[str]
 ) -> None:
     with EventStream(service, "/api/plain/info") as stream:
@@ -290,7 +292,7 @@ def test_notices_of_everything_that_belongs_to_the_request(
         stream.wait_for(*messages)
 
 
-def test_a_stable_routine_publishes_each_time(service: Service) -> None:
+def test_stable_routine_publishes_events_on_every_call(service: Service) -> None:
     """It never shares a connection, where a notice could be attributed to another execution."""
     with EventStream(service, "/api/plain/info") as stream:
         for number in range(30):
@@ -313,7 +315,7 @@ def test_a_stable_routine_publishes_each_time(service: Service) -> None:
         ("?a%20b", "a%20b", True),
     ],
 )
-def test_execution_ids(service: Service, subscribed: str, published: str | None, seen: bool) -> None:
+def test_execution_id_filters_events(service: Service, subscribed: str, published: str | None, seen: bool) -> None:
     headers = {} if published is None else {"X-NpgsqlRest-ID": published}
     with EventStream(service, f"/api/plain/info{subscribed}") as stream:
         service.post("/api/publish", json={"text": "it"}, headers=headers)
@@ -321,7 +323,7 @@ def test_execution_ids(service: Service, subscribed: str, published: str | None,
         stream.wait_for(*(["it"] if seen else []), "end")
 
 
-def test_a_client_that_leaves_is_forgotten_and_others_go_on(service: Service) -> None:
+def test_disconnected_subscriber_does_not_affect_others(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stays:
         with EventStream(service, "/api/plain/info"):
             pass
@@ -397,7 +399,7 @@ def members(database: Database, serve: Serve) -> Service:
         ("gate", None, "kiri"),
     ],
 )
-def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: str) -> None:
+def test_event_scope_and_hint_select_the_subscribers(members: Service, path: str, hint: str | None, seen: str) -> None:
     kiri, mo = with_cookie(members), with_cookie(members, "mo")
     stream_path = "/api/to-public/info"
     with (
@@ -414,13 +416,13 @@ def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: s
             stream.wait_for(*([path] if name in seen.split() else []), "public")
 
 
-def test_a_hint_that_names_no_scope_is_logged(members: Service) -> None:
+def test_invalid_scope_hint_is_logged(members: Service) -> None:
     members.post("/api/to-signed-in", json={"hint": "harder next time"})
     line = members.wait_for_log("'harder' is none of all, matching, authorize")
     assert "POST /api/to-signed-in" in line
 
 
-def test_the_stream_of_a_closed_endpoint_is_open(members: Service) -> None:
+def test_stream_of_a_closed_endpoint_accepts_all_subscribers(members: Service) -> None:
     """No subscriber is refused; the audience is checked for each event."""
     with EventStream(members, "/api/to-bosses/info") as stream:
         assert stream.status == 200
@@ -461,27 +463,27 @@ def other_database(postgres: PostgresServer) -> Iterator[Database]:
     drop_database(made)
 
 
-def test_the_default_level_names_path_and_events(around: Service) -> None:
+def test_configured_default_level_determines_path_and_events(around: Service) -> None:
     with EventStream(around, "/api/publish/notice") as stream:
         around.post("/api/publish", json={"text": "hello"})
         stream.wait_for("hello")
 
 
-def test_headers_of_the_configuration_win(around: Service) -> None:
+def test_configured_response_headers_take_precedence(around: Service) -> None:
     with EventStream(around, "/api/publish/notice", {"accept-encoding": "gzip, br"}) as stream:
         headers = {name: stream.headers.get(name) for name in ("content-type", "cache-control", "x-accel-buffering")}
         assert headers == {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
         assert "content-encoding" not in stream.headers
 
 
-def test_the_name_of_the_execution_header_is_configured(around: Service) -> None:
+def test_execution_id_header_name_is_configurable(around: Service) -> None:
     with EventStream(around, "/api/publish/notice?a") as stream:
         around.post("/api/publish", json={"text": "not for a"}, headers={"x-job": "b"})
         around.post("/api/publish", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
         stream.wait_for("for a")
 
 
-def test_a_notice_that_no_endpoint_publishes_is_logged_once(around: Service) -> None:
+def test_unpublished_notice_is_logged_once(around: Service) -> None:
     for _ in range(6):
         around.post("/api/murmur")
         around.post("/api/shout")

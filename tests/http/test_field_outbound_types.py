@@ -344,12 +344,12 @@ ABROAD = "zäh €".encode().decode("latin-1")
         ("GET /inner/7/end", "404"),
     ]),
 )  # fmt: skip
-def test_types_and_resolved_parameters_do_what_the_sheet_says(service: Service, context: RequestContext) -> None:
+def test_http_types_and_resolved_parameters_follow_the_specification(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 @pytest.mark.parametrize(("path", "status"), [("/to-slash", 404), ("/to-other-method", 404), ("/to-closed", 401)])
-def test_a_call_of_this_service_that_is_no_success_says_its_status(service: Service, path: str, status: int) -> None:
+def test_failed_internal_subrequest_reports_its_status(service: Service, path: str, status: int) -> None:
     assert service.get(path).text.endswith(f"|{status}|f|Internal request returned {status}")
 
 
@@ -364,7 +364,7 @@ def test_mistakes_in_a_comment_are_logged_at_the_start(service: Service) -> None
         assert result in service.log
 
 
-def test_a_client_that_chooses_the_url_reaches_what_it_could_ask_for_itself(service: Service) -> None:
+def test_client_selected_url_does_not_reach_internal_endpoints(service: Service) -> None:
     """Neither an internal endpoint nor a cached response of one; other requests lead as far as usual."""
     assert service.get("/to-kept").text.startswith("8 -|200|")
     for target in ("/inner/8/end", "/INNER/8/end", "/inner-flaky"):

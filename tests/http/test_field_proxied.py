@@ -89,7 +89,7 @@ def behind(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("row", [line for line in WALKED.splitlines() if line])
-def test_entries_are_walked_from_the_right(behind: Service, row: str) -> None:
+def test_forwarded_entries_are_evaluated_from_the_right(behind: Service, row: str) -> None:
     sent, expected = row[:36].strip(), row[36:]
     names = ("For", "Proto", "Host")
     fields = [f"X-Forwarded-{field}" if field.startswith(names) else field for field in sent.split("|") if field]
@@ -97,13 +97,13 @@ def test_entries_are_walked_from_the_right(behind: Service, row: str) -> None:
     assert (result.status, result.body.decode()) == (200, expected.replace("PEER", PEER))
 
 
-def test_what_is_believed_is_in_the_log(behind: Service) -> None:
+def test_forwarded_header_settings_are_logged(behind: Service) -> None:
     line = behind.wait_for_log("forwarded headers: ")
     assert "DBG" in line
     assert "limit 2, proxies 1, networks 2, hosts 2" in line
 
 
-def test_without_a_limit_all_entries_count(own_database: Database, serve_once: Serve) -> None:
+def test_all_forwarded_entries_are_evaluated_without_a_limit(own_database: Database, serve_once: Serve) -> None:
     all_proxies = {F + "Enabled": "true", F + "ForwardLimit": "", F + "TrustAllProxies": "true"}
     service = serve_once(own_database, SQL, all_proxies)
     fields = ("Host: own:1", "X-Forwarded-For: 5.5.5.5, 9.9.9.9, 10.2.2.2", "X-Forwarded-Host: any.example:99")
@@ -121,7 +121,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("key", "value", "said"), WRONG)
-def test_settings_that_cannot_be_met_end_the_start(
+def test_unsupported_forwarding_settings_stop_the_start(
     own_database: Database, serve_once: Serve, key: str, value: str, said: str
 ) -> None:
     with pytest.raises(AssertionError, match=f"{F}{key.partition(':')[0]}: .*{said}"):
@@ -160,7 +160,7 @@ SENT_ON = [
 
 
 @pytest.mark.parametrize(("start", "host", "location"), SENT_ON)
-def test_http_is_sent_to_https(both: Service, start: str, host: str, location: str) -> None:
+def test_http_is_redirected_to_https(both: Service, start: str, host: str, location: str) -> None:
     result = ask(both, f"Host: {host}", start=f"{start} HTTP/1.1")
     assert (result.status, result.headers["location"]) == (307, "https://" + location.replace("PORT", str(both.https)))
     assert result.body == b""
@@ -182,20 +182,18 @@ STRICT = [
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
 @pytest.mark.parametrize("path", ["/seen", "/nowhere"])
-def test_browsers_are_sent_strict_transport_security(
-    both: Service, path: str, host: str, scheme: str, strict: bool
-) -> None:
+def test_hsts_header_is_sent_for_https_requests(both: Service, path: str, host: str, scheme: str, strict: bool) -> None:
     result = ask(both, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
     assert result.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
-def test_over_tls_as_well(both: Service, tls: httpx.Client, host: str, scheme: str, strict: bool) -> None:
+def test_hsts_header_is_sent_over_tls(both: Service, tls: httpx.Client, host: str, scheme: str, strict: bool) -> None:
     response = tls.get(f"https://127.0.0.1:{both.https}/nowhere", headers={"Host": host})
     assert response.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
 
-def test_a_proxy_that_came_over_tls_speaks_for_a_client_that_did_not(both: Service, tls: httpx.Client) -> None:
+def test_forwarded_http_scheme_over_tls_is_redirected(both: Service, tls: httpx.Client) -> None:
     result = {"Host": "shop.example", "X-Forwarded-Proto": "http"}
     response = tls.get(f"https://127.0.0.1:{both.https}/seen", headers=result)
     assert (response.status_code, response.headers["location"]) == (307, f"https://shop.example:{both.https}/seen")
@@ -210,7 +208,9 @@ def tls(certificate: tuple[Path, Path]) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize(("port", "shown"), [("443", ""), ("8443", ":8443")])
-def test_the_port_may_be_that_of_a_proxy(own_database: Database, serve_once: Serve, port: str, shown: str) -> None:
+def test_redirect_uses_the_https_port_of_a_proxy(
+    own_database: Database, serve_once: Serve, port: str, shown: str
+) -> None:
     value = {"Ssl:Enabled": "true", "Ssl:HttpsPort": port, F + "Enabled": "true"}
     service = serve_once(own_database, SQL, value)
     result = ask(service, "Host: inside:5000", "X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example")
@@ -227,7 +227,9 @@ def test_without_a_known_port_no_request_is_redirected(own_database: Database, s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", ["Ssl:Enabled", "Ssl:UseHttpsRedirection", "Ssl:UseHsts"])
-def test_each_switch_is_for_itself(own_database: Database, serve_once: Serve, switch: str) -> None:
+def test_redirection_and_hsts_are_switched_independently(
+    own_database: Database, serve_once: Serve, switch: str
+) -> None:
     value = {"Ssl:Enabled": "true", "Ssl:HttpsPort": "443", F + "Enabled": "true", switch: "false"}
     service = serve_once(own_database, SQL, value)
     assert ask(service, "Host: shop.example").status == (307 if switch == "Ssl:UseHsts" else 200)
@@ -265,7 +267,7 @@ AFFECTED = {
 
 
 @pytest.mark.slow
-def test_everything_goes_by_what_the_proxy_said(own_database: Database, serve_once: Serve) -> None:
+def test_limits_cookies_and_sign_in_use_forwarded_values(own_database: Database, serve_once: Serve) -> None:
     """Limits, cookies, Basic and passkeys use the client and not the proxy."""
     service = serve_once(own_database, SQL + EFFECTS, AFFECTED)
     host = "Host: inside:5000"

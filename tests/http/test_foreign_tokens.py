@@ -134,15 +134,15 @@ def is_let_in(service: Service, text: str) -> bool:
 
 
 @pytest.mark.parametrize(("algorithm", "name"), [("RS256", "first"), ("ES384", "second"), ("RS256", None)])
-def test_keys_of_the_document(service: Service, algorithm: str, name: str | None) -> None:
+def test_token_signed_by_a_jwks_key_is_accepted(service: Service, algorithm: str, name: str | None) -> None:
     assert is_let_in(service, token(signer(algorithm), algorithm, name))
 
 
-def test_a_public_key_of_the_configuration(service: Service) -> None:
+def test_token_signed_by_a_configured_public_key_is_accepted(service: Service) -> None:
     assert is_let_in(service, token(signer("EdDSA"), "EdDSA"))
 
 
-def test_claims_of_foreign_tokens(service: Service) -> None:
+def test_claims_of_foreign_tokens_are_used(service: Service) -> None:
     text = token(signer("RS256"), "RS256", "first", user_id=41, user_roles=["boss", "x"], depot=None, flag=True)
     body = service.get("/api/who", headers=bearer(text)).json()
     assert body["userId"] == "41"
@@ -160,7 +160,7 @@ def test_claims_that_only_the_service_sets_are_dropped(service: Service, issuer_
     assert (claims["user_id"], result.keys() & claims.keys()) == ("41", set())
 
 
-def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
+def test_scheme_can_sign_with_a_private_key(service: Service) -> None:
     made = str(tokens(service, "own")["accessToken"])
     assert jwt.get_unverified_header(made)["alg"] == "RS256"
     result = jwt.decode(made, pem(signer("RS256")), algorithms=["RS256"], audience=AUDIENCE)
@@ -175,7 +175,7 @@ def test_a_token_with_an_unknown_key_is_refused(service: Service, name: str | No
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
-def test_a_public_key_is_no_secret(service: Service, algorithm: str) -> None:
+def test_public_key_is_not_accepted_as_an_hmac_secret(service: Service, algorithm: str) -> None:
     """Key confusion: an HMAC with the bytes of a public key."""
     for key in (signer("EdDSA"), signer("RS256")):
         for secret in (pem(key), pem(key).strip()):
@@ -195,12 +195,12 @@ def _hmac(secret: bytes, algorithm: str) -> str:
     return f"{signed}.{part(hmac.digest(secret, signed.encode(), algorithm.replace('HS', 'sha')))}"
 
 
-def test_a_foreign_token_ends_when_it_expires(service: Service) -> None:
+def test_expired_or_refresh_foreign_token_is_refused(service: Service) -> None:
     assert not is_let_in(service, token(signer("RS256"), "RS256", "first", exp=int(time.time()) - 301))
     assert not is_let_in(service, token(signer("RS256"), "RS256", "first", token_type="refresh"))
 
 
-def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer: Issuer) -> None:
+def test_unknown_key_ids_cause_few_jwks_requests(service: Service, issuer: Issuer) -> None:
     before = issuer.asked
     for number in range(20):
         assert not is_let_in(service, token(signer(UNKNOWN_KEY), "RS256", f"made-up-{number}"))
@@ -223,14 +223,14 @@ def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer:
     ids=str,
 )
 @pytest.mark.parametrize(("algorithm", "name"), [("RS256", "first"), ("EdDSA", None)])
-def test_a_token_that_was_made_for_others(
+def test_token_for_another_issuer_or_audience_is_refused(
     service: Service, algorithm: str, name: str | None, changes: dict[str, object]
 ) -> None:
     """The issuer's keys sign for all of its applications: a token for another one is invalid here."""
     assert not is_let_in(service, token(signer(algorithm), algorithm, name, **changes))
 
 
-def test_a_token_for_several(service: Service) -> None:
+def test_token_with_several_audiences_is_accepted(service: Service) -> None:
     assert is_let_in(service, token(signer("RS256"), "RS256", "first", aud=["another shop", AUDIENCE]))
 
 
@@ -244,7 +244,7 @@ def foreign(issuer: Issuer, **settings: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("missing", ["JwtIssuer", "JwtAudience"])
-def test_the_start_asks_what_foreign_tokens_have_to_name(
+def test_missing_issuer_or_audience_setting_stops_the_start(
     own_database: Database, serve_once: Serve, issuer: Issuer, missing: str
 ) -> None:
     settings = foreign(issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
@@ -253,7 +253,9 @@ def test_the_start_asks_what_foreign_tokens_have_to_name(
         serve_once(own_database, settings=settings)
 
 
-def test_what_is_not_checked_is_switched_off_by_name(own_database: Database, serve_once: Serve, issuer: Issuer) -> None:
+def test_issuer_and_audience_checks_can_be_switched_off(
+    own_database: Database, serve_once: Serve, issuer: Issuer
+) -> None:
     settings = foreign(issuer, JwtValidateIssuer="false", JwtValidateAudience="false")
     service = serve_once(own_database, member_sql(), settings)
     assert is_let_in(service, token(signer("RS256"), "RS256", "first", iss=LEFT_OUT, aud=LEFT_OUT))
@@ -274,7 +276,7 @@ BRIEF = {"JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtKeySetRefreshInterval
 
 
 @pytest.mark.slow
-def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
+def test_tokens_of_a_withdrawn_key_are_refused(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     """Also cached tokens; a document without any key withdraws them all."""
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
     text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
@@ -286,7 +288,7 @@ def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_on
 
 
 @pytest.mark.slow
-def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
+def test_cached_jwks_keys_expire(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
     text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
     assert is_let_in(service, text)
@@ -295,7 +297,7 @@ def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serv
     wait_until(lambda: not is_let_in(service, text), "unconfirmed keys are given up")
 
 
-def test_the_document_is_read_by_the_client_of_outgoing_requests(
+def test_jwks_is_fetched_by_the_http_client(
     own_database: Database, serve_once: Serve, own_issuer: Issuer, certificate: tuple[Path, Path]
 ) -> None:
     """An authority of the configuration is trusted, as it is for other requests."""
@@ -313,7 +315,7 @@ def test_the_document_is_read_by_the_client_of_outgoing_requests(
     ("path", "reason"),
     [("moved", "the response has status 302"), ("large", "the response is larger than 1048576 bytes")],
 )
-def test_other_documents_are_not_read(
+def test_invalid_jwks_documents_are_refused(
     own_database: Database, serve_once: Serve, own_issuer: Issuer, path: str, reason: str
 ) -> None:
     settings = foreign(own_issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)

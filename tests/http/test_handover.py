@@ -66,9 +66,7 @@ def waiting(database: Database) -> bool:
 
 
 @pytest.mark.slow
-def test_versions_follow_each_other_and_no_client_notices(
-    own_database: Database, serve_once: Serve, tmp_path: Path
-) -> None:
+def test_zero_downtime_restart_loses_no_request(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """More workers than before, then fewer: sockets are added, and distributed."""
     port, path = free_port(), tmp_path / "api.sock"
     admin = f"http://127.0.0.1:{free_port()}"
@@ -113,7 +111,7 @@ def test_versions_follow_each_other_and_no_client_notices(
 
 
 @pytest.mark.slow
-def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
+def test_invalidated_response_is_not_served_by_the_previous_process(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     settings = {
@@ -163,7 +161,9 @@ def _closes_the_connection(client: httpx.Client) -> bool:
     return connection == "close"
 
 
-def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_failed_successor_does_not_affect_the_running_process(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
     service = serve_once(own_database, SQL, settings)
     nowhere = {**settings, "ConnectionStrings:Default": "host=/nowhere"}  # the start waits for it
@@ -178,7 +178,7 @@ def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_on
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["reload", "killed worker"])
-def test_a_process_that_has_handed_over_accepts_no_connection_again(
+def test_previous_process_accepts_no_connection_after_handover(
     own_database: Database, serve_once: Serve, tmp_path: Path, change: str
 ) -> None:
     settings = {
@@ -202,7 +202,7 @@ def test_a_process_that_has_handed_over_accepts_no_connection_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["port", "unix"])
-def test_the_admin_server_of_postgrest_is_that_of_the_successor(
+def test_postgrest_admin_server_is_taken_over_by_the_successor(
     own_database: Database, serve_once: Serve, tmp_path: Path, address: str
 ) -> None:
     own_database.execute("create table item (id int)")
@@ -227,7 +227,7 @@ def test_the_admin_server_of_postgrest_is_that_of_the_successor(
         assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in client.get("/metrics").text
 
 
-def test_a_successor_that_starts_takes_no_connection(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_starting_successor_accepts_no_connection(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """It has more workers, so it adds sockets: the system would distribute connections over listening sockets.
     Connections that ended with unread sockets (a reset) are equivalent to those that were read."""
     settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
@@ -250,7 +250,7 @@ def test_a_successor_that_starts_takes_no_connection(own_database: Database, ser
     assert service.get("/echo?id=3").text == "3"
 
 
-def test_load_balancers_are_informed_before_anything_ends(own_database: Database, serve_once: Serve) -> None:
+def test_readiness_fails_before_the_shutdown_begins(own_database: Database, serve_once: Serve) -> None:
     settings = {"HealthChecks:Enabled": "true", "HttpServer:Shutdown:Delay": "1 hour"}
     service = serve_once(own_database, SQL, settings, workers=2)
     assert service.get("/health/ready").text == "Healthy", "and kept"
@@ -274,7 +274,7 @@ def test_load_balancers_are_informed_before_anything_ends(own_database: Database
         assert isinstance(running.exception(), httpx.TransportError)
 
 
-def test_clients_are_asked_to_come_back_on_another_connection(own_database: Database, serve_once: Serve) -> None:
+def test_responses_send_connection_close_during_shutdown(own_database: Database, serve_once: Serve) -> None:
     """Prevents that a request is on its way on a connection that is closed."""
     settings = {"HttpServer:Shutdown:Delay": "100 milliseconds", "HttpServer:Shutdown:ConnectionCloseTime": "1 hour"}
     service = serve_once(own_database, SQL, settings)
@@ -289,7 +289,7 @@ def test_clients_are_asked_to_come_back_on_another_connection(own_database: Data
 
 
 @pytest.mark.slow
-def test_what_runs_is_finished_and_streams_end_politely(own_database: Database, serve_once: Serve) -> None:
+def test_running_requests_finish_and_streams_end_cleanly(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     with ThreadPoolExecutor() as pool, EventStream(service, "/publish/info") as stream:
         with held(own_database):
@@ -374,7 +374,7 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
 
 
 @pytest.mark.slow
-def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: Systemd) -> None:
+def test_systemd_keeps_sockets_open_during_a_restart(systemd: Systemd) -> None:
     with ended(systemd.start()) as first:
         assert systemd.hear("READY=1")["MAINPID"] == str(first.pid)
         systemd.hear("WATCHDOG=1")
@@ -406,7 +406,7 @@ def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: S
 
 
 @pytest.mark.slow
-def test_a_socket_of_systemd_that_no_address_names_is_logged(systemd: Systemd) -> None:
+def test_systemd_socket_without_a_configured_url_is_logged(systemd: Systemd) -> None:
     with ended(systemd.start(urls=systemd.url)) as process:
         assert process.wait(60) == 1
     assert f"systemd has opened {systemd.path}, and neither Urls" in (Path(systemd.path).parent / "log").read_text()

@@ -246,7 +246,7 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /file-named?n=3", '200 [{"said":"back\\\\slash \\"quoted\\"\\nline, (end)","n":3}]'),
     ]),
 )  # fmt: skip
-def test_a_type_receives_what_its_request_brings(service: Service, context: RequestContext) -> None:
+def test_http_type_fields_receive_the_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
@@ -255,13 +255,13 @@ def test_an_unknown_host_is_a_network_error(service: Service) -> None:
     assert text.startswith("NULL|0|f|the name no-such-host.invalid is not known")
 
 
-def test_an_endpoint_of_this_service_that_fails_says_so(service: Service) -> None:
+def test_failed_internal_subrequest_reports_its_status(service: Service) -> None:
     text = service.get("/get-inside-missing").text
     assert '"status":404' in text
     assert text.endswith("|404|f|Internal request returned 404|application/problem+json")
 
 
-def test_a_call_ends_with_its_client(service: Service, met: Upstream) -> None:
+def test_outgoing_request_is_cancelled_when_the_client_disconnects(service: Service, met: Upstream) -> None:
     before = len(met.to("/stay"))
     with service.connect() as connection:
         connection.sendall(b"GET /get-stay HTTP/1.1\r\nHost: x\r\n\r\n")

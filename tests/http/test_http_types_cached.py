@@ -50,18 +50,18 @@ def service(database: Database, serve: Serve, counted: Upstream) -> Service:
     return serve(database, schema(counted.url), {"Service:HttpClientOptions:Enabled": "true"}, workers=2)
 
 
-def test_equal_requests_share_an_answer_over_all_workers(service: Service) -> None:
+def test_equal_requests_share_a_cached_response_over_all_workers(service: Service) -> None:
     assert len({service.get("/kept?k=a").text for _ in range(12)}) == 1
     assert service.get("/kept?k=a").text != service.get("/kept?k=b").text
 
 
-def test_headers_distinguish_requests(service: Service) -> None:
+def test_headers_are_part_of_the_cache_key(service: Service) -> None:
     body = service.get("/named?k=a").text
     assert service.get("/named?k=b").text != body
     assert service.get("/named?k=a").text == body
 
 
-def test_traces_do_not(service: Service, counted: Upstream) -> None:
+def test_trace_headers_are_not_part_of_the_cache_key(service: Service, counted: Upstream) -> None:
     """A client that traces has another `traceparent` in each request, which is forwarded."""
     traces = [
         {"traceparent": f"00-{number:032x}-b7ad6b7169203331-01", "tracestate": f"a={number}"} for number in (1, 2)
@@ -72,17 +72,17 @@ def test_traces_do_not(service: Service, counted: Upstream) -> None:
     ]
 
 
-def test_an_answer_ends(service: Service) -> None:
+def test_cached_response_expires(service: Service) -> None:
     first = service.get("/short?k=1").text
     wait_until(lambda: service.get("/short?k=1").text != first, "there is a new answer")
 
 
 @pytest.mark.parametrize("path", ["/posted?k=1", "/failing?k=1"])
-def test_only_successes_of_get_are_kept(service: Service, path: str) -> None:
+def test_only_successful_get_responses_are_cached(service: Service, path: str) -> None:
     assert len({service.get(path).text for _ in range(4)}) == 4
 
 
-def test_one_request_asks_for_all_that_wait(service: Service, counted: Upstream) -> None:
+def test_concurrent_requests_share_one_outgoing_request(service: Service, counted: Upstream) -> None:
     free = threading.Event()
 
     def slow(_seen: Seen, _connection: socket.socket) -> bytes:
@@ -98,13 +98,13 @@ def test_one_request_asks_for_all_that_wait(service: Service, counted: Upstream)
     assert len(counted.to("/slow")) == 1
 
 
-def test_the_switch_turns_keeping_off(own_database: Database, serve_once: Serve, counted: Upstream) -> None:
+def test_setting_disables_caching_of_http_types(own_database: Database, serve_once: Serve, counted: Upstream) -> None:
     settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CacheEnabled": "false"}
     service = serve_once(own_database, asking("kept", f"cache 1h\nGET {counted.url}/n"), settings)
     assert len({service.get("/kept?k=1").text for _ in range(3)}) == 3
 
 
-def test_no_more_answers_are_kept_than_allowed(own_database: Database, serve_once: Serve, counted: Upstream) -> None:
+def test_number_of_cached_responses_is_limited(own_database: Database, serve_once: Serve, counted: Upstream) -> None:
     settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:MaxCacheEntries": "2"}
     service = serve_once(own_database, asking("kept", f"cache 1h\nGET {counted.url}/n?k={{_k}}"), settings, workers=2)
     text = [service.get(f"/kept?k={number}").text for number in (1, 2, 3)]

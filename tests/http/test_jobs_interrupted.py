@@ -64,7 +64,7 @@ def ended(database: Database) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-def test_a_lost_connection(start: Start, own_database: Database) -> None:
+def test_job_is_repeated_after_a_lost_connection(start: Start, own_database: Database) -> None:
     start()
     enqueue(own_database, 2)
     own_database.execute(f"select pg_terminate_backend({runs(own_database)})")
@@ -73,7 +73,7 @@ def test_a_lost_connection(start: Start, own_database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_worker(start: Start, own_database: Database) -> None:
+def test_job_is_repeated_after_a_killed_worker(start: Start, own_database: Database) -> None:
     service = start(workers=1)
     enqueue(own_database, 3)
     runs(own_database)
@@ -83,7 +83,7 @@ def test_a_killed_worker(start: Start, own_database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_host(start: Start, own_database: Database) -> None:
+def test_job_is_repeated_after_a_killed_host(start: Start, own_database: Database) -> None:
     """Its supervisor is gone, too, so that nothing of it gives the job back."""
     lost = start(workers=2)
     enqueue(own_database, 3)
@@ -97,7 +97,7 @@ def test_a_killed_host(start: Start, own_database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None:
+def test_job_is_repeated_if_the_pool_has_no_connection(start: Start, own_database: Database) -> None:
     start(**{"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "100ms"})
     enqueue(own_database, 0.4, 5)
     states = ended(own_database)
@@ -107,7 +107,7 @@ def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None
 
 
 @pytest.mark.slow
-def test_a_worker_that_stops_waits_for_its_jobs(start: Start, own_database: Database) -> None:
+def test_stopping_worker_waits_for_its_jobs(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:Concurrency": "1"})
     enqueue(own_database, 1, 2)
     runs(own_database)
@@ -120,7 +120,7 @@ def test_a_worker_that_stops_waits_for_its_jobs(start: Start, own_database: Data
 
 
 @pytest.mark.slow
-def test_a_worker_that_stops_gives_back_jobs_that_last_too_long(start: Start, own_database: Database) -> None:
+def test_stopping_worker_releases_jobs_beyond_the_timeout(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:ShutdownTimeout": "100ms"})
     enqueue(own_database, 60)
     runs(own_database)
@@ -134,7 +134,7 @@ def test_a_worker_that_stops_gives_back_jobs_that_last_too_long(start: Start, ow
 
 
 @pytest.mark.slow
-def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_database: Database) -> None:
+def test_stopping_worker_releases_jobs_being_acquired(start: Start, own_database: Database) -> None:
     # A worker that takes a job waits for the lock of the test in the middle of that.
     own_database.execute(
         "create function wait() returns trigger language plpgsql as $$"
@@ -161,7 +161,7 @@ def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_data
 
 
 @pytest.mark.slow
-def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
+def test_reload_does_not_affect_a_running_job(start: Start, own_database: Database) -> None:
     service = start()
     enqueue(own_database, 3)
     runs(own_database)
@@ -176,7 +176,7 @@ def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> None:
+def test_job_runs_after_its_routine_is_replaced(start: Start, own_database: Database) -> None:
     """Its statement is guarded after some runs, and refused by PostgreSQL when the definition has changed."""
     note = "create or replace function note() returns void language sql as $$ insert into work values ('{}') $$"
     own_database.execute(note.format("first"))
@@ -194,7 +194,7 @@ def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> Non
 
 
 @pytest.mark.slow
-def test_interruptions_are_bounded(start: Start, own_database: Database) -> None:
+def test_number_of_interruptions_is_limited(start: Start, own_database: Database) -> None:
     start()
     own_database.execute(
         "begin; select rowcall.enqueue('POST /slow', '{\"seconds\": 60}');"
@@ -205,7 +205,7 @@ def test_interruptions_are_bounded(start: Start, own_database: Database) -> None
     assert "it was interrupted too often" in own_database.value("select error from rowcall.job")
 
 
-def test_a_job_that_another_worker_has_just_looked_at(own_database: Database) -> None:
+def test_job_lock_waits_for_a_concurrent_row_lock(own_database: Database) -> None:
     """A worker that looks for waiting jobs may lock a job for a moment that was taken after its snapshot."""
     own_database.execute(install_sql())
     own_database.execute("select rowcall.enqueue('POST /x')")

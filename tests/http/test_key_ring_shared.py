@@ -55,7 +55,7 @@ def sessions(service: Service) -> list[dict[str, str]]:
     return [with_cookie(service), bearer(tokens(service, "BearerToken")["accessToken"])]
 
 
-def test_two_workers_take_each_others_sessions(database: Database, serve_once: Serve) -> None:
+def test_workers_accept_sessions_of_each_other(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "drop table if exists member cascade;" + _fresh(), EVERY_SCHEME, workers=2)
     made = sessions(service)
     for _ in range(20):
@@ -70,7 +70,7 @@ def _fresh() -> str:
 
 
 @pytest.mark.slow
-def test_two_instances_take_each_others_sessions(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_instances_accept_sessions_of_each_other(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     settings = in_folder(tmp_path / "keys")
     first, second = serve_once(own_database, settings=settings), serve_once(own_database, settings=settings)
@@ -83,7 +83,7 @@ def test_two_instances_take_each_others_sessions(own_database: Database, serve_o
     assert [is_let_in(elsewhere, headers) for headers in sessions(first)] == [False, False]
 
 
-def test_a_key_that_another_host_has_made_is_found(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_key_created_by_another_host_is_found(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """It reaches all workers, without a restart."""
     own_database.execute(member_sql())
     folder = tmp_path / "keys"
@@ -97,7 +97,7 @@ def test_a_key_that_another_host_has_made_is_found(own_database: Database, serve
         assert [is_let_in(first, headers) for headers in made] == [True, True]
 
 
-def test_sessions_outlive_a_restart_and_a_rotation(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_sessions_survive_a_restart_and_key_rotation(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     folder = tmp_path / "keys"
     before = serve_once(own_database, settings=in_folder(folder))
@@ -114,7 +114,7 @@ def test_sessions_outlive_a_restart_and_a_rotation(own_database: Database, serve
     assert oct(folder.stat().st_mode & 0o777) == "0o700"
 
 
-def test_keys_in_the_database(own_database: Database, serve_once: Serve) -> None:
+def test_keys_are_shared_in_the_database(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(member_sql() + STORAGE)
     settings = {**in_folder(Path("unused")), "DataProtection:Storage": "Database"}
     first, second = serve_once(own_database, settings=settings), serve_once(own_database, settings=settings)
@@ -122,13 +122,13 @@ def test_keys_in_the_database(own_database: Database, serve_once: Serve) -> None
     assert own_database.value("select count(*) from protection_key") == 1
 
 
-def test_a_storage_that_is_not_there_stops_the_start(own_database: Database, serve_once: Serve) -> None:
+def test_missing_key_storage_stops_the_start(own_database: Database, serve_once: Serve) -> None:
     with pytest.raises(AssertionError, match="DataProtection:GetAllElementsCommand"):
         serve_once(own_database, settings={"DataProtection:Storage": "Database"})
 
 
 @pytest.mark.slow
-def test_keys_encrypted_to_a_certificate(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_keys_are_encrypted_by_a_certificate(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     settings = in_folder(
         tmp_path / "keys",
@@ -207,7 +207,7 @@ def certificate(folder: Path) -> Path:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_work_stops_the_start(settings: dict[str, str], message: str) -> None:
+def test_invalid_data_protection_settings_stop_the_start(settings: dict[str, str], message: str) -> None:
     """With the name of the key; no database is needed to detect it."""
     loaded = load_configuration((), tuple(settings.items()), {}, Path("/"))
 
