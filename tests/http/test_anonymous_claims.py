@@ -103,7 +103,7 @@ def test_request_headers_parameter_is_not_taken_from_the_body(service: Service, 
 # --- sign-in -------------------------------------------------------------------------------------------------------
 
 
-def shown(response: httpx.Response) -> tuple[object, ...]:
+def comparable_response(response: httpx.Response) -> tuple[object, ...]:
     headers = {name: value for name, value in response.headers.items() if name != "date"}
     return response.status_code, headers, response.content
 
@@ -111,7 +111,7 @@ def shown(response: httpx.Response) -> tuple[object, ...]:
 @pytest.mark.slow
 def test_failed_sign_ins_get_identical_responses(service: Service) -> None:
     def attempt(path: str, **body: object) -> tuple[object, ...]:
-        return shown(service.post(f"/api/{path}", json=body))
+        return comparable_response(service.post(f"/api/{path}", json=body))
 
     unknown = attempt("sign-in", nick="unknown", passphrase="x")
     assert unknown[0] == 401

@@ -194,16 +194,16 @@ def service(database: Database, serve: Serve, upstream: Upstream, tmp_path_facto
 
 @pytest.fixture(scope="module")
 def callers(service: Service) -> dict[str, Caller]:
-    def let_in(nick: str, scheme: str) -> httpx.Response:
+    def sign_in(nick: str, scheme: str) -> httpx.Response:
         with service.new_client() as client:
             response = client.post("/api/let-in", json={"nick": nick, "scheme": scheme})
         assert response.status_code == 200, response.text
         return response
 
-    cookie = let_in("kiri", "Cookies").headers["set-cookie"].partition(";")[0]
-    opaque = let_in("kiri", "BearerToken").json()
-    signed = let_in("kiri", "Bearer").json()
-    other = let_in("mo", "BearerToken").json()
+    cookie = sign_in("kiri", "Cookies").headers["set-cookie"].partition(";")[0]
+    opaque = sign_in("kiri", "BearerToken").json()
+    signed = sign_in("kiri", "Bearer").json()
+    other = sign_in("mo", "BearerToken").json()
     token = opaque["accessToken"]
     return {
         "anonymous": Caller({}, None),

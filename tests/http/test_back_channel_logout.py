@@ -62,7 +62,7 @@ def signed_in(service: Service, provider: IdentityProvider, sid: str, **user: st
     return session_of(response)
 
 
-def holds(service: Service, session: dict[str, str]) -> bool:
+def is_valid_on_all_workers(service: Service, session: dict[str, str]) -> bool:
     """Return whether the session is valid on every worker: each connection may reach another one."""
     result = set()
     for _ in range(8):
@@ -79,19 +79,19 @@ def notify(service: Service, token: str, path: str = PATH) -> httpx.Response:
 
 def test_logout_token_with_sid_ends_that_session_on_all_workers(service: Service, provider: IdentityProvider) -> None:
     item, other = signed_in(service, provider, "one"), signed_in(service, provider, "other")
-    assert holds(service, item)
-    assert holds(service, other)
+    assert is_valid_on_all_workers(service, item)
+    assert is_valid_on_all_workers(service, other)
     response = notify(service, provider.logout_token(sub=ALMA["sub"], sid="one"))
     assert (response.status_code, response.content) == (200, b"")
     assert response.headers["cache-control"] == "no-store"
-    wait_until(lambda: not _any(service, item), "no worker takes it")
-    assert not holds(service, item)
-    assert holds(service, other)
+    wait_until(lambda: not _is_valid(service, item), "no worker takes it")
+    assert not is_valid_on_all_workers(service, item)
+    assert is_valid_on_all_workers(service, other)
     with fresh(service) as client:
         assert client.post("/signin-id/refresh", headers=item).status_code == 401
 
 
-def _any(service: Service, session: dict[str, str]) -> bool:
+def _is_valid(service: Service, session: dict[str, str]) -> bool:
     with fresh(service) as client:
         return client.get("/api/me", headers=session).status_code == 200
 
@@ -100,8 +100,8 @@ def test_logout_token_with_sub_ends_all_sessions_of_the_user(service: Service, p
     mine = [signed_in(service, provider, f"mine {number}", sub="me") for number in range(2)]
     theirs = signed_in(service, provider, "theirs", sub="them")
     assert notify(service, provider.logout_token(sub="me", typ=None)).status_code == 200
-    wait_until(lambda: not any(_any(service, session) for session in mine), "no worker takes them")
-    assert holds(service, theirs)
+    wait_until(lambda: not any(_is_valid(service, session) for session in mine), "no worker takes them")
+    assert is_valid_on_all_workers(service, theirs)
 
 
 def test_refreshed_tokens_belong_to_the_same_session(service: Service, provider: IdentityProvider) -> None:
@@ -110,7 +110,7 @@ def test_refreshed_tokens_belong_to_the_same_session(service: Service, provider:
         renewed = client.post("/signin-id/refresh", headers=session)
     assert renewed.status_code == 200, renewed.text
     assert notify(service, provider.logout_token(sid="kept")).status_code == 200
-    wait_until(lambda: not _any(service, session_of(renewed)), "no worker takes it")
+    wait_until(lambda: not _is_valid(service, session_of(renewed)), "no worker takes it")
 
 
 NOW = int(time.time())

@@ -56,19 +56,19 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.fixture(scope="module")
-def patient(service: Service, database: Database, serve: Serve) -> Service:
+def without_short_timeouts(service: Service, database: Database, serve: Serve) -> Service:
     """Provide a service with the default time limits of bodies, because these tests do not concern time."""
     return serve(database, "", {"Auth:BearerTokenAuth": "true"})
 
 
 @pytest.fixture(scope="module")
-def guarded(service: Service, database: Database, serve: Serve) -> Service:
+def with_antiforgery(service: Service, database: Database, serve: Serve) -> Service:
     """Provide a service that searches forms for an antiforgery token."""
     return serve(database, "", {**SETTINGS, "Antiforgery:Enabled": "true"})
 
 
 @contextlib.contextmanager
-def announced(
+def request_head_sent(
     service: Service, path: str, size: int, kind: str = "application/json", **headers: str
 ) -> Iterator[socket.socket]:
     """Send the head of a request whose body follows later."""
@@ -90,13 +90,13 @@ def status(connection: socket.socket) -> int:
 
 def test_anonymous_callers_are_refused_before_their_body_is_read(service: Service) -> None:
     """Also on a route with several overloads, where the body selects one."""
-    with announced(service, "/api/many", 29_000_000) as connection:
+    with request_head_sent(service, "/api/many", 29_000_000) as connection:
         assert status(connection) == 401
 
 
 def test_callers_without_access_to_any_overload_are_refused_before_the_body(service: Service) -> None:
     token = tokens(service, "BearerToken", "open")["accessToken"]
-    with announced(service, "/api/many", 29_000_000, Authorization=f"Bearer {token}") as connection:
+    with request_head_sent(service, "/api/many", 29_000_000, Authorization=f"Bearer {token}") as connection:
         assert status(connection) == 403
 
 
@@ -112,9 +112,9 @@ def test_body_selects_among_public_and_closed_overloads(service: Service) -> Non
 
 
 def test_login_and_refresh_bodies_have_small_limits(service: Service) -> None:
-    with announced(service, "/api/sign-in", 70_000) as connection:
+    with request_head_sent(service, "/api/sign-in", 70_000) as connection:
         assert status(connection) == 413
-    with announced(service, "/api/token/refresh", 140_000) as connection:
+    with request_head_sent(service, "/api/token/refresh", 140_000) as connection:
         assert status(connection) == 413
 
 
@@ -136,32 +136,32 @@ def test_form_with_a_large_array_is_accepted(service: Service) -> None:
     assert service.post("/api/taken", content=body, headers=FORM).text == "2"
 
 
-def test_antiforgery_check_refuses_a_form_with_a_million_fields(guarded: Service) -> None:
+def test_antiforgery_check_refuses_a_form_with_a_million_fields(with_antiforgery: Service) -> None:
     part = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
     pairs: dict[str, object] = {"content": b"a=1&" * 1_000_000, "headers": FORM}
     for form in (pairs, multipart("x", part * 400_000 + b"--x--\r\n")):
-        assert "10000 fields" in problem(guarded.post("/api/taken", **form), 400)["detail"]
+        assert "10000 fields" in problem(with_antiforgery.post("/api/taken", **form), 400)["detail"]
 
 
-def answered_meanwhile(service: Service, path: str, body: bytes, kind: str = FORM["Content-Type"]) -> int:
+def requests_served_meanwhile(service: Service, path: str, body: bytes, kind: str = FORM["Content-Type"]) -> int:
     """Return the number of requests that the same worker serves between the end of a body and the refusal of it."""
-    with announced(service, path, len(body), kind) as connection, service.connect() as other:
+    with request_head_sent(service, path, len(body), kind) as connection, service.connect() as other:
         connection.sendall(body[:-1])
-        while unread(service, connection):
-            assert look(other) == b"1"
+        while has_unread_bytes(service, connection):
+            assert send_small_request(other) == b"1"
         # The HTTP server passes the part of the body that it has read to the worker meanwhile.
         for _ in range(10):
-            assert look(other) == b"1"
+            assert send_small_request(other) == b"1"
         connection.sendall(body[-1:])
         answered = 0
         while not select.select([connection], [], [], 0)[0]:
-            assert look(other) == b"1"
+            assert send_small_request(other) == b"1"
             answered += 1
         assert status(connection) == 400
     return answered
 
 
-def unread(service: Service, connection: socket.socket) -> bool:
+def has_unread_bytes(service: Service, connection: socket.socket) -> bool:
     """Return whether bytes of the client wait in the sockets of a connection: columns of proc_net_tcp(5)."""
     client, server = (f":{port:04X}" for port in (connection.getsockname()[1], service.port))
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
@@ -170,7 +170,7 @@ def unread(service: Service, connection: socket.socket) -> bool:
     return any(int(size, 16) for size in sent + received)
 
 
-def look(connection: socket.socket) -> bytes:
+def send_small_request(connection: socket.socket) -> bytes:
     connection.sendall(b"GET /api/look HTTP/1.1\r\nHost: x\r\n\r\n")
     response = read_response(connection)
     assert response is not None
@@ -192,12 +192,12 @@ FEW = 4
 def test_other_requests_are_served_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
     """The form is refused after decoding: `n` is not a number."""
     kinds = (FORM["Content-Type"], f"{FORM['Content-Type']}; charset=latin1")
-    assert sum(answered_meanwhile(service, path, body, kind) for kind in kinds) > FEW
+    assert sum(requests_served_meanwhile(service, path, body, kind) for kind in kinds) > FEW
 
 
 @pytest.mark.slow
-def test_other_requests_are_served_while_a_form_is_searched_for_its_token(guarded: Service) -> None:
-    assert sum(answered_meanwhile(guarded, "/api/counted", LONG_NAME) for _ in range(2)) > FEW
+def test_other_requests_are_served_while_a_form_is_searched_for_its_token(with_antiforgery: Service) -> None:
+    assert sum(requests_served_meanwhile(with_antiforgery, "/api/counted", LONG_NAME) for _ in range(2)) > FEW
 
 
 def multipart(boundary: str, body: bytes) -> dict[str, object]:
@@ -241,10 +241,10 @@ def test_too_deeply_nested_json_is_refused(service: Service, body: bytes) -> Non
     problem(service.post("/api/taken", content=b'{"list":' + body + b"}"), 400)
 
 
-def test_million_one_byte_chunks_are_refused(patient: Service) -> None:
+def test_million_one_byte_chunks_are_refused(without_short_timeouts: Service) -> None:
     """A body of a million chunks of one byte."""
     head = b"POST /api/taken HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with patient.connect() as connection:
+    with without_short_timeouts.connect() as connection:
         connection.sendall(head)
         with contextlib.suppress(OSError):
             connection.sendall(b"1\r\n \r\n" * 1_000_000 + b"2\r\n{}\r\n0\r\n\r\n")
@@ -258,14 +258,14 @@ def test_million_one_byte_chunks_are_refused(patient: Service) -> None:
 @pytest.mark.slow
 def test_stalled_body_gets_408(service: Service) -> None:
     for size in (100, 1_000_000):
-        with announced(service, "/api/taken", size) as connection:
+        with request_head_sent(service, "/api/taken", size) as connection:
             connection.sendall(b'{"a":"')
             assert status(connection) == 408
 
 
 @pytest.mark.slow
 def test_body_below_the_minimum_data_rate_gets_408(service: Service) -> None:
-    with announced(service, "/api/taken", 1_000_000) as connection:
+    with request_head_sent(service, "/api/taken", 1_000_000) as connection:
         ended = threading.Event()
 
         def drip() -> None:
@@ -286,7 +286,9 @@ def test_body_below_the_minimum_data_rate_gets_408(service: Service) -> None:
 def test_body_longer_than_the_total_time_limit_gets_408(own_database: Database, serve_once: Serve) -> None:
     # A separate service: large bodies of other tests may take long on a busy machine.
     limits = {**SETTINGS, "HttpServer:Limits:RequestBodyTimeout": "3 seconds"}
-    with announced(serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000) as connection:
+    with request_head_sent(
+        serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000
+    ) as connection:
         ended = threading.Event()
 
         def trickle() -> None:
@@ -306,7 +308,7 @@ def test_body_longer_than_the_total_time_limit_gets_408(own_database: Database, 
 @pytest.mark.slow
 def test_slow_body_above_the_minimum_data_rate_is_accepted(service: Service) -> None:
     body = b'{"a":"' + b"x" * 3000 + b'"}'
-    with announced(service, "/api/taken", len(body)) as connection:
+    with request_head_sent(service, "/api/taken", len(body)) as connection:
         for start in range(0, len(body), 600):
             connection.sendall(body[start : start + 600])
             threading.Event().wait(0.5)
@@ -316,6 +318,6 @@ def test_slow_body_above_the_minimum_data_rate_is_accepted(service: Service) -> 
 # --- how much of it ------------------------------------------------------------------------------------------------
 
 
-def test_single_body_may_be_as_large_as_the_limit(patient: Service) -> None:
+def test_single_body_may_be_as_large_as_the_limit(without_short_timeouts: Service) -> None:
     body = b'{"a":"' + b"x" * 29_999_990 + b'"}'
-    assert patient.post("/api/taken", content=body).text == "29999990"
+    assert without_short_timeouts.post("/api/taken", content=body).text == "29999990"

@@ -14,7 +14,7 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import member_sql
-from tests.http.test_bodies_bounded import SETTINGS, SQL, announced, status
+from tests.http.test_bodies_bounded import SETTINGS, SQL, request_head_sent, status
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def test_memory_of_one_hundred_concurrent_large_bodies_is_bounded(own_database: 
     statuses: list[int] = []
 
     def stall() -> None:
-        with announced(service, "/api/taken", len(body) + 2) as connection:
+        with request_head_sent(service, "/api/taken", len(body) + 2) as connection:
             with contextlib.suppress(OSError):
                 connection.sendall(body)
             with contextlib.suppress(OSError, AssertionError):

@@ -194,7 +194,7 @@ def ask(service: Service, path: str, method: str = "GET", **options: object) -> 
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 
-def same(service: Service, *paths: str, method: str = "GET", **options: object) -> bool:
+def have_equal_responses(service: Service, *paths: str, method: str = "GET", **options: object) -> bool:
     """Return whether these requests get the same response from all workers."""
     answers = {ask(service, path, method, **options).text for path in paths for _ in range(4)}
     return len(answers) == 1
@@ -272,7 +272,7 @@ def test_null_empty_and_failed_responses_are_not_cached(service: Service, databa
     ],
 )
 def test_different_arguments_have_different_cached_responses(service: Service, one: str, other: str) -> None:
-    assert not same(service, f"/api/{one}", f"/api/{other}")
+    assert not have_equal_responses(service, f"/api/{one}", f"/api/{other}")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_different_arguments_have_different_cached_responses(service: Service, o
     ],
 )
 def test_parameters_outside_the_key_share_a_cached_response(service: Service, one: str, other: str) -> None:
-    assert same(service, f"/api/{one}", f"/api/{other}")
+    assert have_equal_responses(service, f"/api/{one}", f"/api/{other}")
 
 
 def test_json_bodies_are_compared_by_values(service: Service) -> None:

@@ -144,11 +144,11 @@ def test_cached_responses_are_shared_and_invalidated_by_all_workers(instances: l
     for _ in range(3):
         path = unique("one")
         old = agreed(instances, path)
-        _forget(instances[1], path)
+        _invalidate(instances[1], path)
         assert old not in everywhere(instances, path)
 
 
-def _forget(service: Service, path: str) -> None:
+def _invalidate(service: Service, path: str) -> None:
     """Invalidate, which is refused without Redis. On a busy machine Redis may be late, and is then not used for a
     second."""
     forget = path.replace("?", "/forget?")
@@ -224,14 +224,14 @@ def test_sentinel_failover_to_a_new_master_is_followed(
     sentinels.master.kill()
     statuses: Counter[int] = Counter()
 
-    def is_followed() -> bool:
+    def new_master_is_in_use() -> bool:
         """Requests continue all the time, uncached while there is no master."""
         fresh = unique("one")
         answers = [ask(service, fresh) for _ in range(6)]
         statuses.update(answer.status_code for answer in answers)
         return sentinels.master_port() == sentinels.replica.port and len({answer.text for answer in answers}) == 1
 
-    wait_until(is_followed, "the new master is used", 60)
+    wait_until(new_master_is_in_use, "the new master is used", 60)
     assert set(statuses) == {200}
     assert service.log.count("requests go on without it") <= 4, "one warning of each worker for answers and limits"
     service.wait_for_log("is back")

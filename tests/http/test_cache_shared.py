@@ -216,11 +216,11 @@ def test_waiting_request_computes_after_the_computing_worker_is_killed(
     pids = instances[0].pids()
     with ThreadPoolExecutor() as threads:
         with prepared.locked(11):
-            threads.submit(_ask_and_lose, instances[0], path)
+            threads.submit(_request_or_none, instances[0], path)
             wait_until(prepared.waiting, "the first one computes")
             (running,) = prepared.backends("wait_event = 'advisory'")
-            waiting = [threads.submit(_ask_and_lose, instances[-1], path) for _ in range(6)]
-            owner = next(pid for pid in pids if _talks_to(pid, prepared, running))
+            waiting = [threads.submit(_request_or_none, instances[-1], path) for _ in range(6)]
+            owner = next(pid for pid in pids if _is_connected_to(pid, prepared, running))
             os.kill(owner, signal.SIGKILL)
             prepared.terminate(f"pid = {running}")
             wait_until(lambda: prepared.backends("wait_event = 'advisory'") not in ([], [running]), "another computes")
@@ -231,11 +231,11 @@ def test_waiting_request_computes_after_the_computing_worker_is_killed(
     wait_until(lambda: len(instances[0].pids()) == 2, "the worker is replaced")
 
 
-async def _crowd(instances: list[Service], path: str, asked: asyncio.Event, count: int) -> list[bytes]:
+async def _send_concurrently(instances: list[Service], path: str, asked: asyncio.Event, count: int) -> list[bytes]:
     """Return the bodies of `count` concurrent requests, each on its own connection; b"" if it was cut."""
     sent = itertools.count(1)
 
-    async def one(service: Service) -> bytes:
+    async def send_request(service: Service) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
         writer.write(f"GET /api/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
@@ -250,7 +250,7 @@ async def _crowd(instances: list[Service], path: str, asked: asyncio.Event, coun
         assert not head or b" 200 " in head.split(b"\r\n")[0], head
         return body
 
-    return await asyncio.gather(*(one(instances[number % len(instances)]) for number in range(count)))
+    return await asyncio.gather(*(send_request(instances[number % len(instances)]) for number in range(count)))
 
 
 @pytest.mark.slow
@@ -261,17 +261,17 @@ def test_five_hundred_concurrent_misses_cause_one_execution(
     path = unique("slow")
     before = prepared.value("select ran()")
 
-    async def asked_by_many() -> list[bytes]:
+    async def send_many() -> list[bytes]:
         requested = asyncio.Event()
         with prepared.locked(11):
-            crowd = asyncio.create_task(_crowd(instances, path, requested, 500))
+            crowd = asyncio.create_task(_send_concurrently(instances, path, requested, 500))
             await requested.wait()
             await asyncio.to_thread(wait_until, prepared.waiting, "one instance computes", 30)
             if killed:
-                await asyncio.to_thread(_kill_who_computes, instances, prepared)
+                await asyncio.to_thread(_kill_computing_worker, instances, prepared)
         return await crowd
 
-    bodies = Counter(asyncio.run(asked_by_many()))
+    bodies = Counter(asyncio.run(send_many()))
     cut_off = bodies.pop(b"", 0)
     assert len(bodies) == 1
     assert bodies.total() >= (100 if killed else 500), "those of the other workers, at least"
@@ -281,10 +281,10 @@ def test_five_hundred_concurrent_misses_cause_one_execution(
         wait_until(lambda service=service: len(service.pids()) == 2, "the worker is replaced")  # type: ignore[misc]
 
 
-def _kill_who_computes(instances: list[Service], database: Database) -> None:
+def _kill_computing_worker(instances: list[Service], database: Database) -> None:
     (running,) = database.backends("wait_event = 'advisory'")
     pids = [pid for service in instances for pid in service.pids()]
-    os.kill(next(pid for pid in pids if _talks_to(pid, database, running)), signal.SIGKILL)
+    os.kill(next(pid for pid in pids if _is_connected_to(pid, database, running)), signal.SIGKILL)
     database.terminate(f"pid = {running}")
     wait_until(lambda: database.backends("wait_event = 'advisory'") not in ([], [running]), "another computes", 30)
 
@@ -296,14 +296,14 @@ def computing(database: Database) -> list[tuple[object, ...]]:
     )
 
 
-def _ask_and_lose(service: Service, path: str) -> str | None:
+def _request_or_none(service: Service, path: str) -> str | None:
     try:
         return ask(service, path).text
     except httpx.TransportError:
         return None
 
 
-def _talks_to(pid: int, database: Database, backend: int) -> bool:
+def _is_connected_to(pid: int, database: Database, backend: int) -> bool:
     import psutil
 
     port = database.value(f"select client_port from pg_stat_activity where pid = {backend}")

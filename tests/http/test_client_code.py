@@ -162,7 +162,7 @@ PLAIN = {
 
 
 @pytest.fixture(scope="module")
-def made(database: Database) -> Database:
+def database_with_routines(database: Database) -> Database:
     database.execute(SQL)
     return database
 
@@ -172,9 +172,9 @@ def generate(serve: Serve, database: Database, folder: Path, settings: Mapping[s
 
 
 @pytest.fixture(scope="module")
-def folder(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(database_with_routines: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("client")
-    generate(serve, made, folder)
+    generate(serve, database_with_routines, folder)
     return folder
 
 
@@ -385,17 +385,17 @@ export const id = (entry: Entry): number | null => typeof entry["oid"] === "numb
 
 
 @pytest.fixture(scope="module")
-def snapshot(made: Database) -> SchemaSnapshot:
-    return read_snapshot(made, PLAIN)
+def snapshot(database_with_routines: Database) -> SchemaSnapshot:
+    return read_snapshot(database_with_routines, PLAIN)
 
 
 @pytest.fixture
-def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[str, str]], None]:
+def write(snapshot: SchemaSnapshot, database_with_routines: Database) -> Callable[[Path, Mapping[str, str]], None]:
     """Write the files that a start with these settings writes."""
 
     def write(folder: Path, settings: Mapping[str, str]) -> None:
         chosen = {**PLAIN, P + "FilePath": "{0}Api.ts", **settings}
-        options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])
+        options = client_code_options(settings_of(database_with_routines, chosen), ["http://127.0.0.1:8080"])
         assert options is not None
         for item in client_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now"):
             path = folder / item.path
@@ -450,9 +450,9 @@ def test_global_types_have_unique_names_across_files(
 
 @pytest.mark.parametrize(("url", "logged"), [("http://[::]:80", True), ("http://127.0.0.1", False)])
 def test_base_url_that_clients_cannot_reach_is_logged(
-    made: Database, caplog: pytest.LogCaptureFixture, url: str, logged: bool
+    database_with_routines: Database, caplog: pytest.LogCaptureFixture, url: str, logged: bool
 ) -> None:
-    settings = settings_of(made, {**PLAIN, P + "IncludeHost": "true", P + "FilePath": "{0}.ts"})
+    settings = settings_of(database_with_routines, {**PLAIN, P + "IncludeHost": "true", P + "FilePath": "{0}.ts"})
     options = client_code_options(settings, [url])
     assert options is not None
     assert options.base_url == url
@@ -468,8 +468,10 @@ def test_one_file_contains_all_schemas_if_configured(
     assert [path.name for path in tmp_path.iterdir()] == ["api.ts"]
 
 
-def test_generated_comment_shows_the_routine_signature(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    generate(serve_once, made, tmp_path, {P + "CommentHeader": "Simple"})
+def test_generated_comment_shows_the_routine_signature(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    generate(serve_once, database_with_routines, tmp_path, {P + "CommentHeader": "Simple"})
     text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
     expected = """
 /**
@@ -504,24 +506,28 @@ export async function findParcels(
     assert expected.replace("~", " ") in text
 
 
-def test_file_path_without_placeholder_writes_no_files(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    service = generate(serve_once, made, tmp_path, {P + "FilePath": str(tmp_path / "api.ts")})
+def test_file_path_without_placeholder_writes_no_files(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    service = generate(serve_once, database_with_routines, tmp_path, {P + "FilePath": str(tmp_path / "api.ts")})
     service.wait_for_log("has no {0}")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unchanged_files_are_not_rewritten(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    generate(serve_once, made, tmp_path).stop()
+def test_unchanged_files_are_not_rewritten(database_with_routines: Database, serve_once: Serve, tmp_path: Path) -> None:
+    generate(serve_once, database_with_routines, tmp_path).stop()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    service = generate(serve_once, made, tmp_path)
+    service = generate(serve_once, database_with_routines, tmp_path)
     service.wait_for_log("0 files written, 3 unchanged")
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
-def test_existing_files_are_preserved_without_file_overwrite(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_existing_files_are_preserved_without_file_overwrite(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     (tmp_path / "publicApi.ts").write_text("mine", encoding="utf-8")
     stored = {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"}
-    service = generate(serve_once, made, tmp_path, stored)
+    service = generate(serve_once, database_with_routines, tmp_path, stored)
     service.wait_for_log("unchanged, 1 left alone as FileOverwrite is false")
     assert (tmp_path / "publicApi.ts").read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "publicApiTypes.d.ts").exists()
@@ -596,10 +602,12 @@ console.log({ENCODED_ANSWERS});
 
 
 @pytest.mark.slow
-def test_generated_client_receives_values_of_the_database(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    made.execute("delete from depot")
+def test_generated_client_receives_values_of_the_database(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    database_with_routines.execute("delete from depot")
     settings = {P + "SkipTypes": "true", P + "IncludeHost": "true", "Auth:CookieAuth": "true"}
-    service = generate(serve_once, made, tmp_path, settings)
+    service = generate(serve_once, database_with_routines, tmp_path, settings)
     assert "interface" not in (tmp_path / "publicApi.js").read_text(encoding="utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     script = tmp_path / "calls.js"

@@ -120,7 +120,7 @@ def snapshot(database: Database) -> SchemaSnapshot:
 def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
     """Return the texts by file name; all of them are valid Dart."""
 
-    def made(**changes: Any) -> dict[str, str]:
+    def generate_checked(**changes: Any) -> dict[str, str]:
         options = replace(PLAIN, **changes)
         files = {
             item.path: item.text or ""
@@ -132,7 +132,7 @@ def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
         assert mistakes_in_dart(*(tmp_path / name for name in files)) == []
         return files
 
-    return made
+    return generate_checked
 
 
 def body(text: str, name: str) -> str:
@@ -141,7 +141,7 @@ def body(text: str, name: str) -> str:
     return result
 
 
-def whole(text: str, name: str) -> str:
+def class_text(text: str, name: str) -> str:
     """Return a class, from its name to its end."""
     start = text.index(f"\nclass {name} {{") + 1
     return text[start : text.index("\n}\n", start) + 2]
@@ -191,7 +191,7 @@ def test_generated_function_matches_the_specified_example(public: str) -> None:
 
 def test_model_has_fields_constructor_and_json_conversions(public: str) -> None:
     assert (
-        whole(public, "FindParcelsRequest")
+        class_text(public, "FindParcelsRequest")
         == """class FindParcelsRequest {
   final String? depot;
   final List<String?>? tags;
@@ -238,7 +238,7 @@ def test_model_has_fields_constructor_and_json_conversions(public: str) -> None:
     ],
 )
 def test_fields_follow_parameters_and_columns(public: str, name: str, fields: str) -> None:
-    assert "|".join(re.findall(r"^  final (.*);$", whole(public, name), re.M)) == fields
+    assert "|".join(re.findall(r"^  final (.*);$", class_text(public, name), re.M)) == fields
 
 
 @pytest.mark.parametrize(

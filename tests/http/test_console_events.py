@@ -111,12 +111,13 @@ def test_published_and_delivered_events_are_counted(service: Service, console: h
         for stream in (one, other):
             stream.wait_for("to both")
         wait_until(
-            lambda: _grown(before, report_of(console), "published", "delivered") == (1, 2), "one event for two streams"
+            lambda: _increases(before, report_of(console), "published", "delivered") == (1, 2),
+            "one event for two streams",
         )
     streams_of(console)
 
 
-def _grown(before: dict[str, Any], now: dict[str, Any], *names: str) -> tuple[float, ...]:
+def _increases(before: dict[str, Any], now: dict[str, Any], *names: str) -> tuple[float, ...]:
     return tuple(now[name] - before[name] for name in names)
 
 

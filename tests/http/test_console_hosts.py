@@ -124,7 +124,7 @@ def test_hosts_are_not_polled_while_no_page_is_open(first: Service, second: Serv
         by_application(console)
         with listening(database, "rowcall") as connection:
             # The questions for the last report go on for some seconds.
-            wait_until(lambda: _silent(connection), "no more questions are asked", 60)
+            wait_until(lambda: _receives_no_notification(connection), "no more questions are asked", 60)
             for name in ("overview", "database", "log", "configuration"):
                 assert console.get(f"/console/api/{name}").status_code == 200
             assert payloads(connection) == []
@@ -134,7 +134,7 @@ def test_hosts_are_not_polled_while_no_page_is_open(first: Service, second: Serv
                 wait_until(lambda: any(text.startswith("hosts ") for text in payloads(connection)), "it is asked", 60)
 
 
-def _silent(connection: psycopg.Connection[Any]) -> bool:
+def _receives_no_notification(connection: psycopg.Connection[Any]) -> bool:
     """Return whether nothing is notified for longer than the pause between two questions."""
     return not list(connection.notifies(timeout=6, stop_after=1))
 

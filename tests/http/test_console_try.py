@@ -67,14 +67,14 @@ def console(service: Service) -> Iterator[httpx.Client]:
         yield client
 
 
-def sent(console: httpx.Client, **values: str) -> dict[str, Any]:
+def send_through_console(console: httpx.Client, **values: str) -> dict[str, Any]:
     response = console.post("/console/api/actions/send-request", json=values)
     assert response.status_code == 200, response.text
     result: dict[str, Any] = response.json()
     return result
 
 
-def refused(console: httpx.Client, **values: str) -> str:
+def refusal_detail(console: httpx.Client, **values: str) -> str:
     response = console.post("/console/api/actions/send-request", json={"method": "POST", "path": "/change", **values})
     detail: str = problem(response, 400)["detail"]
     return detail
@@ -83,31 +83,37 @@ def refused(console: httpx.Client, **values: str) -> str:
 def test_files_are_sent(console: httpx.Client) -> None:
     body = base64.b64encode(FILE.encode()).decode()
     content_type = f"multipart/form-data; boundary={BOUNDARY}"
-    response = sent(console, method="POST", path="/import?note=x", bodyBase64=body, contentType=content_type)
+    response = send_through_console(
+        console, method="POST", path="/import?note=x", bodyBase64=body, contentType=content_type
+    )
     assert response["status"] == 200, response
     result = json.loads(response["body"])
     assert (result["note"], result["files"][0]["fileName"], result["files"][0]["size"]) == ("x", "letters.txt", 7)
 
 
 def test_credentials_of_a_sign_in_are_sent(console: httpx.Client) -> None:
-    assert sent(console, method="POST", path="/change")["status"] == 401
-    signed_in = sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')
+    assert send_through_console(console, method="POST", path="/change")["status"] == 401
+    signed_in = send_through_console(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')
     (cookie,) = (value for name, value in signed_in["headers"] if name == "set-cookie")
-    response = sent(console, method="POST", path="/change", cookie=cookie.partition(";")[0])
+    response = send_through_console(console, method="POST", path="/change", cookie=cookie.partition(";")[0])
     assert (response["status"], response["body"]) == (200, "changed")
-    by_token = sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri", "scheme": "BearerToken"}')
+    by_token = send_through_console(
+        console, method="POST", path="/api/let-in", body='{"nick": "kiri", "scheme": "BearerToken"}'
+    )
     token = json.loads(by_token["body"])["accessToken"]
-    assert sent(console, method="POST", path="/change", authorization=f"Bearer {token}")["status"] == 200
+    assert (
+        send_through_console(console, method="POST", path="/change", authorization=f"Bearer {token}")["status"] == 200
+    )
 
 
 @pytest.mark.attack
 def test_invalid_contents_and_headers_are_refused(console: httpx.Client) -> None:
-    assert "base64" in refused(console, bodyBase64="no base64!")
-    assert "exclude" in refused(console, bodyBase64="eA==", body="{}")
-    assert "no API keys" in refused(console, apiKey="x")
+    assert "base64" in refusal_detail(console, bodyBase64="no base64!")
+    assert "exclude" in refusal_detail(console, bodyBase64="eA==", body="{}")
+    assert "no API keys" in refusal_detail(console, apiKey="x")
     for name in ("cookie", "authorization"):
-        assert "control characters" in refused(console, **{name: "a\r\nx: y"})
-    assert "control characters" in refused(console, body="{}", contentType="a\r\nx: y")
+        assert "control characters" in refusal_detail(console, **{name: "a\r\nx: y"})
+    assert "control characters" in refusal_detail(console, body="{}", contentType="a\r\nx: y")
 
 
 def test_api_keys_are_sent(own_database: Database, serve_once: Serve) -> None:
@@ -125,8 +131,8 @@ def test_api_keys_are_sent(own_database: Database, serve_once: Serve) -> None:
     }
     service = serve_once(own_database, sql, settings)
     with operator(service, TOKEN) as client:
-        assert sent(client, method="GET", path="/own", apiKey="wrong")["status"] == 401
-        assert sent(client, method="GET", path="/own", apiKey="right")["body"] == "mine"
+        assert send_through_console(client, method="GET", path="/own", apiKey="wrong")["status"] == 401
+        assert send_through_console(client, method="GET", path="/own", apiKey="right")["body"] == "mine"
         item = client.get("/console/api/endpoint", params={"method": "GET", "path": "/own"}).json()
         assert item["apiKeyHeader"] == "x-shop-key"
 
@@ -193,17 +199,19 @@ def test_given_antiforgery_token_is_sent(own_database: Database, serve_once: Ser
         assert item["antiforgery"] == {"header": "RequestVerificationToken", "path": "/token"}
         item = console.get("/console/api/endpoint", params={"method": "GET", "path": "/api/who"}).json()
         assert item["antiforgery"] is None
-        session = "; ".join(cookies(sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')))
-        issued = sent(console, method="GET", path="/token", cookie=session)
+        session = "; ".join(
+            cookies(send_through_console(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}'))
+        )
+        issued = send_through_console(console, method="GET", path="/token", cookie=session)
         token, cookie = json.loads(issued["body"])["token"], "; ".join([session, *cookies(issued)])
-        assert sent(console, method="POST", path="/change", cookie=cookie)["status"] == 400
-        response = sent(console, method="POST", path="/change", cookie=cookie, antiforgery=token)
+        assert send_through_console(console, method="POST", path="/change", cookie=cookie)["status"] == 400
+        response = send_through_console(console, method="POST", path="/change", cookie=cookie, antiforgery=token)
         assert (response["status"], response["body"]) == (200, "changed")
 
 
 @pytest.mark.attack
 def test_antiforgery_token_is_refused_if_antiforgery_is_off(console: httpx.Client) -> None:
-    assert "no antiforgery tokens" in refused(console, antiforgery="x")
+    assert "no antiforgery tokens" in refusal_detail(console, antiforgery="x")
 
 
 @pytest.mark.slow

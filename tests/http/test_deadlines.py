@@ -80,7 +80,7 @@ create constraint trigger hold after insert on kept deferrable initially deferre
 ])  # fmt: skip
 
 
-def never(_seen: Seen, connection: socket.socket) -> None:
+def respond_after_disconnect(_seen: Seen, connection: socket.socket) -> None:
     """Do not respond until the client has disconnected."""
     connection.recv(1)
 
@@ -88,7 +88,7 @@ def never(_seen: Seen, connection: socket.socket) -> None:
 @pytest.fixture(scope="module")
 def upstream() -> Upstream:
     server = Upstream()
-    server.on("/silent", never)
+    server.on("/silent", respond_after_disconnect)
     return server
 
 

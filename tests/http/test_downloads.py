@@ -427,21 +427,21 @@ def test_large_object_is_streamed_in_bounded_memory(database: Database, service:
     )
     try:
         service.get("/large/4242", headers={"range": "bytes=0-1000000"})
-        before = resident(service)
+        before = resident_memory(service)
         with service.new_client() as client, client.stream("GET", "/large/4242") as response:
             size = 0
             most = before
             for piece in response.iter_raw(1_048_576):
                 size += len(piece)
                 # Not more often: it takes time, and a client that stops reading for two seconds is disconnected.
-                most = max(most, resident(service))
+                most = max(most, resident_memory(service))
         assert size == 64 * 1_048_576
         assert most - before < 24_000_000
     finally:
         database.execute("select lo_unlink(4242)")
 
 
-def resident(service: Service) -> int:
+def resident_memory(service: Service) -> int:
     """Return the memory of all workers in bytes."""
     return sum(psutil.Process(pid).memory_info().rss for pid in service.pids())
 
@@ -463,7 +463,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
         store.kill()
 
 
-def of_store(store: ObjectStore) -> dict[str, str]:
+def store_settings(store: ObjectStore) -> dict[str, str]:
     return {
         UPLOADS + "Enabled": "true",
         HANDLERS + "S3UploadEnabled": "true",
@@ -477,7 +477,7 @@ def of_store(store: ObjectStore) -> dict[str, str]:
 def test_objects_of_an_s3_store_are_sent(
     database: Database, serve_once: Serve, folder: Path, store: ObjectStore
 ) -> None:
-    service = serve_once(database, "", settings(folder, **of_store(store)))
+    service = serve_once(database, "", settings(folder, **store_settings(store)))
     response = service.get("/object", params={"key": "in/ä b.txt"})
     assert response.content == b"0123456789"
     assert "filename*=UTF-8''%C3%A4%20b.txt" in response.headers["content-disposition"]
@@ -500,7 +500,7 @@ def test_s3_store_that_ignores_ranges_is_supported(
     other = sent.replace(b" 200 ", b" 206 ").replace(b"\r\nETag", b"\r\nContent-Range: bytes 0-9/10\r\nETag")
     upstream.on("/main/other", lambda seen, _: sent[: sent.index(b"\r\n\r\n") + 4] if seen.method == "HEAD" else other)
     upstream.on("/main/unknown", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    of_upstream = {**of_store(store), HANDLERS + "S3Endpoint": upstream.url}
+    of_upstream = {**store_settings(store), HANDLERS + "S3Endpoint": upstream.url}
     service = serve_once(database, "", settings(folder, **of_upstream))
     assert service.get("/object?key=whole").content == b"0123456789"
     begin = service.get("/object?key=whole", headers={"range": "bytes=0-2"})
@@ -514,7 +514,9 @@ def test_s3_store_that_ignores_ranges_is_supported(
 def test_object_links_redirect_to_the_s3_store(
     database: Database, serve_once: Serve, folder: Path, store: ObjectStore
 ) -> None:
-    service = serve_once(database, "", settings(folder, **of_store(store), **{"Downloads:ObjectLinks": "5 minutes"}))
+    service = serve_once(
+        database, "", settings(folder, **store_settings(store), **{"Downloads:ObjectLinks": "5 minutes"})
+    )
     response = service.get("/object", params={"key": "in/ä b.txt"})
     assert (response.status_code, response.headers["cache-control"]) == (302, "no-store")
     location = response.headers["location"]
@@ -526,7 +528,7 @@ def test_object_links_redirect_to_the_s3_store(
 
 @pytest.mark.slow
 def test_unreachable_s3_store_gets_502(database: Database, serve_once: Serve, folder: Path, store: ObjectStore) -> None:
-    away: dict[str, Any] = {**of_store(store), HANDLERS + "S3Endpoint": "http://127.0.0.1:9"}
+    away: dict[str, Any] = {**store_settings(store), HANDLERS + "S3Endpoint": "http://127.0.0.1:9"}
     service = serve_once(database, "", settings(folder, **away))
     problem(service.get("/object?key=x"), 502)
     without = serve_once(database, "", settings(folder))

@@ -145,12 +145,12 @@ def test_events_published_during_shutdown_reach_other_hosts(
             requested = threads.submit(httpx.post, f"{item.url}/api/publish", json={"text": "late"}, timeout=60)
             wait_until(own_database.waiting, "it runs")
             item.signal(signal.SIGTERM)
-            wait_until(lambda: refuses(item), "only what runs is waited for")
+            wait_until(lambda: refuses_connections(item), "only what runs is waited for")
         assert requested.result().status_code == 200
         stream.wait_for("first", "late", seconds=30)
 
 
-def refuses(service: Service) -> bool:
+def refuses_connections(service: Service) -> bool:
     try:
         service.connect().close()
     except OSError:

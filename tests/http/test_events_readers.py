@@ -92,7 +92,7 @@ def test_stalled_reader_is_disconnected_after_the_timeout(own_database: Database
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
         service.post("/api/publish-long", json={"length": 4_000_000})
         fast.wait(lambda: fast.body.endswith(b"xx\n\n"), "all of it", 30)
-        wait_until(lambda: _is_cut(slow), "the connection is cut", 20)
+        wait_until(lambda: _is_disconnected(slow), "the connection is cut", 20)
     with TwoStreams(service) as both, EventStream(service, STREAM) as other:
         for _ in range(30):
             service.post("/api/publish-long", json={"length": 2_000_000})
@@ -154,7 +154,7 @@ class TwoStreams:
         return bool(data)
 
 
-def _is_cut(stream: EventStream) -> bool:
+def _is_disconnected(stream: EventStream) -> bool:
     """Return whether the stream was cut, without reading."""
     state: int = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state != ESTABLISHED
@@ -170,21 +170,21 @@ def flood(service: Service, fast: EventStream) -> int:
     the number of events."""
     sent, before = 0, fast.body.count(b"data: ")
 
-    def all_there() -> bool:
+    def all_received() -> bool:
         return fast.body.count(b"data: ") >= before + sent
 
-    def more(bursts: int = 1) -> None:
+    def publish_burst(bursts: int = 1) -> None:
         nonlocal sent
         for _ in range(bursts):
             service.post("/api/publish-long", json={"length": 20_000, "times": BURST})
             sent += BURST
-            fast.wait(all_there, "everything")
+            fast.wait(all_received, "everything")
 
-    more(5)
+    publish_burst(5)
     until = time.monotonic() + 2
     while time.monotonic() < until:
-        more()
-    more(5)
+        publish_burst()
+    publish_burst(5)
     return sent
 
 

@@ -165,7 +165,7 @@ def test_a_killed_worker_loses_no_event(service: Service) -> None:
         stream.wait_for("before")
     before = service.pids()
     psutil.Process(before[0]).kill()
-    lost = [stream for stream in streams if not _goes_on(stream, service)]
+    lost = [stream for stream in streams if not _receives_events(stream, service)]
     publish(service, "meanwhile")
     wait_until(lambda: len(set(service.pids()) | set(before)) == 3, "the worker is replaced")
     publish(service, "after")
@@ -181,7 +181,7 @@ def test_a_killed_worker_loses_no_event(service: Service) -> None:
         stream.socket.close()
 
 
-def _goes_on(stream: EventStream, service: Service) -> bool:
+def _receives_events(stream: EventStream, service: Service) -> bool:
     count = len(stream.messages)
     publish(service, "ping")
     stream.wait(lambda: stream.cut or len(stream.messages) > count, "an event, or the end")
@@ -208,7 +208,7 @@ def test_removing_a_stream_path_ends_only_its_streams(own_database: Database, se
     begun: list[EventStream] = []
     busy = threading.Semaphore(0)
 
-    def begin_more() -> None:
+    def open_streams() -> None:
         """While there is something to begin: some requests are sent before the change, and begin after it."""
         own = [EventStream(service, "/api/gauge/info")]
         busy.release()
@@ -219,7 +219,7 @@ def test_removing_a_stream_path_ends_only_its_streams(own_database: Database, se
         begun.extend(own)
 
     with EventStream(service, STREAM) as stays, EventStream(service, "/api/gauge/info") as ends:
-        begin = [threading.Thread(target=begin_more) for _ in range(3)]
+        begin = [threading.Thread(target=open_streams) for _ in range(3)]
         for thread in begin:
             thread.start()
         for _ in begin:

@@ -75,17 +75,17 @@ class Reader:
             self._last = stream.last_id or self._last
             if last in stream.messages:
                 return
-            self._leave()
+            self._disconnect()
             with suppress(OSError, AssertionError, IndexError):
                 self._stream = EventStream(self._service, STREAM, {"last-event-id": self._last})
         raise AssertionError(f"{last} never came")
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         self.messages += self._stream.messages
         self._stream.socket.close()
 
     def end(self) -> list[str]:
-        self._leave()
+        self._disconnect()
         return self.messages
 
 
@@ -141,7 +141,7 @@ def _are_published(messages: list[str], attempts: list[tuple[str, bool]]) -> boo
 def test_bursts_of_short_lived_readers_leak_no_resources(service: Service) -> None:
     with EventStream(service, STREAM) as steady:
 
-        def come_and_go(number: int) -> None:
+        def connect_and_disconnect(number: int) -> None:
             """Some clients read the head of the response, some do not even that."""
             if number % 2:
                 EventStream(service, STREAM).socket.close()
@@ -150,7 +150,7 @@ def test_bursts_of_short_lived_readers_leak_no_resources(service: Service) -> No
                     connection.sendall(f"GET {STREAM} HTTP/1.1\r\nhost: test\r\n\r\n".encode())
 
         with ThreadPoolExecutor(32) as pool:
-            list(pool.map(come_and_go, range(600)))
+            list(pool.map(connect_and_disconnect, range(600)))
         publish(service, "still here")
         steady.wait_for("still here", seconds=30)
     wait_until(lambda: _open_streams(service) == 0, "the service holds none of their connections", 60)
@@ -203,9 +203,9 @@ class BlackHole:
                 far = socket.create_connection(("127.0.0.1", self._target))
                 self._open += [near, far]
                 for source, target in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+                    threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
                 if self.through.is_set():

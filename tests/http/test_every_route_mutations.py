@@ -474,7 +474,7 @@ def routes(database: Database, serve: Serve, settings: dict[str, str | None]) ->
     return access_walk.routes_of(serve(database, access_walk.SQL, settings))
 
 
-def _chosen() -> list[str]:
+def _selected_mutations() -> list[str]:
     seed = os.environ.get("ROWCALL_RANDOM_SEED")
     return [*MUTATIONS] if seed is None else random.Random(seed).sample([*MUTATIONS], IN_CI)
 
@@ -487,7 +487,7 @@ def test_each_mutation_matches_its_source_once(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _chosen())
+@pytest.mark.parametrize("name", _selected_mutations())
 def test_removed_access_check_is_detected(
     name: str,
     database: Database,

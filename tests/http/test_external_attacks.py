@@ -257,31 +257,31 @@ def test_pkce_method_is_always_s256(service: Service) -> None:
 # --- ID tokens -----------------------------------------------------------------------------------------------------
 
 
-def without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def without_claims(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda claims: {name: value for name, value in claims.items() if name not in names}
 
 
-def with_(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def with_claims(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda claims: {**claims, **members}
 
 
 BENT = {
-    "another issuer": (with_(iss="https://elsewhere.example"), "Invalid issuer"),
-    "no issuer": (without("iss"), 'missing the "iss" claim'),
-    "another audience": (with_(aud="another client"), "Audience doesn't match"),
-    "no audience": (without("aud"), 'missing the "aud" claim'),
-    "several audiences": (with_(aud=[CLIENT, "another client"]), "it is for several audiences"),
-    "another party": (with_(aud=[CLIENT, "another client"], azp="another client"), "another client asked for it"),
-    "another nonce": (with_(nonce="of another sign-in"), "its nonce is not that of this sign-in"),
-    "no nonce": (without("nonce"), "its nonce is not that of this sign-in"),
-    "expired": (with_(exp=int(time.time()) - 600), "Signature has expired"),
-    "no expiry": (without("exp"), 'missing the "exp" claim'),
-    "from the future": (with_(iat=int(time.time()) + 3600), "not yet valid"),
-    "without a subject": (with_(sub=""), "who it is about"),
-    "about no text": (with_(sub=7), "Subject must be a string"),
-    "another access token": (with_(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "together with the access token"),
-    "unverified e-mail": (with_(email_verified=False), "has not verified the e-mail"),
-    "another user than the profile": (with_(sub="another user"), "about another user than the ID token"),
+    "another issuer": (with_claims(iss="https://elsewhere.example"), "Invalid issuer"),
+    "no issuer": (without_claims("iss"), 'missing the "iss" claim'),
+    "another audience": (with_claims(aud="another client"), "Audience doesn't match"),
+    "no audience": (without_claims("aud"), 'missing the "aud" claim'),
+    "several audiences": (with_claims(aud=[CLIENT, "another client"]), "it is for several audiences"),
+    "another party": (with_claims(aud=[CLIENT, "another client"], azp="another client"), "another client asked for it"),
+    "another nonce": (with_claims(nonce="of another sign-in"), "its nonce is not that of this sign-in"),
+    "no nonce": (without_claims("nonce"), "its nonce is not that of this sign-in"),
+    "expired": (with_claims(exp=int(time.time()) - 600), "Signature has expired"),
+    "no expiry": (without_claims("exp"), 'missing the "exp" claim'),
+    "from the future": (with_claims(iat=int(time.time()) + 3600), "not yet valid"),
+    "without a subject": (with_claims(sub=""), "who it is about"),
+    "about no text": (with_claims(sub=7), "Subject must be a string"),
+    "another access token": (with_claims(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "together with the access token"),
+    "unverified e-mail": (with_claims(email_verified=False), "has not verified the e-mail"),
+    "another user than the profile": (with_claims(sub="another user"), "about another user than the ID token"),
 }
 
 
@@ -291,15 +291,15 @@ def test_id_token_with_wrong_claims_is_refused(
 ) -> None:
     info = {name: value for name, value in ALMA.items() if name != "email_verified"}
     with provider.bent(claims=claims, info=info):
-        refused(service, said)
+        check_sign_in_refused(service, said)
 
 
 def test_profile_without_subject_is_refused(service: Service, provider: IdentityProvider) -> None:
     with provider.bent(info={"name": "Alma", "email": "alma@example.com"}):
-        refused(service, "the profile does not name its user (sub)")
+        check_sign_in_refused(service, "the profile does not name its user (sub)")
 
 
-def refused(service: Service, said: str) -> None:
+def check_sign_in_refused(service: Service, said: str) -> None:
     """The browser learns nothing of the reason, which stands in the log."""
     before = len(service.log)
     assert sign_in(service, "/signin-honest").text == "Error talking to Honest"
@@ -339,12 +339,12 @@ def test_id_token_with_invalid_signature_is_refused(
     service: Service, provider: IdentityProvider, signed: Callable[[IdentityProvider, dict[str, Any]], str]
 ) -> None:
     with provider.bent(sign=lambda claims: signed(provider, claims)):
-        refused(service, "no key of the issuer verifies it")
+        check_sign_in_refused(service, "no key of the issuer verifies it")
 
 
 def test_valid_id_token_is_accepted(service: Service, provider: IdentityProvider) -> None:
     """What the tests above leave as it is."""
-    with provider.bent(claims=with_(aud=[CLIENT], azp=CLIENT), info=dict(ALMA)):
+    with provider.bent(claims=with_claims(aud=[CLIENT], azp=CLIENT), info=dict(ALMA)):
         assert sign_in(service, "/signin-honest").status_code == 200
 
 

@@ -477,12 +477,12 @@ def test_logout_ends_the_session_while_too_many_sign_ins_wait(
     session = session_of(sign_in(service, "/signin-id"))
     answered, waiting, released = other_provider.answer, list[str](), threading.Event()
 
-    def held(method: str, target: str, headers: Any, body: bytes) -> Any:
+    def respond_after_release(method: str, target: str, headers: Any, body: bytes) -> Any:
         waiting.append(target)
         released.wait(30)
         return answered(method, target, headers, body)
 
-    with other_provider.bent(answer=held), ThreadPoolExecutor(MOST) as programs:
+    with other_provider.bent(answer=respond_after_release), ThreadPoolExecutor(MOST) as programs:
         try:
             for _ in range(MOST):
                 programs.submit(finish, service, "/signin-acme", {"code": "unknown"}, as_program="yes")

@@ -51,18 +51,18 @@ def mixed(number: int) -> tuple[str, str, bytes]:
             return "POST", "/api/write", b'{"id":%d}' % number
 
 
-def own_answer(number: int) -> bytes:
+def expected_body(number: int) -> bytes:
     if number % 4 != 2:
         return b"%d" % number
     return b"[" + b",".join(b'{"id":%d,"n":%d}' % (number, n) for n in range(1, 21)) + b"]"
 
 
-def foreign(outcomes: list[Outcome]) -> list[Outcome]:
+def swapped_responses(outcomes: list[Outcome]) -> list[Outcome]:
     """Return the successes that contain the response of another request."""
-    return [outcome for outcome in outcomes if outcome.status == 200 and outcome.body != own_answer(outcome.number)]
+    return [outcome for outcome in outcomes if outcome.status == 200 and outcome.body != expected_body(outcome.number)]
 
 
-def unexpected(outcomes: list[Outcome], *expected: int) -> list[Outcome]:
+def unexpected_statuses(outcomes: list[Outcome], *expected: int) -> list[Outcome]:
     return [outcome for outcome in outcomes if outcome.status not in expected]
 
 
@@ -84,8 +84,8 @@ def test_every_request_gets_a_response_if_backends_are_killed(
             load.wait_for(150)
             own_database.terminate()
         load.wait_for(300)
-    assert foreign(load.outcomes) == []
-    assert unexpected(load.outcomes, 200, 503) == []
+    assert swapped_responses(load.outcomes) == []
+    assert unexpected_statuses(load.outcomes, 200, 503) == []
     check_writes(own_database, load.outcomes)
     assert len(own_database.backends()) <= MOST_CONNECTIONS
 
@@ -98,7 +98,7 @@ def test_read_only_requests_survive_a_killed_backend(own_database: Database, ser
         load.wait_for(300)
         own_database.terminate("query like '%echo%'")
         load.wait_for(300)
-    assert unexpected(load.outcomes, 200) == []
+    assert unexpected_statuses(load.outcomes, 200) == []
     assert [outcome for outcome in load.outcomes if outcome.body != b"%d" % outcome.number] == []
 
 
@@ -114,8 +114,8 @@ def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, ser
         load.wait_for(50, status=503)
         own_postgres.start()
         load.wait_for(300, seconds=60)
-    assert foreign(load.outcomes) == []
-    assert unexpected(load.outcomes, 200, 503) == []
+    assert swapped_responses(load.outcomes) == []
+    assert unexpected_statuses(load.outcomes, 200, 503) == []
     check_writes(database, load.outcomes)
     assert service.pids() == workers
     assert len(database.backends()) <= MOST_CONNECTIONS

@@ -229,7 +229,7 @@ def test_body_within_the_limit_is_accepted(service: Service) -> None:
 CHUNKED = b"POST /keep HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
 
 
-def kept(database: Database) -> list[str]:
+def stored_values(database: Database) -> list[str]:
     return [text for (text,) in database.fetch("select v from kept")]
 
 
@@ -251,7 +251,7 @@ def test_truncated_or_malformed_body_gets_400(database: Database, service: Servi
     assert response is not None
     assert (response.status, response.headers["content-type"]) == (400, "application/problem+json")
     assert response.headers["connection"] == "close"
-    assert "half " not in kept(database)
+    assert "half " not in stored_values(database)
 
 
 def test_chunks_may_end_in_announced_trailer_fields(database: Database, service: Service) -> None:
@@ -259,7 +259,7 @@ def test_chunks_may_end_in_announced_trailer_fields(database: Database, service:
     response = service.raw(head + b"3\r\nall\r\n6\r\n of it\r\n0\r\nX-Sum: 9\r\n\r\n")
     assert response is not None
     assert (response.status, response.body) == (200, b"9")
-    assert "all of it" in kept(database)
+    assert "all of it" in stored_values(database)
 
 
 def test_http2_stream_reset_during_its_body_is_not_executed(database: Database, service: Service) -> None:
@@ -277,7 +277,7 @@ def test_http2_stream_reset_during_its_body_is_not_executed(database: Database, 
         client.reset_stream(1, ErrorCodes.CANCEL)
         connection.sendall(client.data_to_send())
         service.wait_for_log("POST /keep responded 400")
-    assert [text for text in kept(database) if text.startswith("half ")] == []
+    assert [text for text in stored_values(database) if text.startswith("half ")] == []
 
 
 def _negotiate_settings(client: H2Connection, connection: socket.socket) -> None:

@@ -88,7 +88,7 @@ def test_idle_connection_is_closed(service: Service, name: str) -> None:
     assert answer(service.request_once("GET", "/echo?v=a")) == (200, TEXT, "a")
 
 
-def drip(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
+def send_piece(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
     """Send a little more. True if the service does not accept it any more."""
     try:
         connection.sendall(piece())
@@ -112,7 +112,7 @@ def drip(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
 def test_occasional_bytes_do_not_extend_the_idle_timeout(service: Service, begin: bytes, piece: bytes) -> None:
     with service.connect() as connection:
         connection.sendall(begin)
-        wait_until(lambda: drip(connection, lambda: piece), "the connection is closed", 20)
+        wait_until(lambda: send_piece(connection, lambda: piece), "the connection is closed", 20)
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_keep_alive_connection_stays_open_while_in_use(service: Service) -> None
                     response = read_response(used)
                     assert response is not None
                     assert response.body == b"b"
-                    connection_closed = drip(idle, lambda: b"")
+                    connection_closed = send_piece(idle, lambda: b"")
 
 
 @pytest.mark.slow

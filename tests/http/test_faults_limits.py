@@ -202,10 +202,10 @@ def test_query_paused_in_mid_stream_is_cancelled_with_its_client(database: Datab
 def pipes(service: Service) -> set[str]:
     """Return the pipes that the worker has open, each once."""
     folder = Path(f"/proc/{service.pids()[0]}/fd")
-    return {target for entry in folder.iterdir() if (target := link(entry)).startswith("pipe:")}
+    return {target for entry in folder.iterdir() if (target := read_link(entry)).startswith("pipe:")}
 
 
-def link(entry: Path) -> str:
+def read_link(entry: Path) -> str:
     try:
         return os.readlink(entry)
     except FileNotFoundError:  # closed in the meantime

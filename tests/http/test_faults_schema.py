@@ -19,7 +19,7 @@ from tests.http.conftest import Serve
 Answer = tuple[int, str | None, str]
 
 
-def until_changed(service: Service, path: str, before: Answer, after: Answer) -> None:
+def wait_until_changed(service: Service, path: str, before: Answer, after: Answer) -> None:
     """Request until the change is active. Every response is the old one, the new one, or 503."""
 
     def changed() -> bool:
@@ -81,7 +81,7 @@ def test_changed_return_type_is_never_rendered_with_the_old_shape(
     for _ in range(warm):
         assert answer(service.get("/changing")) == before
     own_database.execute(define(new_type, new_body))
-    until_changed(service, "/changing", before, after)
+    wait_until_changed(service, "/changing", before, after)
 
 
 GONE = """
@@ -114,12 +114,12 @@ def test_dropped_endpoint_never_gets_500(
         assert service.get(path).status_code == 200
     own_database.execute(change)
 
-    def gone() -> bool:
+    def endpoint_is_unavailable() -> bool:
         status = service.get(path).status_code
         assert status in (503, 404)
         return status == 404 or "thing" in change
 
-    wait_until(gone, f"{path} is gone", 20)
+    wait_until(endpoint_is_unavailable, f"{path} is gone", 20)
     assert answer(service.get("/still-there")) == (200, TEXT, "1")
 
 
@@ -134,7 +134,7 @@ def test_reordered_columns_of_a_file_keep_their_names(
     before = (200, JSON, '[{"a":1,"b":2}]')
     assert answer(service.get("/api/pair")) == before
     own_database.execute("drop table pair; create table pair (b int, a int); insert into pair values (2, 1)")
-    until_changed(service, "/api/pair", before, (200, JSON, '[{"b":2,"a":1}]'))
+    wait_until_changed(service, "/api/pair", before, (200, JSON, '[{"b":2,"a":1}]'))
 
 
 def test_executed_write_gets_503_without_retry_after(own_database: Database, serve_once: Serve) -> None:

@@ -70,7 +70,7 @@ def all_workers(service: Service, count: int) -> list[int]:
     return service.pids()
 
 
-def served(service: Service, path: str) -> bool:
+def is_served(service: Service, path: str) -> bool:
     """Send a request over a new connection, so that any worker may receive it."""
     with service.new_client() as client:
         return client.get(path).status_code == 200
@@ -111,13 +111,13 @@ def test_workers_survive_a_killed_template_process(own_database: Database, serve
     copied = service.pids()
     template.kill()
     wait_until(lambda: not _runs(template.pid), "the template is gone")
-    assert served(service, "/release")
+    assert is_served(service, "/release")
     for worker in copied:
         os.kill(worker, signal.SIGKILL)
         service.wait_for_log(f"(pid {worker}) ended with")
     wait_until(lambda: len(service.pids()) == 2, "both are replaced", 30)
     assert {psutil.Process(worker).ppid() for worker in service.pids()} == {service.process.pid}
-    assert served(service, "/release")
+    assert is_served(service, "/release")
     assert service.stop() == 0
 
 
@@ -149,7 +149,7 @@ def test_changed_schema_is_activated_without_losing_a_request(
         load.wait_for(200)
         own_database.execute(CHANGE)
         reload(service, own_database, way)
-        wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+        wait_until(lambda: is_served(service, "/arriving"), "the new endpoint is served", 20)
         load.wait_for(200)
     echoes = [o for o in load.outcomes if o.number % 2]
     assert [o for o in echoes if (o.status, o.body) != (200, b"%d" % o.number)] == []
@@ -168,8 +168,8 @@ def test_all_workers_activate_a_snapshot_at_once(own_database: Database, serve_o
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
     service.wait_for_log("schema snapshot 2 is served", 20)
-    assert [served(service, "/arriving") for _ in range(30)] == [True] * 30
-    assert [served(service, "/leaving") for _ in range(30)] == [False] * 30
+    assert [is_served(service, "/arriving") for _ in range(30)] == [True] * 30
+    assert [is_served(service, "/leaving") for _ in range(30)] == [False] * 30
 
 
 def test_log_lists_changed_endpoints(own_database: Database, serve_once: Serve) -> None:
@@ -194,7 +194,7 @@ def test_invalid_endpoint_does_not_affect_others(own_database: Database, serve_o
     own_database.execute("create or replace function bad() returns int language sql stable as 'select 2'")
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
-    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+    wait_until(lambda: is_served(service, "/arriving"), "the new endpoint is served", 20)
     service.wait_for_log("schema snapshot 2 is served: 4 endpoints, 1 left out")
 
 
@@ -210,7 +210,7 @@ def test_last_valid_snapshot_stays_if_a_reload_fails(own_database: Database, ser
         wait_until(lambda: len(service.log) > line, "the failure is logged")
         assert answer(service.get("/leaving")) == (200, TEXT, "1")
     service.signal(signal.SIGHUP)
-    wait_until(lambda: served(service, "/later"), "the next load succeeds", 20)
+    wait_until(lambda: is_served(service, "/later"), "the next load succeeds", 20)
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_failed_reload_is_retried_automatically(own_database: Database, serve_on
     with own_database.refusing_connections():
         service.signal(signal.SIGHUP)
         service.wait_for_log("the last good one stays")
-    wait_until(lambda: served(service, "/later"), "the load is repeated", 20)
+    wait_until(lambda: is_served(service, "/later"), "the load is repeated", 20)
 
 
 @pytest.mark.slow
@@ -236,7 +236,7 @@ def test_repeated_reloads_leak_no_resources(own_database: Database, serve_once: 
                 f"comment on function extra_{number}() is 'HTTP GET /extra/{number}'"
             )
             reload(service, own_database, "notify")
-            wait_until(partial(served, service, f"/extra/{number}"), "the new endpoint is served", 20)
+            wait_until(partial(is_served, service, f"/extra/{number}"), "the new endpoint is served", 20)
     assert [o for o in load.outcomes if o.status != 200] == []
     wait_until(lambda: not own_database.backends("state <> 'idle'"), "every session is idle")
     assert len(own_database.backends()) <= 2 + 2 + 16 + 16 + 2
@@ -319,8 +319,8 @@ def test_reload_requested_during_worker_replacement_is_not_lost(own_database: Da
         os.kill(pid, signal.SIGKILL)
     service.signal(signal.SIGHUP)
     wait_until(lambda: not set(workers) & set(service.pids()) and len(service.pids()) == 2, "both are replaced", 20)
-    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
-    assert [served(service, "/arriving") for _ in range(20)] == [True] * 20
+    wait_until(lambda: is_served(service, "/arriving"), "the new endpoint is served", 20)
+    assert [is_served(service, "/arriving") for _ in range(20)] == [True] * 20
 
 
 RULE = "has died 5 times in a row"
@@ -375,7 +375,7 @@ def test_worker_that_cannot_start_logs_the_reason_and_is_retried(own_database: D
     line = service.wait_for_log("has died 5 times in a row", 60)
     assert "its last error: this worker ends: FileNotFoundError" in line
     aside.rename(folder)
-    wait_until(lambda: served(service, "/release"), "a worker serves again", 60)
+    wait_until(lambda: is_served(service, "/release"), "a worker serves again", 60)
     service.expect_traceback("FileNotFoundError: ")
 
 

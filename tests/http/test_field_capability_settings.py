@@ -158,7 +158,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def met(upstream: Upstream) -> Upstream:
+def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("*", echo)
     upstream.on(
         "/base/headed",
@@ -172,18 +172,18 @@ def met(upstream: Upstream) -> Upstream:
 
     upstream.on("/counted", counted)
 
-    def direct(seen: Seen, _connection: socket.socket) -> bytes:
+    def echo_request(seen: Seen, _connection: socket.socket) -> bytes:
         result = f"{seen.header('x-other')} {seen.header('content-type')} {seen.body.decode()}"
         return answer(result, 201, [("X-Theirs", "1"), ("ETag", "x")], "text/plain")
 
-    upstream.on("/direct", direct)
-    upstream.on("/sent-out", direct)
+    upstream.on("/direct", echo_request)
+    upstream.on("/sent-out", echo_request)
     return upstream
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, met: Upstream, folder: Path) -> Service:
-    return serve(database, member_sql() + schema(met.url), settings(met.url, folder))
+def service(database: Database, serve: Serve, prepared_upstream: Upstream, folder: Path) -> Service:
+    return serve(database, member_sql() + schema(prepared_upstream.url), settings(prepared_upstream.url, folder))
 
 
 # --- caches ---------------------------------------------------------------------------------------------------------
@@ -225,14 +225,14 @@ def test_empty_sets_are_not_cached(service: Service, database: Database) -> None
 # --- proxies and HTTP types -----------------------------------------------------------------------------------------
 
 
-def test_configured_header_list_replaces_the_default(service: Service, met: Upstream) -> None:
+def test_configured_header_list_replaces_the_default(service: Service, prepared_upstream: Upstream) -> None:
     seen = service.get("/passed", headers={"X-Secret": "s", "X-Other": "o", "Host": "elsewhere.example"}).json()
     assert "x-secret" not in seen["headers"]
     assert seen["headers"]["x-other"] == "o"
-    assert len(met.to("/base/passed")[-1].all("host")) == 1
+    assert len(prepared_upstream.to("/base/passed")[-1].all("host")) == 1
     posted = service.post("/posted", content=b"abc").json()
     assert posted["body"] == "abc"
-    assert met.to("/base/posted")[-1].all("content-length") == ["3"]
+    assert prepared_upstream.to("/base/posted")[-1].all("content-length") == ["3"]
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_upload_logging_can_be_switched_off(service: Service) -> None:
 
 
 @pytest.fixture(scope="module")
-def closed(service: Service, database: Database, serve: Serve, met: Upstream) -> Service:
+def features_disabled(service: Service, database: Database, serve: Serve, prepared_upstream: Upstream) -> Service:
     proxy, handlers = "Service:ProxyOptions:", "Service:UploadOptions:UploadHandlers:"
     return serve(
         database,
@@ -402,15 +402,15 @@ def closed(service: Service, database: Database, serve: Serve, met: Upstream) ->
     )
 
 
-def test_proxy_without_a_host_gets_500(closed: Service) -> None:
-    response: httpx.Response = closed.get("/passed")
+def test_proxy_without_a_host_gets_500(features_disabled: Service) -> None:
+    response: httpx.Response = features_disabled.get("/passed")
     assert response.status_code == 500
     assert "Proxy host is not configured" in response.text
 
 
-def test_upload_has_no_effect_without_handlers(closed: Service) -> None:
-    assert closed.post("/api/up-default", json={"files": [1]}).json() == [1]
-    closed.wait_for_log("`upload` has no effect")
+def test_upload_has_no_effect_without_handlers(features_disabled: Service) -> None:
+    assert features_disabled.post("/api/up-default", json={"files": [1]}).json() == [1]
+    features_disabled.wait_for_log("`upload` has no effect")
 
 
 @pytest.mark.parametrize(
@@ -424,9 +424,9 @@ def test_upload_has_no_effect_without_handlers(closed: Service) -> None:
         ("GET /api/one/purge?a=x", "404 there is no endpoint"),
     ]),
 )  # fmt: skip
-def test_disabled_features_have_no_effect(closed: Service, context: RequestContext) -> None:
-    check(closed, context, {"X-Other": "o"})
+def test_disabled_features_have_no_effect(features_disabled: Service, context: RequestContext) -> None:
+    check(features_disabled, context, {"X-Other": "o"})
 
 
-def test_responses_are_not_cached_if_caching_is_off(closed: Service) -> None:
-    assert len({closed.get("/api/one?a=x").text for _ in range(3)}) == 3
+def test_responses_are_not_cached_if_caching_is_off(features_disabled: Service) -> None:
+    assert len({features_disabled.get("/api/one?a=x").text for _ in range(3)}) == 3

@@ -363,7 +363,7 @@ comment on function to_gate() is E'HTTP POST\\nauthorize boss\\nsse_publish\\nss
 
 
 @pytest.fixture(scope="module")
-def members(database: Database, serve: Serve) -> Service:
+def member_service(database: Database, serve: Serve) -> Service:
     return serve(database, member_sql() + SCOPED + MATCHING, {"Auth:CookieAuth": "true"}, workers=2)
 
 
@@ -399,32 +399,34 @@ def members(database: Database, serve: Serve) -> Service:
         ("gate", None, "kiri"),
     ],
 )
-def test_event_scope_and_hint_select_the_subscribers(members: Service, path: str, hint: str | None, seen: str) -> None:
-    kiri, mo = with_cookie(members), with_cookie(members, "mo")
+def test_event_scope_and_hint_select_the_subscribers(
+    member_service: Service, path: str, hint: str | None, seen: str
+) -> None:
+    kiri, mo = with_cookie(member_service), with_cookie(member_service, "mo")
     stream_path = "/api/to-public/info"
     with (
-        EventStream(members, stream_path) as anonymous,
-        EventStream(members, stream_path, kiri) as as_kiri,
-        EventStream(members, stream_path, mo) as as_mo,
+        EventStream(member_service, stream_path) as anonymous,
+        EventStream(member_service, stream_path, kiri) as as_kiri,
+        EventStream(member_service, stream_path, mo) as as_mo,
     ):
-        response = members.post(
+        response = member_service.post(
             f"/api/to-{path.replace('_', '-')}", json={} if hint is None else {"hint": hint}, headers=kiri
         )
         assert response.status_code == 204, response.text
-        members.post("/api/to-public", json={"hint": "all"})
+        member_service.post("/api/to-public", json={"hint": "all"})
         for name, stream in (("anonymous", anonymous), ("kiri", as_kiri), ("mo", as_mo)):
             stream.wait_for(*([path] if name in seen.split() else []), "public")
 
 
-def test_invalid_scope_hint_is_logged(members: Service) -> None:
-    members.post("/api/to-signed-in", json={"hint": "harder next time"})
-    line = members.wait_for_log("'harder' is none of all, matching, authorize")
+def test_invalid_scope_hint_is_logged(member_service: Service) -> None:
+    member_service.post("/api/to-signed-in", json={"hint": "harder next time"})
+    line = member_service.wait_for_log("'harder' is none of all, matching, authorize")
     assert "POST /api/to-signed-in" in line
 
 
-def test_stream_of_a_closed_endpoint_accepts_all_subscribers(members: Service) -> None:
+def test_stream_of_a_closed_endpoint_accepts_all_subscribers(member_service: Service) -> None:
     """No subscriber is refused; the audience is checked for each event."""
-    with EventStream(members, "/api/to-bosses/info") as stream:
+    with EventStream(member_service, "/api/to-bosses/info") as stream:
         assert stream.status == 200
 
 
@@ -452,7 +454,7 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def around(other_database: Database, serve: Serve) -> Service:
+def configured_service(other_database: Database, serve: Serve) -> Service:
     return serve(other_database, AROUND, SETTINGS, workers=2)
 
 
@@ -463,36 +465,36 @@ def other_database(postgres: PostgresServer) -> Iterator[Database]:
     drop_database(made)
 
 
-def test_configured_default_level_determines_path_and_events(around: Service) -> None:
-    with EventStream(around, "/api/publish/notice") as stream:
-        around.post("/api/publish", json={"text": "hello"})
+def test_configured_default_level_determines_path_and_events(configured_service: Service) -> None:
+    with EventStream(configured_service, "/api/publish/notice") as stream:
+        configured_service.post("/api/publish", json={"text": "hello"})
         stream.wait_for("hello")
 
 
-def test_configured_response_headers_take_precedence(around: Service) -> None:
-    with EventStream(around, "/api/publish/notice", {"accept-encoding": "gzip, br"}) as stream:
+def test_configured_response_headers_take_precedence(configured_service: Service) -> None:
+    with EventStream(configured_service, "/api/publish/notice", {"accept-encoding": "gzip, br"}) as stream:
         headers = {name: stream.headers.get(name) for name in ("content-type", "cache-control", "x-accel-buffering")}
         assert headers == {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
         assert "content-encoding" not in stream.headers
 
 
-def test_execution_id_header_name_is_configurable(around: Service) -> None:
-    with EventStream(around, "/api/publish/notice?a") as stream:
-        around.post("/api/publish", json={"text": "not for a"}, headers={"x-job": "b"})
-        around.post("/api/publish", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
+def test_execution_id_header_name_is_configurable(configured_service: Service) -> None:
+    with EventStream(configured_service, "/api/publish/notice?a") as stream:
+        configured_service.post("/api/publish", json={"text": "not for a"}, headers={"x-job": "b"})
+        configured_service.post("/api/publish", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
         stream.wait_for("for a")
 
 
-def test_unpublished_notice_is_logged_once(around: Service) -> None:
+def test_unpublished_notice_is_logged_once(configured_service: Service) -> None:
     for _ in range(6):
-        around.post("/api/murmur")
-        around.post("/api/shout")
+        configured_service.post("/api/murmur")
+        configured_service.post("/api/shout")
         for _ in range(10):
-            around.get("/api/steady")
-    around.post("/api/publish", json={"text": "published"})
-    around.wait_for_log("/api/steady raised a notice of severity NOTICE")
-    around.wait_for_log("/api/murmur raised a notice of severity NOTICE")
-    log = [line for line in around.log.splitlines() if "raised a notice of severity" in line]
+            configured_service.get("/api/steady")
+    configured_service.post("/api/publish", json={"text": "published"})
+    configured_service.wait_for_log("/api/steady raised a notice of severity NOTICE")
+    configured_service.wait_for_log("/api/murmur raised a notice of severity NOTICE")
+    log = [line for line in configured_service.log.splitlines() if "raised a notice of severity" in line]
     assert len(log) == 2, log
 
 

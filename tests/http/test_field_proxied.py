@@ -84,21 +84,21 @@ def ask(service: Service, *fields: str, start: str = "GET /seen HTTP/1.1") -> Ra
 
 
 @pytest.fixture(scope="module")
-def behind(database: Database, serve: Serve) -> Service:
+def behind_proxy(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, TWO)
 
 
 @pytest.mark.parametrize("row", [line for line in WALKED.splitlines() if line])
-def test_forwarded_entries_are_evaluated_from_the_right(behind: Service, row: str) -> None:
+def test_forwarded_entries_are_evaluated_from_the_right(behind_proxy: Service, row: str) -> None:
     sent, expected = row[:36].strip(), row[36:]
     names = ("For", "Proto", "Host")
     fields = [f"X-Forwarded-{field}" if field.startswith(names) else field for field in sent.split("|") if field]
-    result = ask(behind, "Host: own:1", *fields)
+    result = ask(behind_proxy, "Host: own:1", *fields)
     assert (result.status, result.body.decode()) == (200, expected.replace("PEER", PEER))
 
 
-def test_forwarded_header_settings_are_logged(behind: Service) -> None:
-    line = behind.wait_for_log("forwarded headers: ")
+def test_forwarded_header_settings_are_logged(behind_proxy: Service) -> None:
+    line = behind_proxy.wait_for_log("forwarded headers: ")
     assert "DBG" in line
     assert "limit 2, proxies 1, networks 2, hosts 2" in line
 
@@ -132,7 +132,7 @@ def test_unsupported_forwarding_settings_stop_the_start(
 
 
 @pytest.fixture(scope="module")
-def both(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Service:
+def http_and_https(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Service:
     """Provide a service over http and https, behind proxies too."""
     port, https = free_port(), free_port()
     value = {
@@ -160,9 +160,12 @@ SENT_ON = [
 
 
 @pytest.mark.parametrize(("start", "host", "location"), SENT_ON)
-def test_http_is_redirected_to_https(both: Service, start: str, host: str, location: str) -> None:
-    result = ask(both, f"Host: {host}", start=f"{start} HTTP/1.1")
-    assert (result.status, result.headers["location"]) == (307, "https://" + location.replace("PORT", str(both.https)))
+def test_http_is_redirected_to_https(http_and_https: Service, start: str, host: str, location: str) -> None:
+    result = ask(http_and_https, f"Host: {host}", start=f"{start} HTTP/1.1")
+    assert (result.status, result.headers["location"]) == (
+        307,
+        "https://" + location.replace("PORT", str(http_and_https.https)),
+    )
     assert result.body == b""
     assert result.headers["x-content-type-options"] == "nosniff"
     assert "strict-transport-security" not in result.headers
@@ -182,21 +185,28 @@ STRICT = [
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
 @pytest.mark.parametrize("path", ["/seen", "/nowhere"])
-def test_hsts_header_is_sent_for_https_requests(both: Service, path: str, host: str, scheme: str, strict: bool) -> None:
-    result = ask(both, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
+def test_hsts_header_is_sent_for_https_requests(
+    http_and_https: Service, path: str, host: str, scheme: str, strict: bool
+) -> None:
+    result = ask(http_and_https, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
     assert result.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
-def test_hsts_header_is_sent_over_tls(both: Service, tls: httpx.Client, host: str, scheme: str, strict: bool) -> None:
-    response = tls.get(f"https://127.0.0.1:{both.https}/nowhere", headers={"Host": host})
+def test_hsts_header_is_sent_over_tls(
+    http_and_https: Service, tls: httpx.Client, host: str, scheme: str, strict: bool
+) -> None:
+    response = tls.get(f"https://127.0.0.1:{http_and_https.https}/nowhere", headers={"Host": host})
     assert response.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
 
-def test_forwarded_http_scheme_over_tls_is_redirected(both: Service, tls: httpx.Client) -> None:
+def test_forwarded_http_scheme_over_tls_is_redirected(http_and_https: Service, tls: httpx.Client) -> None:
     result = {"Host": "shop.example", "X-Forwarded-Proto": "http"}
-    response = tls.get(f"https://127.0.0.1:{both.https}/seen", headers=result)
-    assert (response.status_code, response.headers["location"]) == (307, f"https://shop.example:{both.https}/seen")
+    response = tls.get(f"https://127.0.0.1:{http_and_https.https}/seen", headers=result)
+    assert (response.status_code, response.headers["location"]) == (
+        307,
+        f"https://shop.example:{http_and_https.https}/seen",
+    )
     assert "strict-transport-security" not in response.headers
 
 

@@ -49,7 +49,7 @@ SQL = "create schema shop; create type pair as (id int, label text);" + routines
 
 
 @pytest.fixture(scope="module")
-def loaded(database: Database) -> Database:
+def database_with_routines(database: Database) -> Database:
     database.execute(SQL)
     return database
 
@@ -155,18 +155,18 @@ OTHERS_CASES: list[RequestContext] = [
 
 
 @pytest.fixture(scope="module")
-def parse_all(loaded: Database, serve: Serve) -> Service:
-    return serve(loaded, settings=PARSE_ALL)
+def parse_all(database_with_routines: Database, serve: Serve) -> Service:
+    return serve(database_with_routines, settings=PARSE_ALL)
 
 
 @pytest.fixture(scope="module")
-def ignore(loaded: Database, serve: Serve) -> Service:
-    return serve(loaded, settings=IGNORE)
+def ignore(database_with_routines: Database, serve: Serve) -> Service:
+    return serve(database_with_routines, settings=IGNORE)
 
 
 @pytest.fixture(scope="module")
-def others(loaded: Database, serve: Serve) -> Service:
-    return serve(loaded, settings=OTHERS)
+def others(database_with_routines: Database, serve: Serve) -> Service:
+    return serve(database_with_routines, settings=OTHERS)
 
 
 @pytest.mark.parametrize("context", cases(PARSE_ALL_CASES))

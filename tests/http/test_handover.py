@@ -50,7 +50,7 @@ def echo(number: int) -> tuple[str, str, bytes]:
 
 
 @contextlib.contextmanager
-def held(database: Database) -> Iterator[None]:
+def request_blocked(database: Database) -> Iterator[None]:
     """A request to /wait-for does not end while the block runs."""
     with psycopg.connect(database.conninfo) as session:
         session.execute("select pg_advisory_xact_lock(%s)", [LOCK])
@@ -82,7 +82,7 @@ def test_zero_downtime_restart_loses_no_request(own_database: Database, serve_on
         with (
             Load(first.port, echo, 8) as stored,
             Load(first.port, echo, 4, keep_alive=False) as new,
-            held(own_database),
+            request_blocked(own_database),
         ):
             slow = pool.submit(wait_for_lock, first)
             wait_until(lambda: waiting(own_database), "a request runs that is to survive")
@@ -128,7 +128,7 @@ def test_invalidated_response_is_not_served_by_the_previous_process(
     assert {client.get("/kept").text for client in clients} == {"1"}
     second = serve_once(own_database, "", settings, workers=2, port=first.port)
     first.wait_for_log("another process serves; this one finishes what runs")
-    stored = wait_until(lambda: _kept_after_forgetting(second), "the new process forgets what it has kept", 30)
+    stored = wait_until(lambda: _response_after_invalidation(second), "the new process forgets what it has kept", 30)
     wait_until(lambda: _closes_the_connection(clients.pop()), "the previous process asks its clients to close")
     assert min(int(client.get("/kept").text) for client in clients[:2]) > int(stored)
     for client in clients[2:4]:
@@ -142,7 +142,7 @@ def test_invalidated_response_is_not_served_by_the_previous_process(
     assert first.process.wait(60) == 0
 
 
-def _kept_after_forgetting(service: Service) -> str:
+def _response_after_invalidation(service: Service) -> str:
     """Return the response; empty if a worker of the old process accepted the connection before it learned that it
     stops."""
     with service.new_client() as client:
@@ -266,7 +266,7 @@ def test_readiness_fails_before_the_shutdown_begins(own_database: Database, serv
     os.kill(worker, signal.SIGKILL)
     wait_until(lambda: len(service.pids()) == 2 and worker not in service.pids(), "the worker is replaced", 20)
     assert {ask("/health/ready") for _ in range(8)} == {503}, "a new worker knows too"
-    with ThreadPoolExecutor() as pool, held(own_database):
+    with ThreadPoolExecutor() as pool, request_blocked(own_database):
         running = pool.submit(wait_for_lock, service)
         wait_until(lambda: waiting(own_database), "a request runs")
         service.signal(signal.SIGTERM)
@@ -292,7 +292,7 @@ def test_responses_send_connection_close_during_shutdown(own_database: Database,
 def test_running_requests_finish_and_streams_end_cleanly(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     with ThreadPoolExecutor() as pool, EventStream(service, "/publish/info") as stream:
-        with held(own_database):
+        with request_blocked(own_database):
             running = pool.submit(wait_for_lock, service)
             wait_until(lambda: waiting(own_database), "a request runs")
             service.signal(signal.SIGTERM)
@@ -346,7 +346,7 @@ class Systemd:
                 start_new_session=True,
             )
 
-    def hear(self, line: str) -> dict[str, str]:
+    def receive_message(self, line: str) -> dict[str, str]:
         """Return the next message that begins with `line`."""
         while True:
             result = self.said.recv(4096).decode()
@@ -364,7 +364,7 @@ def systemd(own_database: Database, tmp_path: Path) -> Iterator[Systemd]:
 
 
 @contextlib.contextmanager
-def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def killed_afterwards(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
@@ -375,38 +375,38 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
 
 @pytest.mark.slow
 def test_systemd_keeps_sockets_open_during_a_restart(systemd: Systemd) -> None:
-    with ended(systemd.start()) as first:
-        assert systemd.hear("READY=1")["MAINPID"] == str(first.pid)
-        systemd.hear("WATCHDOG=1")
+    with killed_afterwards(systemd.start()) as first:
+        assert systemd.receive_message("READY=1")["MAINPID"] == str(first.pid)
+        systemd.receive_message("WATCHDOG=1")
         with httpx.Client(transport=httpx.HTTPTransport(uds=systemd.path), timeout=60) as client:
             assert client.get("http://service/echo?id=2").text == "2"
         first.send_signal(signal.SIGHUP)
-        assert systemd.hear("RELOADING=1")["MONOTONIC_USEC"].isdecimal()
-        systemd.hear("READY=1")
+        assert systemd.receive_message("RELOADING=1")["MONOTONIC_USEC"].isdecimal()
+        systemd.receive_message("READY=1")
         with Load(systemd.port, echo, 4) as stored, Load(systemd.port, echo, 4, keep_alive=False) as new:
             stored.wait_for(50)
             first.send_signal(signal.SIGTERM)
             assert first.wait(60) == 0
-            systemd.hear("STOPPING=1")
-            with ended(systemd.start()) as second:
-                systemd.hear("READY=1")
+            systemd.receive_message("STOPPING=1")
+            with killed_afterwards(systemd.start()) as second:
+                systemd.receive_message("READY=1")
                 stored.wait_for(50)
                 new.wait_for(50)
                 second.send_signal(signal.SIGUSR2)
-                successor = int(systemd.hear("READY=1")["MAINPID"])
+                successor = int(systemd.receive_message("READY=1")["MAINPID"])
                 assert successor != second.pid
                 assert second.wait(60) == 0
                 new.wait_for(50)
                 stored.wait_for(50)
         assert stored.statuses().keys() == new.statuses().keys() == {200}
         os.kill(successor, signal.SIGTERM)
-        systemd.hear("STOPPING=1")
+        systemd.receive_message("STOPPING=1")
         wait_until(lambda: not Path(f"/proc/{successor}").exists(), "the successor has ended", 60)
     assert Path(systemd.path).exists(), "it is systemd's"
 
 
 @pytest.mark.slow
 def test_systemd_socket_without_a_configured_url_is_logged(systemd: Systemd) -> None:
-    with ended(systemd.start(urls=systemd.url)) as process:
+    with killed_afterwards(systemd.start(urls=systemd.url)) as process:
         assert process.wait(60) == 1
     assert f"systemd has opened {systemd.path}, and neither Urls" in (Path(systemd.path).parent / "log").read_text()

@@ -131,7 +131,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def asking(authority: Path) -> Iterator[Upstream]:
+def certificate_requiring_server(authority: Path) -> Iterator[Upstream]:
     """Provide a server that requires a certificate of that authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority / "server.pem", authority / "server.key")
@@ -144,14 +144,19 @@ def asking(authority: Path) -> Iterator[Upstream]:
 
 @pytest.mark.parametrize(("shown", "status"), [(True, 200), (False, 502)])
 def test_client_certificate_is_sent_if_requested(
-    own_database: Database, serve_once: Serve, authority: Path, asking: Upstream, shown: bool, status: int
+    own_database: Database,
+    serve_once: Serve,
+    authority: Path,
+    certificate_requiring_server: Upstream,
+    shown: bool,
+    status: int,
 ) -> None:
     client = "Service:HttpClientOptions:"
     settings = {**ON, client + "CaFile": str(authority / "ca.pem")}
     if shown:
         settings[client + "ClientCertificate"] = str(authority / "client.pem")
         settings[client + "ClientCertificateKey"] = str(authority / "client.key")
-    sql = routines([("passed() returns void", "", f"HTTP GET /echo\nproxy {asking.url}")])
+    sql = routines([("passed() returns void", "", f"HTTP GET /echo\nproxy {certificate_requiring_server.url}")])
     assert serve_once(own_database, sql, settings).get("/echo").status_code == status
 
 

@@ -130,7 +130,7 @@ def key() -> dict[str, str]:
     return {"idempotency-key": str(uuid.uuid4())}
 
 
-def parts(response: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+def repeatable_parts(response: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
     """Return what has to be the same in a repetition."""
     left_out = ("date", "idempotency-replayed", "server")
     return (
@@ -160,7 +160,7 @@ def test_a_repetition_gets_the_same_response(service: Service, database: Databas
     assert "idempotency-replayed" not in first.headers
     for _ in range(3):
         second = service.post(path, json={"amount": 7}, headers=headers)
-        assert parts(second) == parts(first)
+        assert repeatable_parts(second) == repeatable_parts(first)
         assert second.headers["idempotency-replayed"] == "true"
     assert database.value("select count(*) from payment") == before + 1
     assert service.post(path, json={"amount": 7}, headers=key()).status_code == status
@@ -212,7 +212,7 @@ def test_a_key_may_be_quoted(service: Service) -> None:
     name = str(uuid.uuid4())
     first = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": f'"{name}"'})
     second = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": name})
-    assert parts(second) == parts(first)
+    assert repeatable_parts(second) == repeatable_parts(first)
     twice = [("idempotency-key", name), ("idempotency-key", name)]
     assert "is there twice" in problem(service.post("/pay", json={"amount": 7}, headers=twice), 400)["detail"]
 
@@ -266,7 +266,7 @@ def test_long_and_unusual_keys_are_accepted(service: Service, database: Database
         first = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": text})
         assert first.status_code == 201, first.text
         second = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": same})
-        assert parts(second) == parts(first)
+        assert repeatable_parts(second) == repeatable_parts(first)
     assert database.value("select count(*) from payment") == before + 4
 
 
@@ -279,7 +279,7 @@ def test_same_values_in_another_encoding_are_another_request(service: Service) -
     headers = key()
     first = service.post("/pay", content="amount=7", headers=headers | form)
     again = service.post("/pay", content="amount=7", headers=headers | form)
-    assert (first.status_code, parts(again)) == (201, parts(first))
+    assert (first.status_code, repeatable_parts(again)) == (201, repeatable_parts(first))
 
 
 def test_keys_are_separate_for_each_caller(service: Service, database: Database) -> None:
@@ -317,7 +317,7 @@ def test_procedure_with_commits_runs_once(service: Service, database: Database) 
     first = service.post("/steps", json={"amount": 77}, headers=headers)
     assert first.status_code == 204, first.text
     second = service.post("/steps", json={"amount": 77}, headers=headers)
-    assert parts(second) == parts(first)
+    assert repeatable_parts(second) == repeatable_parts(first)
     assert database.value(count) == 2
     headers = key()
     failed = service.post("/steps", json={"amount": 77, "fails": True}, headers=headers)
@@ -454,7 +454,7 @@ def test_stored_responses_survive_a_restart_and_are_shared_by_hosts(own_database
     restarted = serve_once(own_database)
     for service in (other, restarted):
         again = service.post("/pay", json={"amount": 7}, headers=headers)
-        assert parts(again) == parts(first)
+        assert repeatable_parts(again) == repeatable_parts(first)
         assert again.headers["idempotency-replayed"] == "true"
     assert own_database.value("select count(*) from payment") == 1
 

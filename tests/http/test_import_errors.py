@@ -91,7 +91,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.fixture(autouse=True)
-def empty(database: Database, service: Service) -> None:
+def _truncate_stock(database: Database, service: Service) -> None:
     database.execute("truncate stock")
 
 
@@ -100,14 +100,14 @@ def send(service: Service, path: str, *files: str, **query: str) -> httpx.Respon
     return service.post(path, files=parts, params=query)
 
 
-def stored(database: Database) -> list[tuple[Any, ...]]:
+def stored_rows(database: Database) -> list[tuple[Any, ...]]:
     return database.fetch("select sku, count from stock order by sku")
 
 
 def test_rows_with_errors_are_skipped(service: Service, database: Database) -> None:
     text = "horn,10\npedal,many\nsaddle,3\nhorn,4\nchain,-1\nlamp,\ntube,5\n"
     (entry,) = send(service, "/skip", text).json()
-    assert stored(database) == [("horn", 10), ("saddle", 3), ("tube", 5)]
+    assert stored_rows(database) == [("horn", 10), ("saddle", 3), ("tube", 5)]
     assert (entry["success"], entry["rows"], entry["failed"]) == (True, 7, 4)
     assert [(error["row"], error.get("column"), error.get("value"), error["code"]) for error in entry["errors"]] == [
         (2, "2", "many", "22P02"),
@@ -134,9 +134,9 @@ def test_collect_mode_lists_all_errors_and_imports_nothing(service: Service, dat
             "reason": 'duplicate key value violates unique constraint "stock_pkey"',
         },
     ]  # fmt: skip
-    assert stored(database) == []
+    assert stored_rows(database) == []
     assert send(service, "/collect", "horn,10\n").status_code == 200
-    assert stored(database) == [("horn", 10)]
+    assert stored_rows(database) == [("horn", 10)]
 
 
 def test_collect_mode_stops_at_its_error_limit(service: Service, database: Database) -> None:
@@ -155,12 +155,12 @@ def test_errors_among_many_rows_are_skipped(service: Service, database: Database
     assert (entry["rows"], entry["failed"]) == (count, len(bad))
     assert [error["row"] for error in entry["errors"]] == sorted(bad)[:100]
     expected = {(f"sku{number}", number) for number in range(1, count + 1)} - {(f"sku{n}", n) for n in bad}
-    assert set(stored(database)) == expected
+    assert set(stored_rows(database)) == expected
 
 
 def test_row_result_is_passed_to_the_next_row(service: Service, database: Database) -> None:
     (entry,) = send(service, "/chained", "a,1\nb,no\nc,10\nbanned,5\nd,100\n").json()
-    assert stored(database) == [("a", 1), ("c", 11), ("d", 111)]
+    assert stored_rows(database) == [("a", 1), ("c", 11), ("d", 111)]
     assert (entry["lastResult"], entry["failed"]) == (111, 2)
 
 
@@ -171,21 +171,21 @@ def test_request_parameter_selects_the_error_mode(service: Service, database: Da
     response = send(service, "/mode", "a,1\nb,no\n", mode=mode)
     assert response.status_code == status
     assert ("errors" in response.json()) == mode.startswith("collect")
-    assert stored(database) == ([("a", 1)] if status == 200 else [])
+    assert stored_rows(database) == ([("a", 1)] if status == 200 else [])
 
 
 def test_dry_run_stores_nothing(service: Service, database: Database) -> None:
     answer = send(service, "/mode", "a,1\nb,no\n", mode="skip", dry="true").json()
     assert (answer["stored"], answer["files"][0]["failed"]) == (1, 1)
-    assert stored(database) == []
+    assert stored_rows(database) == []
     assert send(service, "/mode", "a,1\n", mode="skip", dry="false").json()["stored"] == 1
-    assert stored(database) == [("a", 1)]
+    assert stored_rows(database) == [("a", 1)]
 
 
 def test_columns_are_mapped_by_header_names(service: Service, database: Database) -> None:
     (entry,) = send(service, "/plainly-named", 'price, Count ,SKU\n1.50,3,"a ""b"", c"\n2,4,d\n').json()
     assert entry["success"] is True
-    assert stored(database) == [('a "b", c', 3), ("d", 4)]
+    assert stored_rows(database) == [('a "b", c', 3), ("d", 4)]
     database.execute("truncate stock")
     answer = problem(send(service, "/named", "count,sku\n1,a\nno,b\n"), 400)
     assert answer["errors"] == [
@@ -208,7 +208,7 @@ def test_workbook_errors_have_sheet_row_and_column(service: Service, database: D
     assert answer["errors"][0]["file"] == "book.xlsx"
     (entry,) = send_workbook(service, {"North": [["Count", "Sku"], [1, "a"]]}).json()
     assert entry["success"] is True
-    assert stored(database) == [("a", 1)]
+    assert stored_rows(database) == [("a", 1)]
 
 
 def send_workbook(service: Service, sheets: Mapping[str, list[list[object]]]) -> httpx.Response:

@@ -59,7 +59,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.fixture(autouse=True)
-def empty(database: Database, service: Service) -> None:
+def _truncate_stock(database: Database, service: Service) -> None:
     database.execute("truncate stock")
 
 
@@ -68,7 +68,7 @@ def send(service: Service, path: str, *lines: object, name: str = "a.jsonl", **q
     return service.post(path, files={"file": (name, text.encode(), "application/jsonl")}, params=query)
 
 
-def stored(database: Database) -> list[tuple[Any, ...]]:
+def stored_rows(database: Database) -> list[tuple[Any, ...]]:
     return database.fetch("select sku, count::text, extra from stock order by sku")
 
 
@@ -76,7 +76,7 @@ def test_each_json_line_is_a_row(service: Service, database: Database) -> None:
     lines = [{"sku": "lamp", "count": 3}, "", {"sku": "é", "count": 0.10, "tags": ["a"]}]
     (entry,) = send(service, "/whole", *lines).json()
     assert (entry["type"], entry["fileName"], entry["status"], entry["lastResult"]) == ("jsonl", "a.jsonl", "Ok", "é")
-    assert [(sku, count) for sku, count, _ in stored(database)] == [("lamp", "3"), ("é", "0.1")]
+    assert [(sku, count) for sku, count, _ in stored_rows(database)] == [("lamp", "3"), ("é", "0.1")]
 
 
 @pytest.mark.parametrize("path", ["/whole", "/insert", "/mapped"])
@@ -96,7 +96,7 @@ def test_numbers_preserve_all_digits(service: Service, database: Database) -> No
 def test_invalid_json_line_gets_400_and_imports_nothing(service: Service, database: Database, bad: str) -> None:
     response = send(service, "/whole", {"sku": "a", "count": 1}, bad, {"sku": "b", "count": 1})
     assert problem(response, 400)["detail"].startswith("a.jsonl line 2 is no row: ")
-    assert stored(database) == []
+    assert stored_rows(database) == []
 
 
 def test_blank_lines_count_in_line_numbers(service: Service) -> None:
@@ -112,17 +112,17 @@ def test_all_errors_are_listed_in_order(service: Service, database: Database) ->
         (1, "count", "many"), (2, None, "{"), (4, None, "[7]"), (5, None, None),
     ]  # fmt: skip
     assert members["errors"][2]["reason"] == "it is no row: it is no object"
-    assert stored(database) == []
+    assert stored_rows(database) == []
 
 
 def test_rows_with_errors_are_skipped_and_a_dry_run_stores_nothing(service: Service, database: Database) -> None:
     lines = [{"sku": "a", "count": 1}, "{", {"sku": "b", "count": None}, {"count": 2, "sku": "c"}]
     (entry,) = send(service, "/mapped", *lines, mode="skip", dry="true").json()
     assert (entry["rows"], entry["failed"]) == (4, 2)
-    assert stored(database) == []
+    assert stored_rows(database) == []
     (entry,) = send(service, "/mapped", *lines, mode="skip").json()
     assert [(item["row"], item["code"]) for item in entry["errors"]] == [(2, "22P02"), (3, "23502")]
-    assert [(sku, count) for sku, count, _ in stored(database)] == [("a", "1"), ("c", "2")]
+    assert [(sku, count) for sku, count, _ in stored_rows(database)] == [("a", "1"), ("c", "2")]
 
 
 def test_metadata_contains_the_file_size(service: Service, database: Database) -> None:

@@ -198,20 +198,20 @@ def test_concurrent_requests_share_one_introspection() -> None:
         questions = 0
         first = asyncio.Event()
 
-        async def leaves() -> str | None:
+        async def disconnects() -> str | None:
             nonlocal questions
             questions += 1
             await first.wait()
             raise ClientDisconnectedError("gone")
 
-        async def stays() -> str | None:
+        async def completes() -> str | None:
             nonlocal questions
             questions += 1
             return "kiri"
 
-        asking = [asyncio.ensure_future(requested.ask("k", leaves))]
+        asking = [asyncio.ensure_future(requested.ask("k", disconnects))]
         await asyncio.sleep(0)
-        asking += [asyncio.ensure_future(requested.ask("k", stays)) for _ in range(5)]
+        asking += [asyncio.ensure_future(requested.ask("k", completes)) for _ in range(5)]
         await asyncio.sleep(0)
         first.set()
         return [*await asyncio.gather(*asking, return_exceptions=True), requested.cached_result("k")], questions
