@@ -46,7 +46,7 @@ def service(database: Database, serve: Serve) -> Service:
 def calls(database: Database, count: int) -> list[tuple[object, ...]]:
     """Return the calls in the order in which they began."""
     sql = "select endpoint, routine, user_id, user_name, scheme, address, status from call order by at"
-    wait_until(lambda: len(database.fetch(sql)) >= count, f"{count} calls have been written down")
+    wait_until(lambda: len(database.fetch(sql)) >= count, f"{count} calls have been recorded")
     return database.fetch(sql)
 
 

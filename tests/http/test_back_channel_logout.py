@@ -135,9 +135,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("claims", "said"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("claims", "reason"), REFUSED.values(), ids=REFUSED)
 def test_invalid_logout_token_ends_no_session(
-    service: Service, provider: IdentityProvider, database: Database, claims: dict[str, Any], said: str
+    service: Service, provider: IdentityProvider, database: Database, claims: dict[str, Any], reason: str
 ) -> None:
     before = database.value("select count(*) from session where ended")
     response = notify(service, provider.logout_token(**{"sub": ALMA["sub"], **claims}))
@@ -145,7 +145,7 @@ def test_invalid_logout_token_ends_no_session(
     assert response.headers["cache-control"] == "no-store"
     body = response.json()
     assert body["error"] == "invalid_request"
-    assert any(part in body["error_description"] for part in said.split("|")), body
+    assert any(part in body["error_description"] for part in reason.split("|")), body
     assert database.value("select count(*) from session where ended") == before
 
 

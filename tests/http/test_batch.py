@@ -232,7 +232,7 @@ def test_transaction_is_rolled_back_if_one_request_fails(
         service, request("/orders", {"customer": "gone"}), failing, request("/orders", {"customer": "gone"})
     )
     found = problem(response, status)
-    # The key is checked at the end of the transaction, which is no single request.
+    # The deferred key is checked at the end of the transaction, so the error belongs to no single request.
     assert found.get("item") == (None if "999999/lines" in failing["path"] else 2)
     assert database.value(count) == 0
     apart = post(

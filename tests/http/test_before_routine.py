@@ -169,14 +169,14 @@ def test_unusable_commands_are_logged_once(session_scoped: Service, line: str) -
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected_error"),
     [
         ("select guard('forbidden')", ("P0001: not you", "P0001")),
         ("select missing()", ("42883: function missing() does not exist", "42883")),
     ],
 )
 def test_a_command_that_fails_stops_an_upload(
-    database: Database, serve: Serve, tmp_path: Path, command: str, said: tuple[str, str]
+    database: Database, serve: Serve, tmp_path: Path, command: str, expected_error: tuple[str, str]
 ) -> None:
     """As for any other call: it is neither an error of the routine nor of a changed schema."""
     sql = """
@@ -189,7 +189,7 @@ def test_a_command_that_fails_stops_an_upload(
     }
     service = serve(database, sql, {f"{KEY}:0": command, **uploads})
     members = problem(service.post("/api/received", files={"f": ("a.txt", b"text")}), 500)
-    assert (members["title"], members["detail"]) == said
+    assert (members["title"], members["detail"]) == expected_error
     assert list(tmp_path.iterdir()) == []
 
 
@@ -246,13 +246,13 @@ def test_claims_of_signed_in_callers_are_command_values(own_database: Database, 
     assert service.get("/api/claimed").text == '{"app":"x","uid":null,"id":null}'
 
 
-@pytest.mark.parametrize(("wrapped", "kept"), [("true", 0), ("false", 1)])
+@pytest.mark.parametrize(("wrapped", "row_count"), [("true", 0), ("false", 1)])
 def test_a_file_of_several_statements_is_one_transaction_when_wrapped(
-    own_database: Database, serve_once: Serve, tmp_path: Path, wrapped: str, kept: int
+    own_database: Database, serve_once: Serve, tmp_path: Path, wrapped: str, row_count: int
 ) -> None:
     own_database.execute("create table steps (name text)")
     text = "-- HTTP POST\ninsert into steps values ('first');\ninsert into steps select 1 / 0;"
     write_files(tmp_path, {"two.sql": text})
     service = serve_once(own_database, "", file_settings(tmp_path) | {"Service:WrapInTransaction": wrapped})
     assert problem(service.post("/api/two"), 500)["detail"] == "22012"
-    assert own_database.value("select count(*) from steps") == kept
+    assert own_database.value("select count(*) from steps") == row_count

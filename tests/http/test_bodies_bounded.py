@@ -118,7 +118,7 @@ def test_login_and_refresh_bodies_have_small_limits(service: Service) -> None:
         assert status(connection) == 413
 
 
-# --- what it may consist of ----------------------------------------------------------------------------------------
+# --- limits of the content ----------------------------------------------------------------------------------------
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 

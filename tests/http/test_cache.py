@@ -315,13 +315,13 @@ def test_head_is_served_from_the_cached_response(service: Service, database: Dat
 
 def test_cached_response_expires(service: Service) -> None:
     first = ask(service, "/api/short?a=1").text
-    wait_until(lambda: ask(service, "/api/short?a=1").text != first, "the answer has ended")
+    wait_until(lambda: ask(service, "/api/short?a=1").text != first, "the response has expired")
 
 
 def test_profile_rule_sets_the_lifetime(service: Service) -> None:
     first = ask(service, "/api/hot?a=5&to=LATER").text
     lasting = ask(service, "/api/hot?a=5").text
-    wait_until(lambda: ask(service, "/api/hot?a=5&to=LATER").text != first, "the answer has ended")
+    wait_until(lambda: ask(service, "/api/hot?a=5&to=LATER").text != first, "the response has expired")
     assert ask(service, "/api/hot?a=5").text == lasting
 
 

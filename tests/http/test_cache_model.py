@@ -78,7 +78,7 @@ class Model:
             name: [bearer(tokens(service, "BearerToken", *who)["accessToken"]) for service in instances]
             for name, who in issued.items()
         }
-        """What each client sends to each instance."""
+        """The requests of each client to each instance."""
         self.instances = instances
         self._database = database
         self._lock = threading.Lock()
@@ -255,6 +255,6 @@ def test_faults_cause_no_stale_foreign_or_partial_cached_response(
             model.read(dice)
         return model.seen["200 hit"] > 0
 
-    wait_until(is_cached_again, "answers are kept again", 30)
+    wait_until(is_cached_again, "responses are cached again", 30)
     for service in instances:
         wait_until(lambda service=service: len(service.pids()) == 2, "the workers are there", 30)  # type: ignore[misc]

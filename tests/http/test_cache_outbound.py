@@ -151,7 +151,7 @@ def test_cache_key_includes_all_forwarded_request_parts(service: Service) -> Non
     assert json.loads(posts[1].json()["body"]) == {"a": 2}
 
 
-def test_a_list_of_parameters_is_the_whole_key(service: Service) -> None:
+def test_parameter_list_is_the_complete_cache_key(service: Service) -> None:
     runs = {ask(service, f"/passed-by-a?a=7&other={other}").json()["run"] for other in (1, 2)}
     assert len(runs) == 1
     assert ask(service, "/passed-by-a?a=8").json()["run"] not in runs
@@ -223,7 +223,7 @@ def test_cache_rules_compare_values_before_encryption_or_hashing(service: Servic
 
 
 @pytest.mark.parametrize(
-    ("path", "kept"),
+    ("path", "is_cached"),
     [
         ("hybrid?a=x", True),
         ("hybrid?a=" + "k" * 150, True),
@@ -234,7 +234,7 @@ def test_cache_rules_compare_values_before_encryption_or_hashing(service: Servic
         ("hybrid-rows?n=100", False),
     ],
 )
-def test_hybrid_cache_limits_key_and_response_sizes(service: Service, path: str, kept: bool) -> None:
+def test_hybrid_cache_limits_key_and_response_sizes(service: Service, path: str, is_cached: bool) -> None:
     first = ask(service, f"/api/{path}")
     assert first.status_code == 200
-    assert (ask(service, f"/api/{path}").text == first.text) is kept
+    assert (ask(service, f"/api/{path}").text == first.text) is is_cached

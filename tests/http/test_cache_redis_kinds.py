@@ -153,7 +153,9 @@ def _invalidate(service: Service, path: str) -> None:
     second."""
     forget = path.replace("?", "/forget?")
     result = wait_until(
-        lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(), "forgotten", 30
+        lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(),
+        "the response is invalidated",
+        30,
     )
     assert result == {"invalidated": True}
 
@@ -162,7 +164,7 @@ def test_tag_is_invalidated_on_all_workers(instances: list[Service], prepared: D
     path = unique("one")
     old = agreed(instances, path)
     prepared.execute(f"select pg_notify('rowcall', 'forget one:{path.rpartition('=')[2]}')")
-    wait_until(lambda: old not in everywhere(instances, path), "the answer is forgotten")
+    wait_until(lambda: old not in everywhere(instances, path), "the response is invalidated")
 
 
 def test_one_instance_computes_for_all_waiting_requests(instances: list[Service], prepared: Database) -> None:
@@ -233,5 +235,7 @@ def test_sentinel_failover_to_a_new_master_is_followed(
 
     wait_until(new_master_is_in_use, "the new master is used", 60)
     assert set(statuses) == {200}
-    assert service.log.count("requests go on without it") <= 4, "one warning of each worker for answers and limits"
+    assert service.log.count("requests go on without it") <= 4, (
+        "one warning of each worker for cached responses and limits"
+    )
     service.wait_for_log("is back")

@@ -121,7 +121,7 @@ def test_sets_are_cached_up_to_the_row_limit(instances: list[Service]) -> None:
 def test_cached_response_expires_on_all_workers(instances: list[Service]) -> None:
     path = unique("short")
     first = ask(instances[0], path).text
-    wait_until(lambda: first not in everywhere(instances, path), "the answer has ended")
+    wait_until(lambda: first not in everywhere(instances, path), "the response has expired")
 
 
 def test_a_response_with_a_lifetime_of_zero_is_not_stored(instances: list[Service]) -> None:
@@ -231,7 +231,7 @@ def test_waiting_request_computes_after_the_computing_worker_is_killed(
     wait_until(lambda: len(instances[0].pids()) == 2, "the worker is replaced")
 
 
-async def _send_concurrently(instances: list[Service], path: str, asked: asyncio.Event, count: int) -> list[bytes]:
+async def _send_concurrently(instances: list[Service], path: str, all_sent: asyncio.Event, count: int) -> list[bytes]:
     """Return the bodies of `count` concurrent requests, each on its own connection; b"" if it was cut."""
     sent = itertools.count(1)
 
@@ -240,7 +240,7 @@ async def _send_concurrently(instances: list[Service], path: str, asked: asyncio
         writer.write(f"GET /api/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
         if next(sent) == count:
-            asked.set()
+            all_sent.set()
         try:
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         except ConnectionError:

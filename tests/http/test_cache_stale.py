@@ -146,7 +146,7 @@ def request_until_stale(service: Service, path: str, headers: dict[str, str] | N
         result.append(ask(service, path, headers))
         return cache_status(result[-1]) == "stale"
 
-    wait_until(is_stale, "the answer is stale")
+    wait_until(is_stale, "the response is stale")
     return result[-1]
 
 
@@ -155,12 +155,12 @@ def test_one_request_refreshes_a_stale_response_and_no_request_waits(service: Se
     first = ask(service, path).text
     before = prepared.value("select last_value from runs")
     with prepared.locked(21):
-        wait_until(lambda: cache_status(ask(service, path)) == "stale", "the answer is stale")
+        wait_until(lambda: cache_status(ask(service, path)) == "stale", "the response is stale")
         wait_until(prepared.waiting, "a request refreshes the response")
         answers = [ask(service, path) for _ in range(8)]
         assert {(answer.text, cache_status(answer)) for answer in answers} == {(first, "stale")}
         assert len(prepared.backends("wait_event = 'advisory'")) == 1, "one for all workers"
-    wait_until(lambda: ask(service, path).text != first, "the new answer is there")
+    wait_until(lambda: ask(service, path).text != first, "the new response is served")
     assert prepared.value("select last_value from runs") > before
 
 
@@ -170,7 +170,7 @@ def test_response_invalidated_during_a_refresh_is_not_served(service: Service, p
     with ThreadPoolExecutor() as threads:
         old = ask(service, path).text
         with prepared.locked(21):
-            wait_until(lambda: cache_status(ask(service, path)) == "stale", "the answer is stale")
+            wait_until(lambda: cache_status(ask(service, path)) == "stale", "the response is stale")
             wait_until(prepared.waiting, "a request refreshes the response")
             assert invalidate(service, path).json() == {"invalidated": True}
             values = [threads.submit(ask, service, path) for _ in range(4)]
@@ -199,7 +199,7 @@ def test_stale_if_error_response_expires(service: Service, prepared: Database) -
     path = unique("last-for-a-moment")
     assert ask(service, path).status_code == 200
     prepared.execute(f"insert into broken values ('{path.rpartition('=')[2]}')")
-    wait_until(lambda: ask(service, path).status_code == 503, "there is no answer any more")
+    wait_until(lambda: ask(service, path).status_code == 503, "no response is served any more")
 
 
 def test_refresh_runs_with_the_claims_of_the_same_user(service: Service, prepared: Database) -> None:
@@ -220,7 +220,7 @@ def test_tables_and_sql_files_serve_stale_responses(service: Service) -> None:
     assert request_until_stale(service, unique("price", "cents").split("=")[0] + "=1").json() == []
     path = unique("counted", "a")
     first = request_until_stale(service, path).json()
-    wait_until(lambda: ask(service, path).json() != first, "the new answer is there")
+    wait_until(lambda: ask(service, path).json() != first, "the new response is served")
 
 
 def test_settings_without_effect_are_logged_at_the_start(service: Service) -> None:

@@ -108,7 +108,7 @@ def test_unusable_cache_settings_are_logged_and_other_endpoints_served(
     missing = [message for message in MESSAGES.strip().splitlines() if message not in service.log]
     assert not missing, service.log
     assert "effect yet" not in service.log
-    assert "there is a tool" not in service.log, "what forgets is no tool beside the one whose answers it forgets"
+    assert "there is a tool" not in service.log, "an invalidation path is no tool beside its endpoint"
     assert service.get("/api/level?sku=x").text == "1"
 
 
@@ -180,5 +180,5 @@ insert into kept values (1, 2);
 notify rowcall, 'reload'""")
     new = {"/api/text-of": "second", "/api/reported": '{"a":1,"b":2}', "/api/kept": '[{"id":1,"more":2}]'}
     # The workers apply the change one after the other.
-    wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new answers are given")
+    wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new responses are served")
     assert answers("/api/other") == other

@@ -254,7 +254,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, FUNCTIONS, SETTINGS, workers=2)
 
 
-def test_artist_comes_with_albums_and_their_tracks(service: Service) -> None:
+def test_artist_has_nested_albums_and_tracks(service: Service) -> None:
     assert answer(service.get("/artists/1")) == (
         200,
         JSON,
@@ -326,7 +326,7 @@ def test_invalid_invoice_is_refused_without_effect(
     assert database.value("select count(*) from invoice") == before
 
 
-def test_sums_keep_their_digits(service: Service) -> None:
+def test_sums_preserve_all_digits(service: Service) -> None:
     assert answer(service.get("/sales"))[2] == (
         '[{"country":"USA","customers":13,"total":523.06},{"country":"Canada","customers":8,"total":303.96}]'
     )

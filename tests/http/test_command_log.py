@@ -167,14 +167,14 @@ def test_path_with_secret_values_is_logged_as_its_template(
     assert "hush" not in logging_service.log
 
 
-def test_without_the_parameters_only_the_url_is_logged(own_database: Database, serve_once: Serve) -> None:
+def test_only_the_url_is_logged_without_parameters(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, LOUD | {"Service:LogCommandParameters": "false"})
     assert service.get("/api/failing?name=a").status_code == 200
     assert log_block(service, f"-- GET {service.url}/api/failing?name=a", 2)[1].startswith("select")
     assert "-- $1" not in service.log
 
 
-def test_switched_off_no_command_is_logged(own_database: Database, serve_once: Serve) -> None:
+def test_commands_are_not_logged_if_switched_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Log:MinimalLevels:rowcall": "Debug"})
     problem(service.get("/api/failing?name="), 500)
     service.wait_for_log("22012: division by zero")

@@ -167,7 +167,7 @@ def test_a_table_type_is_a_composite_without_its_dropped_columns(service: Servic
         ('{"(1,a)"}', '{"(1,a)"}'),
     ],
 )
-def test_arrays_of_composites_in_a_body(service: Service, value: object, seen: str) -> None:
+def test_body_accepts_arrays_of_composites(service: Service, value: object, seen: str) -> None:
     assert answer(service.post("/measure", json={"gauges": value})) == (200, TEXT, seen)
     assert answer(service.post("/spread", json={"gauges": value})) == (200, TEXT, seen)
 
@@ -180,7 +180,7 @@ def test_arrays_of_composites_in_a_body(service: Service, value: object, seen: s
         ('gauges=[{"id":1},{"id":2}]', '{"(1,)","(2,)"}'),
     ],
 )
-def test_arrays_of_composites_in_a_query_string(service: Service, query: str, seen: str) -> None:
+def test_query_string_accepts_arrays_of_composites(service: Service, query: str, seen: str) -> None:
     assert answer(service.get(f"/measure?{quote(query, safe='=&')}")) == (200, TEXT, seen)
 
 
@@ -205,7 +205,7 @@ def test_domain_constraints_are_still_checked(service: Service) -> None:
         assert "check" not in members["detail"]
 
 
-def test_an_object_counts_as_its_fields_when_an_overload_is_selected(service: Service) -> None:
+def test_overload_selection_treats_an_object_as_its_fields(service: Service) -> None:
     assert answer(service.post("/chosen", json={"box": {"id": 1}})) == (200, TEXT, "a box")
     assert answer(service.post("/chosen", json={"name": "x"})) == (200, TEXT, "a name")
 

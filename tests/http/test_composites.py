@@ -270,7 +270,7 @@ def test_annotation_nests_one_endpoint(own_database: Database, serve_once: Serve
     assert service.get("/api/apart").text == '[{"n":1,"id":2,"label":"x"}]'
 
 
-def test_names_of_fields_stay_as_they_are_without_camel_case(own_database: Database, serve_once: Serve) -> None:
+def test_field_names_are_unchanged_without_camel_case(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(
         own_database,
         """

@@ -1,4 +1,4 @@
-"""The console for operators: who gets in, and what its JSON endpoints report about all workers."""
+"""The console for operators: authentication, and the reports of its JSON endpoints about all workers."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_a_ninth_stream_is_refused_until_another_ends(console: httpx.Client) -> 
         assert console.get("/console/api/overview").status_code == 200
         stream.close()
         stream = opened.enter_context(console.stream("GET", "/console/api/log/live"))
-        assert stream.status_code == 200, "the stream of a client that is gone still counts"
+        assert stream.status_code == 200, "the stream of a disconnected client still counts"
 
 
 def test_the_public_listener_has_no_console(service: Service) -> None:
@@ -386,7 +386,7 @@ def test_the_database_reports_sessions_and_locks(database: Database, console: ht
 def test_locks_that_sessions_of_the_database_wait_for_are_reported(
     database: Database, own_database: Database, console: httpx.Client
 ) -> None:
-    """Sessions of other databases of the server wait too, for relations whose numbers mean something else here."""
+    """Sessions of other databases of the server wait too, for relations whose OIDs belong to other relations here."""
     with waiting_session(database, 71) as pid, waiting_session(own_database, 71):
         locks = data(console, "database")["locks"]
         assert isinstance(locks, list)

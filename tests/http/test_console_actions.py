@@ -1,4 +1,4 @@
-"""Actions of operators in the console (`Console:AllowActions`): what they do, who may run them, and their records."""
+"""Actions of operators in the console (`Console:AllowActions`): their effects, authorization, and records."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def refusal(console: httpx.Client, status: int, name: str, **values: str) -> str
     return detail
 
 
-# --- who may ---------------------------------------------------------------------------------------------
+# --- authorization ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.attack
@@ -185,7 +185,7 @@ def test_pages_of_other_origins_cannot_run_actions(service: Service) -> None:
 
 @pytest.mark.slow
 @pytest.mark.attack
-def test_without_the_key_the_console_is_read_only(database: Database, serve_once: Serve, service: Service) -> None:
+def test_console_is_read_only_without_allow_actions(database: Database, serve_once: Serve, service: Service) -> None:
     plain = serve_once(database, "", {**SETTINGS, "Console:AllowActions": None, "Webhooks:Enabled": None})
     with operator(plain, TOKEN) as console:
         listed = console.get("/console/api/actions").json()

@@ -281,7 +281,7 @@ def test_users_of_the_service_sign_in_by_their_session(
 def test_texts_stored_by_users_are_not_rendered_as_markup(
     own_database: Database, serve_once: Serve, opened: Browser
 ) -> None:
-    """What clients and routines can write: names of users, jobs, subscribers, devices, and reasons of failures."""
+    """Texts that clients and routines can write: names of users, jobs, subscribers, devices, and reasons of failures."
     own_database.execute(install_sql())
     quoted = MARKUP.replace("'", "''")
     own_database.execute(
@@ -322,7 +322,7 @@ def test_texts_stored_by_users_are_not_rendered_as_markup(
             visit(page, name)
             expect(page.locator("td", has_text="window.attacked").first).to_be_visible()
             expect(page.locator("main :is(img, script)")).to_have_count(0)
-        # The text of the question before an action, and of its answer.
+        # The texts of the confirmation before an action, and of its result.
         page.on("dialog", lambda dialog: dialog.accept())
         visit(page, "queues")
         page.get_by_role("button", name="Retry").last.click()

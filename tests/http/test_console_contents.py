@@ -313,7 +313,7 @@ def test_the_log_is_searched_and_filtered_by_level(service: Service, tab: Page) 
 
 
 def test_all_regions_are_reached_by_the_keyboard(tab: Page) -> None:
-    """Axe as well: what needs data to appear, such as tables with buttons, was not on the pages without any."""
+    """Axe runs as well: elements that need data, such as tables with buttons, were missing on the empty pages."""
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
     for name in ("cache", "queues", "sessions?subject=41", "schema", "slow", "endpoint?method=GET&path=/items/{_id}"):
         visit(tab, name)

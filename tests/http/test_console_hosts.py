@@ -107,7 +107,7 @@ def listening(database: Database, channel: str) -> Iterator[psycopg.Connection[A
 
 
 def payloads(connection: psycopg.Connection[Any]) -> list[str]:
-    """Return what is notified until a mark of the test itself."""
+    """Return the notifications until a marker of the test."""
     connection.execute("select pg_notify('rowcall', 'mark')")
     found: list[str] = []
     for notification in connection.notifies(timeout=60):
@@ -124,14 +124,16 @@ def test_hosts_are_not_polled_while_no_page_is_open(first: Service, second: Serv
         by_application(console)
         with listening(database, "rowcall") as connection:
             # The questions for the last report go on for some seconds.
-            wait_until(lambda: _receives_no_notification(connection), "no more questions are asked", 60)
+            wait_until(lambda: _receives_no_notification(connection), "the hosts are not polled any more", 60)
             for name in ("overview", "database", "log", "configuration"):
                 assert console.get(f"/console/api/{name}").status_code == 200
             assert payloads(connection) == []
             with console.stream("GET", "/console/api/live") as stream:
                 lines = (line for line in stream.iter_lines() if line.startswith("data: "))
                 assert "hosts" in json.loads(next(lines)[6:])
-                wait_until(lambda: any(text.startswith("hosts ") for text in payloads(connection)), "it is asked", 60)
+                wait_until(
+                    lambda: any(text.startswith("hosts ") for text in payloads(connection)), "the host is polled", 60
+                )
 
 
 def _receives_no_notification(connection: psycopg.Connection[Any]) -> bool:
@@ -213,7 +215,7 @@ def test_report_names_the_setting_if_nothing_is_shared(database: Database, serve
 
 
 @pytest.mark.slow
-def test_behind_a_pooler_redis_is_proposed(database: Database, serve_once: Serve) -> None:
+def test_report_proposes_redis_behind_a_pooler(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "ConnectionSettings:Pool:TransactionPooler": "true"})
     with operator(service, TOKEN) as console:
         assert "set Console:Hosts to Redis" in report(console)["unavailable"]["hosts"]

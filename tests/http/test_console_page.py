@@ -1,4 +1,4 @@
-"""The page of the console as a newcomer meets it: what is loaded before it shows, tables, times, and faults."""
+"""The page of the console for a new operator: loading before the first paint, tables, times, and faults."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def visit(page: Page, name: str) -> None:
 
 @contextmanager
 def signed_in(opened: Browser, address: str, token: str = TOKEN) -> Iterator[BrowserContext]:
-    """A browser of its own whose first page has signed in."""
+    """A new browser context whose first page has signed in."""
     with opened.new_context(viewport={"width": 1280, "height": 800}) as context:
         context.set_default_timeout(TIMEOUT)
         page = context.new_page()
@@ -98,7 +98,7 @@ def signed_in(opened: Browser, address: str, token: str = TOKEN) -> Iterator[Bro
         yield context
 
 
-# --- what is shown first -----------------------------------------------------------------------------------------
+# --- first paint -----------------------------------------------------------------------------------------
 
 
 def test_only_page_and_stylesheet_load_before_first_paint(tab: Page) -> None:

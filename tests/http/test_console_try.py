@@ -270,7 +270,7 @@ def test_page_uploads_files_signs_in_and_shows_events(service: Service, tab: Pag
     form.get_by_role("button", name="Send").click()
     expect(tab.get_by_text("changed", exact=True)).to_be_visible()
 
-    # The session stays for the forms of other endpoints, until it is forgotten.
+    # The session stays for the forms of other endpoints, until the page discards it.
     visit(tab, "GET", "/api/who")
     form.get_by_role("button", name="Send").click()
     expect(tab.locator("pre", has_text='"userName": "kiri"')).to_be_visible()

@@ -154,14 +154,16 @@ def test_text_plain_body_is_refused_by_json_endpoints(service: Service, cookie: 
     assert service.post("/api/pay", content=b'{"n":1}', headers={**token, **text}).text == "1"
 
 
-@pytest.mark.parametrize("said", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": LISTED}, {"Origin": "itself"}], ids=str)
+@pytest.mark.parametrize(
+    "site_headers", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": LISTED}, {"Origin": "itself"}], ids=str
+)
 def test_text_plain_body_is_accepted_with_a_same_origin_header(
-    service: Service, cookie: dict[str, str], said: dict[str, str]
+    service: Service, cookie: dict[str, str], site_headers: dict[str, str]
 ) -> None:
     """`fetch` of generated clients sends it (browsers-7, clients-27)."""
     text = {"Content-Type": "text/plain;charset=UTF-8"}
-    origin = own_origin(service) if said.get("Origin") == "itself" else said.get("Origin")
-    headers = {**text, **said, **({"Origin": origin} if origin else {})}
+    origin = own_origin(service) if site_headers.get("Origin") == "itself" else site_headers.get("Origin")
+    headers = {**text, **site_headers, **({"Origin": origin} if origin else {})}
     assert service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}).text == "1"
     service.client.cookies.clear()
     body = b'{"nick":"kiri","passphrase":"open sesame","scheme":"Cookies"}'

@@ -115,13 +115,13 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("request_", "wanted", "headers"), CASES, ids=[f"{one[0]} {one[2]}" for one in CASES])
+@pytest.mark.parametrize(("request_", "expected", "headers"), CASES, ids=[f"{one[0]} {one[2]}" for one in CASES])
 def test_deadline_cancels_the_request_and_its_work(
-    service: Service, database: Database, upstream: Upstream, request_: str, wanted: str, headers: dict[str, str]
+    service: Service, database: Database, upstream: Upstream, request_: str, expected: str, headers: dict[str, str]
 ) -> None:
-    check(service, (request_, wanted), headers)
+    check(service, (request_, expected), headers)
     wait_until(lambda: not database.backends("wait_event = 'PgSleep'"), "nothing runs any more")
-    wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
+    wait_until(lambda: upstream.open_connections == 0, "no outgoing request is open any more")
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_deadline_response_is_independent_of_the_detecting_component(own_databas
         assert "the deadline of the request has passed" in problem(requested.result(), 504)["detail"]
 
 
-def test_deadline_ends_the_wait_for_a_missing_body(service: Service, database: Database) -> None:
+def test_deadline_ends_the_wait_for_a_request_body(service: Service, database: Database) -> None:
     head = b"POST /note HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\n"
     response = service.raw(head + b'Request-Timeout: 0.2\r\n\r\n{"who"')
     assert response is not None
@@ -224,8 +224,8 @@ def test_outgoing_requests_are_cancelled_when_the_client_disconnects(service: Se
         seen = len(upstream.to("/silent"))
         with service.connect() as connection:
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-{number}\r\n\r\n".encode())
-            wait_until(lambda: len(upstream.to("/silent")) > seen, "the other service is asked")  # noqa: B023
-        wait_until(lambda: upstream.open_connections == 0, "it is no longer asked", 5)
+            wait_until(lambda: len(upstream.to("/silent")) > seen, "the other service has received the request")  # noqa: B023
+        wait_until(lambda: upstream.open_connections == 0, "the outgoing request is cancelled", 5)
     wait_until(lambda: service.log.count(" responded 499 ") == 3, "each is logged as left")
 
 

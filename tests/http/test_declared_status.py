@@ -181,12 +181,12 @@ def test_status_set_by_sql_takes_precedence(service: Service, path: str) -> None
     assert service.post(f"/api/{path}", json={"status": "202"}).status_code == 202
 
 
-def test_strict_routine_that_is_not_run_stays_204(service: Service) -> None:
+def test_strict_routine_that_is_not_run_gets_204(service: Service) -> None:
     assert service.post("/api/strict-one", json={"a": 1}).status_code == 201
     assert service.post("/api/strict-one", json={"a": None}).status_code == 204
 
 
-def test_errors_keep_their_status(service: Service) -> None:
+def test_errors_are_not_affected_by_the_declared_status(service: Service) -> None:
     assert service.post("/api/failing").status_code == 400
 
 

@@ -191,7 +191,7 @@ def test_openapi_document_is_written_and_served(service: Service, folder: Path) 
     ]
 
 
-def test_an_operation_is_complete(service: Service) -> None:
+def test_operation_has_summary_parameters_and_responses(service: Service) -> None:
     document = service.get("/openapi.json").json()
     read = document["paths"]["/api/bed-notes"]["get"]
     assert (read["summary"], read["description"]) == ("Lists notes", "of one bed")
@@ -243,7 +243,7 @@ def test_examples_and_defaults_come_from_comments(service: Service) -> None:
     assert '{\n    "plan": {"rows": [1, "two"]},\n    "on": "2026-03-01",\n    "count": 2.50\n}' in text
 
 
-def test_numbers_of_comments_keep_their_digits(service: Service) -> None:
+def test_numbers_in_comments_preserve_all_digits(service: Service) -> None:
     document = service.get("/openapi.json").text
     assert '"default":123456789012345678901234567890' in document
     assert '"example":0.1000000000000000000001' in document
@@ -297,7 +297,7 @@ def test_requests_show_defaults(service: Service) -> None:
     assert service.get("/garden_public.http").text == text
 
 
-def test_served_requests_show_sources_and_follow_them(own_database: Database, serve_once: Serve) -> None:
+def test_served_requests_show_sources_and_are_updated_with_them(own_database: Database, serve_once: Serve) -> None:
     create = "create or replace function one() returns int language sql as $$ select {} $$;"
     own_database.execute(create.format("1") + " comment on function one() is 'HTTP'")
     chosen = {H + "Enabled": "true", H + "Option": "Endpoint", H + "CommentHeader": "Full", H + "Name": "garden"}

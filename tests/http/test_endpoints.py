@@ -136,7 +136,7 @@ def test_routine_is_served_at(service: Service, method: str, path: str, body: st
     assert answer(service.request(method, path)) == (200, TEXT, body)
 
 
-def test_procedure_is_posted_to(service: Service) -> None:
+def test_procedure_is_served_at_post(service: Service) -> None:
     assert answer(service.post("/api/act")) == (204, None, "")
 
 

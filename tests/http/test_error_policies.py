@@ -135,7 +135,7 @@ def built_in(database: Database, serve: Serve) -> Service:
         ("AB123", 500, "AB123: said so"),
     ],
 )
-def test_sqlstates_under_the_built_in_policy(built_in: Service, code: str, status: int, title: str) -> None:
+def test_built_in_policy_maps_sqlstates(built_in: Service, code: str, status: int, title: str) -> None:
     members = problem(built_in.get(f"/api/failing?code={code}"), status)
     assert (members["title"], members["detail"]) == (title, code)
 

@@ -100,7 +100,7 @@ def test_stalled_reader_is_disconnected_after_the_timeout(own_database: Database
             del other.body[:-4]
             if not both.read(2_000_000):
                 break
-        assert both.ended, "what is not read beside what is read is kept up to a bound"
+        assert both.ended, "unread data beside a stream that is read is buffered up to a bound"
 
 
 class TwoStreams:
@@ -220,7 +220,7 @@ def members(service: Service, database: Database, serve: Serve) -> Service:
     return serve(database, member_sql() + LISTENED, settings, workers=2)
 
 
-def test_conflicts_at_the_path_of_a_stream_are_logged(members: Service) -> None:
+def test_stream_path_conflicts_are_logged(members: Service) -> None:
     assert members.log.count("public.twice(integer): the stream at /api/twice/at is also that of public.twice()") == 1
     hidden = "public.behind(): GET /api/twice/at is not reached: the stream of GET /api/twice is there"
     assert members.log.count(hidden) == 1

@@ -188,7 +188,7 @@ def _receives_events(stream: EventStream, service: Service) -> bool:
     return not stream.cut
 
 
-def test_streams_end_in_order_when_the_service_stops(own_database: Database, serve_once: Serve) -> None:
+def test_streams_end_cleanly_when_the_service_stops(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {}, workers=2)
     streams = [EventStream(service, STREAM) for _ in range(6)]
     service.signal(signal.SIGTERM)

@@ -97,7 +97,7 @@ def test_readers_of_a_killed_worker_reconnect_without_missing_events(service: Se
         list(pool.map(lambda reader: reader.read_until("before"), readers))
         before = service.pids()
         psutil.Process(before[0]).kill()
-        wait_until(lambda: before[0] not in service.pids(), "it is gone")
+        wait_until(lambda: before[0] not in service.pids(), "the worker has exited")
         attempts = _publish_until_delivered(service, *(str(number) for number in range(20)), "last")
         list(pool.map(lambda reader: reader.read_until("last"), readers))
     values = [reader.end() for reader in readers]

@@ -105,7 +105,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "expected",
     [
         "IParcelGetResponse {\n    id: number;\n    depotId: number | null;\n    /** How large: *\\/ 1 to 3 */\n"
         '    size: 1 | 2 | 3;\n    moods: ("good" | "it\'s bad")[];\n    paint: "red" | "green" | null;\n}',
@@ -124,8 +124,8 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         'IOuterResponse {\n    id: number | null;\n    kind: "a" | "b" | null;\n}',
     ],
 )
-def test_typescript_types_state_only_proven_constraints(service: Service, folder: Path, wanted: str) -> None:
-    assert f"interface {wanted}" in (folder / "api.ts").read_text(encoding="utf-8")
+def test_typescript_types_state_only_proven_constraints(service: Service, folder: Path, expected: str) -> None:
+    assert f"interface {expected}" in (folder / "api.ts").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_mcp_tool_schemas_state_allowed_values(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_contract_notices_a_narrower_column(database: Database, service: Service, folder: Path) -> None:
+def test_contract_check_reports_a_narrower_column(database: Database, service: Service, folder: Path) -> None:
     values = {"ConnectionStrings:Default": database.conninfo, **settings(folder)}
     switches = [f"--{key}={value}" for key, value in values.items()]
     assert rowcall(folder, *switches, "--contract", "contract.json").returncode == 0

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.attack
 
 @pytest.fixture(scope="module")
 def attacker() -> Iterator[IdentityProvider]:
-    """Another provider of the same service, whose operator means ill."""
+    """Another provider of the same service, whose operator is an attacker."""
     provider = IdentityProvider()
     yield provider
     provider.close()
@@ -80,7 +80,7 @@ def service(database: Database, serve: Serve, provider: IdentityProvider, attack
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
 def test_login_state_is_accepted_once(service: Service, path: str) -> None:
-    """On whatever worker, with the cookie of the first time, and with a code that is good."""
+    """On any worker, with the cookie of the first time, and with a code that is good."""
     begun = begin(service, path)
     assert finish(service, path, dict(granted(begun.url)), begun.cookie).status_code == 200
     for _ in range(6):
@@ -171,7 +171,7 @@ def test_modified_login_state_cookie_is_refused(service: Service) -> None:
 
 
 def test_login_state_cookie_of_another_attempt_is_refused(service: Service) -> None:
-    """What a host beside this one could put into a browser."""
+    """A host with the same parent domain could set such a cookie."""
     begun, other = begin(service, "/signin-honest"), begin(service, "/signin-honest")
     tossed = f"{begun.cookie.partition('=')[0]}={other.cookie.partition('=')[2]}"
     detail = problem(finish(service, begun.path, dict(granted(begun.url)), tossed), 400)["detail"]
@@ -285,13 +285,13 @@ BENT = {
 }
 
 
-@pytest.mark.parametrize(("claims", "said"), BENT.values(), ids=BENT)
+@pytest.mark.parametrize(("claims", "reason"), BENT.values(), ids=BENT)
 def test_id_token_with_wrong_claims_is_refused(
-    service: Service, provider: IdentityProvider, claims: Callable[[dict[str, Any]], dict[str, Any]], said: str
+    service: Service, provider: IdentityProvider, claims: Callable[[dict[str, Any]], dict[str, Any]], reason: str
 ) -> None:
     info = {name: value for name, value in ALMA.items() if name != "email_verified"}
     with provider.bent(claims=claims, info=info):
-        check_sign_in_refused(service, said)
+        check_sign_in_refused(service, reason)
 
 
 def test_profile_without_subject_is_refused(service: Service, provider: IdentityProvider) -> None:
@@ -299,11 +299,11 @@ def test_profile_without_subject_is_refused(service: Service, provider: Identity
         check_sign_in_refused(service, "the profile does not name its user (sub)")
 
 
-def check_sign_in_refused(service: Service, said: str) -> None:
+def check_sign_in_refused(service: Service, reason: str) -> None:
     """The browser learns nothing of the reason, which stands in the log."""
     before = len(service.log)
     assert sign_in(service, "/signin-honest").text == "Error talking to Honest"
-    wait_until(lambda: said in service.log[before:], f"the log says {said!r}: {service.log[before:]}")
+    wait_until(lambda: reason in service.log[before:], f"the log says {reason!r}: {service.log[before:]}")
 
 
 def _encoded(part: object) -> str:
@@ -323,7 +323,7 @@ def by_public_key(provider: IdentityProvider, claims: dict[str, Any]) -> str:
 
 
 def by_unknown_key(provider: IdentityProvider, claims: dict[str, Any]) -> str:
-    """With a key of his own, under the name of the right one, which he brings along."""
+    """With the attacker's key under the name of the right one, included in the header."""
     key = RSAKey.generate_key(2048)
     private = serialization.load_pem_private_key(key.as_pem(private=True), None)
     headers = {"kid": provider.key.kid, "jwk": key.as_dict(private=False)}
@@ -343,7 +343,7 @@ def test_id_token_with_invalid_signature_is_refused(
 
 
 def test_valid_id_token_is_accepted(service: Service, provider: IdentityProvider) -> None:
-    """What the tests above leave as it is."""
+    """The unmodified token, as a control of the tests above."""
     with provider.bent(claims=with_claims(aud=[CLIENT], azp=CLIENT), info=dict(ALMA)):
         assert sign_in(service, "/signin-honest").status_code == 200
 

@@ -99,12 +99,12 @@ def test_sign_in_page_of_a_provider_is_served(service: Service) -> None:
     }
 
 
-@pytest.mark.parametrize(("asked", "landed"), [("", "/welcome"), ("?return_to=/here", "/here")])
+@pytest.mark.parametrize(("page_query", "expected_path"), [("", "/welcome"), ("?return_to=/here", "/here")])
 def test_browser_returns_to_the_configured_or_requested_path(
-    service: Service, tmp_path: Path, asked: str, landed: str
+    service: Service, tmp_path: Path, page_query: str, expected_path: str
 ) -> None:
     """Run the scripts of both pages in Node, with the few browser objects that they use."""
-    begins = service.get(f"/signin-acme{asked}").text
+    begins = service.get(f"/signin-acme{page_query}").text
     returns = service.get("/signin-acme?error=access_denied&state=x").text
     scripts = [re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[0] for page in (begins, returns)]
     program = tmp_path / "browser.cjs"
@@ -128,12 +128,12 @@ def test_browser_returns_to_the_configured_or_requested_path(
             (0, eval)(script);
             return gone[0];
         }};
-        visit({asked!r}, {json.dumps(scripts[0])});
+        visit({page_query!r}, {json.dumps(scripts[0])});
         console.log(visit("?error=access_denied&state=x", {json.dumps(scripts[1])}));
         """
     )
     ran = subprocess.run([node(), program], capture_output=True, text=True, check=False)
-    assert (ran.stdout.strip(), ran.stderr) == (service.url + landed, "")
+    assert (ran.stdout.strip(), ran.stderr) == (service.url + expected_path, "")
 
 
 def test_sign_in_page_redirects_to_the_provider(service: Service, provider: IdentityProvider) -> None:
@@ -261,10 +261,10 @@ def test_the_login_command_gets_the_analytics_data_of_the_browser(service: Servi
     assert last_call(database)["analytics"] == {"zone": "Europe/Oslo", "ip": "127.0.0.1"}
 
 
-@pytest.mark.parametrize("given", ["[1]", "junk", ""])
-def test_invalid_analytics_data_is_null(service: Service, database: Database, given: str) -> None:
+@pytest.mark.parametrize("analytics_data", ["[1]", "junk", ""])
+def test_invalid_analytics_data_is_null(service: Service, database: Database, analytics_data: str) -> None:
     begun = begin(service, "/signin-acme")
-    path = f"/signin-acme?analyticsData={given}"
+    path = f"/signin-acme?analyticsData={analytics_data}"
     assert finish(service, path, dict(granted(begun.url)), begun.cookie).status_code == 200
     assert last_call(database)["analytics"] is None
 
@@ -314,7 +314,7 @@ def test_email_is_read_from_a_separate_url(service: Service, provider: IdentityP
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "said"),
+    ("path", "body", "message"),
     [
         ("/signin-acme", b"", "the request is no JSON object"),
         ("/signin-acme", b"[1]", "the request is no JSON object"),
@@ -324,14 +324,14 @@ def test_email_is_read_from_a_separate_url(service: Service, provider: IdentityP
         ("/signin-down", b'{"code":"any"}', "http://127.0.0.1:9/token"),
     ],
 )
-def test_invalid_callback_bodies_get_500(service: Service, path: str, body: bytes, said: str) -> None:
+def test_invalid_callback_bodies_get_500(service: Service, path: str, body: bytes, message: str) -> None:
     with fresh(service) as client:
         response = client.post(path, content=body)
     assert response.status_code == 500
     assert response.headers["content-type"] == "text/plain"
     assert {name: response.headers[name] for name in UNCACHED} == UNCACHED
     assert response.text == f"Error talking to {path.removeprefix('/signin-').capitalize()}"
-    assert said in service.wait_for_log(said)
+    assert message in service.wait_for_log(message)
     assert SECRET not in service.log
 
 
@@ -522,7 +522,7 @@ def test_rotated_issuer_keys_are_fetched(service: Service, provider: IdentityPro
         with provider.bent(sign=lambda claims: jwt.encode({"alg": "RS256", "kid": old.kid}, claims, old)):
             return sign_in(service, "/signin-id").text == "Error talking to Id"
 
-    wait_until(old_is_refused, "the old key is forgotten", 30)
+    wait_until(old_is_refused, "the old key is dropped", 30)
 
 
 def test_pkce_challenge_is_the_digest_of_the_verifier(service: Service, provider: IdentityProvider) -> None:

@@ -104,7 +104,9 @@ def test_read_only_requests_survive_a_killed_backend(own_database: Database, ser
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, serve_once: Serve, mode: str) -> None:
+def test_service_recovers_after_a_database_restart_under_load(
+    own_postgres: PostgresServer, serve_once: Serve, mode: str
+) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, IMPATIENT)
     workers = service.pids()
@@ -142,7 +144,7 @@ def test_stopped_service_leaves_no_database_session(own_database: Database, serv
         load.wait_for(200)
     assert own_database.backends()
     assert service.stop() == 0
-    wait_until(lambda: not own_database.backends(), "every session is gone")
+    wait_until(lambda: not own_database.backends(), "every session has ended")
 
 
 STATEFUL = """
@@ -162,13 +164,15 @@ comment on function see_moment() is 'HTTP GET';
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("leaver", ["leave-setting", "leave-zone", "leave-style"])
-def test_session_state_does_not_leak_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
+@pytest.mark.parametrize("changing_path", ["leave-setting", "leave-zone", "leave-style"])
+def test_session_state_does_not_leak_to_the_next_caller(
+    own_database: Database, serve_once: Serve, changing_path: str
+) -> None:
     """One connection of each kind, so that the next caller uses the same one (driver-18 to driver-21)."""
     few = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
     service = serve_once(own_database, STATEFUL, few)
     for _ in range(30):
-        assert service.get(f"/api/{leaver}").status_code == 200
+        assert service.get(f"/api/{changing_path}").status_code == 200
         assert answer(service.get("/api/see-setting"))[2] == "nothing"
         assert answer(service.get("/api/see-moment"))[2] == "2024-01-15 10:30:00+00"
 

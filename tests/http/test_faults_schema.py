@@ -31,7 +31,7 @@ def wait_until_changed(service: Service, path: str, before: Answer, after: Answe
         assert answer(response) in (before, after)
         return answer(response) == after
 
-    wait_until(changed, f"{path} answers {after}", 20)
+    wait_until(changed, f"{path} returns {after}", 20)
 
 
 # The former return type of a function, the new one, and its response.
@@ -119,7 +119,7 @@ def test_dropped_endpoint_never_gets_500(
         assert status in (503, 404)
         return status == 404 or "thing" in change
 
-    wait_until(endpoint_is_unavailable, f"{path} is gone", 20)
+    wait_until(endpoint_is_unavailable, f"{path} is unavailable", 20)
     assert answer(service.get("/still-there")) == (200, TEXT, "1")
 
 

@@ -110,7 +110,7 @@ def test_workers_survive_a_killed_template_process(own_database: Database, serve
     wait_until(lambda: len(service.pids()) == 2, "the worker is replaced", 20)
     copied = service.pids()
     template.kill()
-    wait_until(lambda: not _runs(template.pid), "the template is gone")
+    wait_until(lambda: not _runs(template.pid), "the template process has exited")
     assert is_served(service, "/release")
     for worker in copied:
         os.kill(worker, signal.SIGKILL)
@@ -127,7 +127,7 @@ def test_workers_do_not_outlive_a_killed_supervisor(own_database: Database, serv
     service.process.kill()
     service.process.wait()
     wait_until(lambda: not any(map(_runs, workers)), "the workers stop", 20)
-    wait_until(lambda: not own_database.backends(), "their sessions are gone")
+    wait_until(lambda: not own_database.backends(), "their sessions have ended")
 
 
 def _runs(pid: int) -> bool:
@@ -257,7 +257,7 @@ def test_stop_finishes_running_requests_and_refuses_new_ones(
             assert not any(future.done() for future in running)
         assert [answer(future.result()) for future in running] == [(200, TEXT, str(LOCK))] * 4
     assert service.process.wait(20) == 0
-    wait_until(lambda: not own_database.backends(), "every session is gone")
+    wait_until(lambda: not own_database.backends(), "every session has ended")
 
 
 def _refused(port: int) -> bool:

@@ -294,9 +294,11 @@ def test_access_annotations_determine_the_status_per_caller(
     assert " ".join(map(str, statuses)) == ACCESS[name][1]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=[f"{number}-{who}-{line}" for number, (who, line, _) in enumerate(ASKED)])
+@pytest.mark.parametrize(
+    "access_case", ASKED, ids=[f"{number}-{who}-{line}" for number, (who, line, _) in enumerate(ASKED)]
+)
 def test_response_depends_on_the_identity_of_the_caller(
-    service: Service, headers: Mapping[str | None, dict[str, str]], asked: Caller
+    service: Service, headers: Mapping[str | None, dict[str, str]], access_case: Caller
 ) -> None:
-    who, request, expected = asked
+    who, request, expected = access_case
     check(service, (request, expected), headers[who])

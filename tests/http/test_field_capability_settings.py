@@ -190,7 +190,7 @@ def service(database: Database, serve: Serve, prepared_upstream: Upstream, folde
 
 
 @pytest.mark.parametrize(
-    ("path", "kept"),
+    ("path", "is_cached"),
     [
         ("one?a=x", True),
         ("one?a=" + "x" * 2000, True),
@@ -198,10 +198,12 @@ def service(database: Database, serve: Serve, prepared_upstream: Upstream, folde
         ("rows-of?a=x", False),
     ],
 )
-def test_configured_limits_decide_caching_of_long_keys_and_row_sets(service: Service, path: str, kept: bool) -> None:
+def test_configured_limits_decide_caching_of_long_keys_and_row_sets(
+    service: Service, path: str, is_cached: bool
+) -> None:
     first = service.get(f"/api/{path}")
     assert first.status_code == 200
-    assert (service.get(f"/api/{path}").text == first.text) is kept
+    assert (service.get(f"/api/{path}").text == first.text) is is_cached
 
 
 def test_response_with_a_hashed_key_is_invalidated(service: Service) -> None:

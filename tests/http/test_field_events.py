@@ -220,12 +220,12 @@ def test_subscription_response_has_sse_headers_and_format(service: Service) -> N
         assert {name: stream.headers[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(("version", "asked"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
+@pytest.mark.parametrize(("version", "requested"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
 def test_stream_response_sends_connection_close_if_the_connection_ends(
-    service: Service, version: str, asked: str
+    service: Service, version: str, requested: str
 ) -> None:
     """RFC 9112, 9.3: without chunks, the end of a response of HTTP/1.0 is the end of its connection."""
-    head = f"HTTP/{version}\r\nhost: test\r\nconnection: {asked}\r\n\r\n"
+    head = f"HTTP/{version}\r\nhost: test\r\nconnection: {requested}\r\n\r\n"
     with service.connect() as connection:
         connection.sendall(f"GET /api/plain/info {head}".encode())
         answer = b""
@@ -331,7 +331,7 @@ def test_disconnected_subscriber_does_not_affect_others(service: Service) -> Non
         stays.wait_for("on")
 
 
-# --- who sees what -------------------------------------------------------------------------------------------------
+# --- audience of events ----------------------------------------------------------------------------------------------
 
 SCOPED = """
 create function say(_text text, _hint text) returns void language plpgsql as $$begin

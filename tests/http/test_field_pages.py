@@ -107,14 +107,14 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "wanted"), CLOSED)
+@pytest.mark.parametrize(("path", "expected"), CLOSED)
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_protected_paths_redirect_anonymous_callers(
-    service: Service, method: str, path: str, wanted: str | None
+    service: Service, method: str, path: str, expected: str | None
 ) -> None:
     response = service.request(method, path, follow_redirects=False)
     status = (response.status_code, response.headers.get("location"))
-    assert status == ((200, None) if wanted is None else (302, f"/?from={wanted}"))
+    assert status == ((200, None) if expected is None else (302, f"/?from={expected}"))
 
 
 @pytest.mark.parametrize(

@@ -120,11 +120,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "said"), WRONG)
+@pytest.mark.parametrize(("key", "value", "message"), WRONG)
 def test_unsupported_forwarding_settings_stop_the_start(
-    own_database: Database, serve_once: Serve, key: str, value: str, said: str
+    own_database: Database, serve_once: Serve, key: str, value: str, message: str
 ) -> None:
-    with pytest.raises(AssertionError, match=f"{F}{key.partition(':')[0]}: .*{said}"):
+    with pytest.raises(AssertionError, match=f"{F}{key.partition(':')[0]}: .*{message}"):
         serve_once(own_database, "", {F + "Enabled": "true", F + key: value})
 
 

@@ -1,4 +1,4 @@
-"""What a new user meets first: access rules, their messages, and refusals."""
+"""First steps of a new user: access rules, their messages, and refusals."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ PARTS = "multipart/form-data; boundary=x"
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "answered"),
+    ("kind", "body", "expected"),
     [
         (LATIN, b"room=1&note=caf\xe9", 415),
         (LATIN, b"room=1&note=caf%E9", 415),
@@ -155,9 +155,9 @@ PARTS = "multipart/form-data; boundary=x"
         (PARTS, PART + b"Content-Transfer-Encoding: 8bit\r\n\r\ncaf\r\n--x--", "'1' 'caf' NULL"),
     ],
 )
-def test_bytes_that_are_not_utf_8_are_reported(service: Service, kind: str, body: bytes, answered: int | str) -> None:
+def test_bytes_that_are_not_utf_8_are_reported(service: Service, kind: str, body: bytes, expected: int | str) -> None:
     response = service.post("/book", content=body, headers={"content-type": kind})
-    assert (response.status_code if isinstance(answered, int) else response.text) == answered
+    assert (response.status_code if isinstance(expected, int) else response.text) == expected
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_an_empty_form_is_an_empty_object(service: Service, kind: str, body: byt
         ("/checked", b'{"tags":["a=b"]}', "{a=b}"),
     ],
 )
-def test_json_is_json_even_if_its_type_says_form(
+def test_json_body_is_accepted_with_a_form_content_type(
     service: Service, kind: str, start: bytes, path: str, body: bytes, text: str
 ) -> None:
     assert answer(service.post(path, content=start + body, headers={"content-type": kind})) == (200, TEXT, text)

@@ -128,7 +128,9 @@ def test_invalidated_response_is_not_served_by_the_previous_process(
     assert {client.get("/kept").text for client in clients} == {"1"}
     second = serve_once(own_database, "", settings, workers=2, port=first.port)
     first.wait_for_log("another process serves; this one finishes what runs")
-    stored = wait_until(lambda: _response_after_invalidation(second), "the new process forgets what it has kept", 30)
+    stored = wait_until(
+        lambda: _response_after_invalidation(second), "the new process invalidates its cached response", 30
+    )
     wait_until(lambda: _closes_the_connection(clients.pop()), "the previous process asks its clients to close")
     assert min(int(client.get("/kept").text) for client in clients[:2]) > int(stored)
     for client in clients[2:4]:
@@ -253,7 +255,7 @@ def test_starting_successor_accepts_no_connection(own_database: Database, serve_
 def test_readiness_fails_before_the_shutdown_begins(own_database: Database, serve_once: Serve) -> None:
     settings = {"HealthChecks:Enabled": "true", "HttpServer:Shutdown:Delay": "1 hour"}
     service = serve_once(own_database, SQL, settings, workers=2)
-    assert service.get("/health/ready").text == "Healthy", "and kept"
+    assert service.get("/health/ready").text == "Healthy", "the connection is kept alive"
     service.signal(signal.SIGTERM)
     service.wait_for_log("not ready any more; requests are served for another 3600 s")
 
@@ -281,7 +283,9 @@ def test_responses_send_connection_close_during_shutdown(own_database: Database,
     with EventStream(service, "/publish/info") as stream:
         assert "connection" not in service.get("/echo?id=1").headers
         service.signal(signal.SIGTERM)
-        wait_until(lambda: service.get("/echo?id=1").headers.get("connection") == "close", "clients are asked")
+        wait_until(
+            lambda: service.get("/echo?id=1").headers.get("connection") == "close", "responses send Connection: close"
+        )
         assert service.get("/publish").text == "1"
         stream.wait(lambda: stream.messages == ["published"], "streams go on meanwhile")
     service.signal(signal.SIGTERM)

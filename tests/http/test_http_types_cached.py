@@ -74,7 +74,7 @@ def test_trace_headers_are_not_part_of_the_cache_key(service: Service, counting_
 
 def test_cached_response_expires(service: Service) -> None:
     first = service.get("/short?k=1").text
-    wait_until(lambda: service.get("/short?k=1").text != first, "there is a new answer")
+    wait_until(lambda: service.get("/short?k=1").text != first, "a new response is served")
 
 
 @pytest.mark.parametrize("path", ["/posted?k=1", "/failing?k=1"])
@@ -92,7 +92,7 @@ def test_concurrent_requests_share_one_outgoing_request(service: Service, counti
     counting_upstream.on("/slow", slow)
     with ThreadPoolExecutor(12) as pool:
         values = [pool.submit(service.get, "/slow?k=1") for _ in range(12)]
-        wait_until(lambda: counting_upstream.to("/slow"), "one has asked")
+        wait_until(lambda: counting_upstream.to("/slow"), "one request has arrived")
         free.set()
         assert {item.result().text for item in values} == {"together|200|text/x"}
     assert len(counting_upstream.to("/slow")) == 1

@@ -131,7 +131,7 @@ def key() -> dict[str, str]:
 
 
 def repeatable_parts(response: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
-    """Return what has to be the same in a repetition."""
+    """Return the parts of a response that a repetition has to reproduce."""
     left_out = ("date", "idempotency-replayed", "server")
     return (
         response.status_code,
@@ -524,7 +524,9 @@ def test_each_key_takes_effect_once_if_workers_are_killed(own_database: Database
 
 
 @pytest.mark.slow
-def test_without_the_schema_the_endpoint_is_left_out(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_idempotent_endpoint_is_left_out_without_the_schema(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     sql = SQL.partition("create function must_pay")[0]
     service = serve_once(own_database, sql)
     assert service.post("/pay", json={"amount": 1}).status_code == 404

@@ -1,4 +1,4 @@
-"""Impersonation: who may, that the real user is recorded, and how it ends (docs/sessions.md)."""
+"""Impersonation: authorization, recording of the impersonator, and its end (docs/sessions.md)."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_impersonation_requires_a_listed_role(service: Service) -> None:
         "list them in authorize"
     )
     assert service.post("/api/act-as", json={"name": "unknown"}, headers=signed_in(service)).status_code == 401
-    # `mo` is no supporter, but the supporter `kiri` acting as himself is one.
+    # `mo` is no supporter, but the supporter `kiri` impersonating `kiri` is one.
     himself = service.post("/api/act-as", json={"name": "kiri"}, headers=signed_in(service))
     twice = service.post("/api/act-as", json=body, headers=session(service, himself))
     assert (twice.status_code, twice.json()["type"]) == (401, "insufficient_user_authentication")
@@ -240,6 +240,6 @@ def test_audit_trail_records_user_and_impersonator(service: Service, database: D
         " and endpoint in ('POST /api/act-as', 'GET /api/who') group by 1, 2, 3, 4 order by 1"
     )
     expected = [("GET /api/who", "42", "41", "kiri"), ("POST /api/act-as", "42", "41", "kiri")]
-    wait_until(lambda: set(expected) <= set(database.fetch(sql)), "both calls have been written down")
+    wait_until(lambda: set(expected) <= set(database.fetch(sql)), "both calls have been recorded")
     signed = "select count(*) from call where endpoint = 'POST /api/sign-in' and user_id = '41'"
     wait_until(lambda: database.value(signed), "the sign-in has been written down")

@@ -397,7 +397,7 @@ def reason_in_sql(database: Database, endpoint: str, arguments: str, claims: str
 
 
 @pytest.mark.parametrize("in_sql", [True, False])
-def test_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
+def test_job_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
     if in_sql:
         arguments = '{"secret": "K-4711", "password": "correct horse"}'
         (row,) = json.loads(result_in_sql(database, "POST /sealed", arguments))
@@ -472,7 +472,7 @@ def test_annotations_without_effect_are_logged(service: Service) -> None:
 
 
 @pytest.mark.usefixtures("service")
-def test_without_the_switch_the_endpoint_is_left_out(database: Database, serve_once: Serve) -> None:
+def test_job_endpoint_is_left_out_if_jobs_are_disabled(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, settings={"Auth:CookieAuth": "true"})
     assert service.post("/nothing").status_code == 404
     assert "job is switched off (Jobs:Enabled); the endpoint is left out" in service.log

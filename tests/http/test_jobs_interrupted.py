@@ -84,7 +84,7 @@ def test_job_is_repeated_after_a_killed_worker(start: Start, own_database: Datab
 
 @pytest.mark.slow
 def test_job_is_repeated_after_a_killed_host(start: Start, own_database: Database) -> None:
-    """Its supervisor is gone, too, so that nothing of it gives the job back."""
+    """Its supervisor is killed, too, so no process of the host releases the job."""
     lost = start(workers=2)
     enqueue(own_database, 3)
     wait_until_running(own_database)

@@ -120,7 +120,7 @@ def test_mcp_tools_declare_and_return_strings(service: Service) -> None:
     assert result["structuredContent"]["items"][0]["id"] == WIDE  # type: ignore[index]
 
 
-def test_clients_in_python_keep_every_digit(service: Service, folder: Path) -> None:
+def test_python_clients_preserve_all_digits(service: Service, folder: Path) -> None:
     api = load_client(folder / "public_api.py")
     with api.Client(service.url) as client:
         row = client.numbers(id=WIDE, sums=["0.10"])[0]
@@ -129,7 +129,7 @@ def test_clients_in_python_keep_every_digit(service: Service, folder: Path) -> N
         assert client.twice(id="4503599627370497") == "9007199254740994"
 
 
-def test_clients_in_dart_have_strings(service: Service, folder: Path) -> None:
+def test_dart_clients_declare_strings(service: Service, folder: Path) -> None:
     text = (folder / "public_api.dart").read_text(encoding="utf-8")
     assert "  final String? id;\n  final String? price;\n  final int? small;\n  final double? half;\n" in text
     assert "  final List<String?>? ids;\n" in text

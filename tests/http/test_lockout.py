@@ -366,7 +366,7 @@ def test_lock_ends_after_the_delay(own_database: Database, serve_once: Serve) ->
 
 
 @pytest.mark.slow
-def test_nothing_is_counted_by_default(own_database: Database, serve_once: Serve) -> None:
+def test_failures_are_not_counted_by_default(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Auth:BearerTokenAuth": "true"})
     assert {status(service, "ana0", "wrong", "") for _ in range(10)} == {401}
     response = enter(service, "ana0", RIGHT, "")
