@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.response_headers import is_field
 
 _BY_STATE = {
     "23503": 409,
@@ -95,6 +96,7 @@ def _raised(message: str, detail: str | None) -> ApiError:
         or type(transport.get("status")) is not int
         or not isinstance(headers, dict)
         or not _has_texts(headers, *headers)
+        or not all(is_field(name, value) for name, value in headers.items())
         or not _may_have_texts(transport, "status_text")
     ):
         return _unreadable(f"Invalid JSON value for DETAIL: '{detail}'", _DETAIL_HINT)

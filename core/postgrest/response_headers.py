@@ -5,6 +5,7 @@ Source: PostgREST's documentation, Pagination and Count; Transactions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import orjson
@@ -15,6 +16,9 @@ Headers = list[tuple[str, str]]
 VERSION = "16.1"
 """Version of PostgREST that responses show."""
 VARY = ("vary", "Accept, Prefer, Range")
+_IS_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+_CONTROL = re.compile(r"[\0-\x08\x0a-\x1f\x7f]").search
+_DIGITS = re.compile(r"[0-9]{1,9}(?![0-9])").match
 RENAMED_WARNING = (
     "Embedded resource was referenced by relation name even though it has an alias. "
     "Use the alias in filters, orders and limits instead."
@@ -45,10 +49,15 @@ def _pairs(text: str) -> Headers:
         if not isinstance(value, dict) or len(value) != 1:
             raise errors.invalid_response_headers()
         ((name, content),) = value.items()
-        if not isinstance(content, str):
+        if not isinstance(content, str) or not is_field(name, content):
             raise errors.invalid_response_headers()
         result.append((name.lower(), content))
     return result
+
+
+def is_field(name: str, value: str) -> bool:
+    """Return whether a header can have this name and value (RFC 9110, 5.1 and 5.5)."""
+    return _IS_TOKEN(name) is not None and _CONTROL(value) is None
 
 
 def is_sendable(status: int) -> bool:
@@ -57,10 +66,12 @@ def is_sendable(status: int) -> bool:
 
 
 def status_by_sql(text: str) -> int:
-    """Return the status that SQL has set by `response.status`. Raises `ApiError` (`PGRST112`) if it is not sendable."""
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or not is_sendable(int(text)):
+    """Return the status that SQL has set by `response.status`, whose text may go on behind the number. Raises
+    `ApiError` (`PGRST112`) if it is not sendable."""
+    digits = _DIGITS(text)
+    if digits is None or not is_sendable(int(digits[0])):
         raise errors.invalid_response_status()
-    return int(text)
+    return int(digits[0])
 
 
 def renamed_warning(targets: Iterable[str]) -> Headers:

@@ -24,7 +24,7 @@ TESTED = {
         (DATABASE, "test_read_only_requests_survive_a_killed_backend"),
     ),
     "The database is stopped, or fails over": (
-        (DATABASE, "test_server_stopped_and_started_under_load"),
+        (DATABASE, "test_service_recovers_after_a_database_restart_under_load"),
         (DATABASE, "test_unreachable_database_gets_503_with_retry_after"),
     ),
     "The database hangs: it accepts connections and says nothing": (

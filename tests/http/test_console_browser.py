@@ -281,7 +281,7 @@ def test_users_of_the_service_sign_in_by_their_session(
 def test_texts_stored_by_users_are_not_rendered_as_markup(
     own_database: Database, serve_once: Serve, opened: Browser
 ) -> None:
-    """Texts that clients and routines can write: names of users, jobs, subscribers, devices, and reasons of failures."
+    """Texts that clients and routines can write: names of users, jobs, subscribers, devices, and failure reasons."""
     own_database.execute(install_sql())
     quoted = MARKUP.replace("'", "''")
     own_database.execute(

@@ -83,6 +83,13 @@ create function api.columns() returns table (id int, home_id int) stable languag
 create function api.number() returns int stable language sql as 'select 1';
 create function api.crates() returns setof depot.crate stable language sql as 'select * from depot.crate';
 create function api.all_vessels() returns setof api.vessel stable language sql as 'select * from api.vessel order by id';
+create table api.buyer (id int primary key, place_1 text);
+create table api.place (id int primary key, buyer_id int references api.buyer, place_1 text, place_2 text, buyer_1 text);
+create table api.place_1 (id int primary key, place_id int references api.place);
+create function api.first_place(api.buyer) returns api.place stable language sql as
+  'select * from api.place where buyer_id = $1.id limit 1';
+insert into api.buyer values (1, 'x'), (2, 'y'); insert into api.place values (1, 1, 'a', 'b', null);
+insert into api.place_1 values (1, 1);
 create table api.{LONG} (id int primary key, above_id int references api.{LONG});
 create table api.{LONG}_ (long_id int references api.{LONG}, harbour_id int references api.harbour,
                           primary key (long_id, harbour_id));
@@ -464,6 +471,32 @@ def test_null_filters_count_for_the_planner(service: Service, preference: str) -
 )
 def test_only_aliases_name_embeds_that_have_one(strict_service: Service, case: Case) -> None:
     case.check(strict_service.client)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(
+            "GET /buyer?select=id,place(place_1,buyer_1)&order=id",
+            json=[{"id": 1, "place": [{"place_1": "a", "buyer_1": None}]}, {"id": 2, "place": []}],
+        ),
+        Case("GET /buyer?select=id,place(id)&place=is.null", json=[{"id": 2, "place": []}]),
+        Case("GET /buyer?select=place_1,place()&place=not.is.null", json=[{"place_1": "x"}]),
+        Case(
+            "GET /buyer?select=id,first_place(place_1)&order=id",
+            json=[{"id": 1, "first_place": {"place_1": "a"}}, {"id": 2, "first_place": None}],
+        ),
+        Case(
+            "GET /place?select=place_2,buyer(place(place_1))",
+            json=[{"place_2": "b", "buyer": {"place": [{"place_1": "a"}]}}],
+        ),
+        Case("GET /place_1?select=place(place_1,place_1(id))", json=[{"place": {"place_1": [{"id": 1}]}}]),
+        Case("GET /buyer?select=place(nope)", 400, error("42703", "column place_1.nope does not exist")),
+    ],
+    ids=str,
+)
+def test_relations_and_columns_may_have_the_names_of_aliases(service: Service, case: Case) -> None:
+    case.check(service.client)
 
 
 @pytest.mark.parametrize(

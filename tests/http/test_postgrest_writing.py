@@ -38,6 +38,14 @@ create function api.shade_of(json) returns api.shade immutable language sql as
   $$select length($1 #>> '{}')::api.shade$$;
 create cast (json as api.shade) with function api.shade_of(json) as implicit;
 create table api.paint (id int primary key, tone api.shade);
+create domain api.hue as int;
+create function api.hue_of(json) returns api.hue immutable language sql as $$select right($1 #>> '{}', -1)::int$$;
+create function api.hue_of(text) returns api.hue immutable language sql as $$select right($1, -1)::int$$;
+create function api.hue_as(api.hue) returns json immutable language sql as $$select to_json('#' || $1::text)$$;
+create cast (json as api.hue) with function api.hue_of(json) as implicit;
+create cast (text as api.hue) with function api.hue_of(text) as implicit;
+create cast (api.hue as json) with function api.hue_as(api.hue) as implicit;
+create table api.hues (id api.hue primary key, note text); insert into api.hues values (1, 'x');
 create type api.spot as (x int, y text);
 create table api.exact (id int primary key constraint exact_positive check (id > 0), c char(3), place api.spot, tags text[]);
 create domain api.small as int default 7;
@@ -47,12 +55,17 @@ create view api.constants as select 1 as id;
 create table api.always (id int generated always as identity primary key, note text);
 create table api.once (id int primary key default 1, note text);
 create table api.keys (a int, b int, primary key (a, b));
+create table api.named (name text primary key default 'x');
+create table api.rowed ("row" int primary key, first int, member int, hh int);
 create table api."Mixed" ("Id" int primary key, "Some Value" text);
 create table api.parted (id int primary key, v text) partition by range (id);
 create table api.parted_1 partition of api.parted for values from (0) to (100);
 create table api.parent (id int primary key, name text);
 create table api.child (id int primary key references api.parent on delete cascade, note text);
 create function api.doubled(api.pier) returns int stable language sql as 'select $1.depth * 2';
+create function api.berths(api.pier) returns setof api.berth stable language sql as
+  'select * from api.berth where pier_id = $1.id';
+create function api.deeper(api.piers) returns int stable language sql as 'select $1.depth + 1';
 create table api.owned (id int primary key, owner text); alter table api.owned enable row level security;
 create policy own on api.owned using (owner = 'me') with check (owner = 'me');
 create table api.sieve (id int primary key);
@@ -285,6 +298,7 @@ CASES = [
     Case("POST /pier?columns=label,nope", 400, error("PGRST204"), body='{"label":"x"}'),
     Case("POST /pier?columns=", 400, error("PGRST100"), body='{"label":"x"}'),
     Case("POST /pier?columns=label", 400, error("22P02"), body='{"label":'),
+    Case("POST /pier?columns=label", 400, error("22023", "cannot call json_to_recordset on a scalar"), body="5"),
     Case(
         "POST /pier?columns=id,label&select=id,label",
         201,
@@ -560,6 +574,14 @@ CASES += [
         json=[{"id": 3, "c": "ab ", "place": {"x": 1, "y": "z"}, "tags": ["a", "b,c"]}],
     ),
     Case("POST /exact", 400, error("22001"), body='{"id":3,"c":"abcd"}'),
+    *(
+        Case("POST /toll?select=price", 201, headers=ROWS, body=body, text=f'[{{"price":1{"0" * 400}}}]')
+        for body in ('{"code":"L","price":1e400}', '[{"code":"L","price":1' + "0" * 400 + "}]")
+    ),
+    *(
+        Case("POST /toll", 400, error("PGRST102", "Empty or invalid json"), body=body)
+        for body in ('{"price":NaN}', '{"price":1e400', '{"code":"\\ud800"}', '\ufeff{"price":1e400}')
+    ),
     Case("POST /exact", 400, error("23514"), body='{"id":-1}'),
     Case(
         "POST /typed?select=doc", 201, headers=DEFAULT, body='{"id":1,"doc":{"x":1,"x":2}}', text='[{"doc":{"x": 2}}]'
@@ -570,6 +592,7 @@ CASES += [
     Case("GET /paint?tone=eq.four", 400, error("22P02")),
     # CSV and forms
     Case("POST /toll", 400, error("PGRST102"), body="", headers={"content-type": "text/csv"}),
+    Case("POST /toll", 201, body="code,nope\n", headers={"content-type": "text/csv", **ROWS}, text="[]"),
     Case(
         "POST /toll?columns=price",
         201,
@@ -580,9 +603,9 @@ CASES += [
     Case(
         "POST /toll",
         201,
-        body="code=a&code=b%26c",
+        body="code=a&price=5;code=b%26c%3B",
         headers={"content-type": "application/x-www-form-urlencoded", **ROWS},
-        json=[{"code": "b&c", "price": None}],
+        json=[{"code": "b&c;", "price": 5}],
     ),
     # columns and defaults
     Case("POST /toll?columns=code", 400, body="[1,2]"),
@@ -624,7 +647,31 @@ CASES += [
         has={"location": "/joined?uniq_id=eq.5&code=is.null"},
     ),
     Case("POST /moved", 201, body='{"id":5}', headers=LOCATION, has={"location": "/elsewhere", "vary": "X"}),
+    *(
+        Case(
+            f"POST /pair?select={columns}",
+            201,
+            body='{"b":3,"a":2}',
+            headers=LOCATION,
+            has={"location": "/pair?a=eq.2&b=eq.3"},
+        )
+        for columns in ("b,a", "c", "c,b", "*")
+    ),
     Case("POST /toll", 201, body='{"code":"L"}', headers=ROWS, has={"location": None}),
+    Case(
+        "POST /rowed",
+        201,
+        body='{"row":5,"first":1}',
+        headers={"prefer": "return=headers-only, tx=rollback"},
+        has={"location": "/rowed?row=eq.5"},
+    ),
+    Case(
+        "POST /rowed",
+        201,
+        body='{"row":5}',
+        headers={"prefer": "return=representation, tx=rollback", "accept": "text/csv"},
+        text="row,first,member,hh\n5,,,",
+    ),
     # failures
     Case("POST /constants", 500, error("55000"), body='{"id":2}'),
     Case("POST /owned", 401, error("42501"), body='{"id":3,"owner":"you"}'),
@@ -677,6 +724,24 @@ CASES += [
         headers=ROWS,
         json=[{"id": 1, "doubled": 10}],
     ),
+    Case(
+        "PATCH /piers?id=eq.1&select=*,deeper&order=deeper",
+        200,
+        body='{"depth":5}',
+        headers=ROWS,
+        text='[{"id":1,"label":"A","depth":5,"deeper":6}]',
+    ),
+    Case("DELETE /piers?id=eq.2&order=deeper", 200, headers=ROWS, text='[{"id":2,"label":"B","depth":6}]'),
+    *(
+        Case(
+            f"PATCH /pier?id=eq.1&select={columns},berths(no)&berths.order=no&order=doubled",
+            200,
+            body='{"depth":5}',
+            headers=ROWS,
+            json=[{**members, "berths": [{"no": 1}, {"no": 2}]}],
+        )
+        for columns, members in (("doubled", {"doubled": 10}), ("id", {"id": 1}))
+    ),
     Case("PATCH /typed?docb->>a=eq.1", 204, body='{"mood":"x"}'),
     Case(
         "PATCH /pier?id=in.(1,2)&not.or=(depth.eq.4,label.is.null)&select=id",
@@ -698,6 +763,18 @@ CASES += [
     Case("PUT /toll?price=eq.1", 400, error("PGRST102"), body="{"),
     Case("PUT /nope?price=eq.1", 404, error("PGRST205"), body="{}"),
     Case("PUT /toll?price=eq.1", 405, error("PGRST105"), body='{"nope":1}'),
+    *(
+        Case(
+            f"PUT /hues?id=eq.%23{number}",
+            status,
+            body='[{"id":"#1","note":"y"},{"id":"#2","note":"y"}]',
+            headers={"prefer": "return=representation, tx=rollback"},
+            json=[{"id": f"#{number}", "note": "y"}],
+        )
+        for number, status in ((1, 200), (2, 201))
+    ),
+    Case("PUT /hues?id=eq.%232", 400, error("PGRST115"), body='{"id":"#1"}'),
+    *(Case("PUT /named?name=eq.1", 400, error("42703"), body=body) for body in ("{}", "[{}]", "[]")),
     Case("PUT /toll?price=eq.1&x.code=eq.S", 400, error("PGRST108"), body='{"code":"S"}'),
     Case("PUT /toll?price=eq.1&select=nope(code)", 400, error("PGRST200"), body='{"code":"S"}'),
     Case("PUT /toll?code=eq.S", 400, error("PGRST204"), body='{"code":"S","nope":1}'),
@@ -740,6 +817,12 @@ CASES += [
     Case("PUT /toll?code=eq.S", 204, body='{"code":"S"}', headers={"prefer": "handling=strict, max-affected=0"}),
     Case(
         "PATCH /toll", 400, error("PGRST124"), body='{"price":1}', headers={"prefer": "handling=strict, max-affected=0"}
+    ),
+    Case(
+        "DELETE /toll?code=eq.none",
+        400,
+        error("PGRST124", details="The query affects 0 rows"),
+        headers={"prefer": "handling=strict, max-affected=-1"},
     ),
     Case(
         "POST /logline?select=at",

@@ -5,9 +5,8 @@ Source: PostgREST's documentation, Tables and Views; Functions as RPC.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -15,6 +14,8 @@ from urllib.parse import parse_qsl
 import orjson
 
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.request.csv_table import parse_csv
+from rowcall.core.text import exact_json
 
 JSON = "application/json"
 CSV = "text/csv"
@@ -37,8 +38,9 @@ class Payload(NamedTuple):
     text: the JSON as it arrived, or as made from CSV or a form; of a raw body its text, or `\x…` for bytes. Without
     `columns`, a JSON body that is neither object nor array is `[]`. An empty one of a call is `{}`. keys: names of
     columns or arguments, without repetition: those of `columns` for a JSON body if the request has this parameter, else
-    those of the objects, of the CSV header row or of the form, in their order there. is_array: the JSON is an array.
-    rows: number of its elements; 1 for a JSON body if the request has `columns`, as the JSON is not parsed then.
+    those of the objects, of the CSV header row (if rows follow) or of the form, in their order there. is_array: the
+    JSON is an array, or with `columns` no object. rows: number of its elements; 1 for a JSON body if the request has
+    `columns`, as the JSON is not parsed then.
     fields: names and values of a form, with repetitions. raw_type: type of PostgreSQL for a raw body. texts: values of
     a JSON object of a call in the order of `keys`, as `json_to_record` would pass them to the input functions of their
     types; None if one of them may not be passed as a text.
@@ -89,17 +91,25 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
         body = b"{}"
     if columns is not None:
         text = _text(body)
-        return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip()[:1] == "[")
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise errors.invalid_body("Empty or invalid json") from None
+        return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip(" \t\r\n")[:1] != "{")
+    value = _parsed(body)
     text = body.decode()
     if isinstance(value, dict):
         return Payload(PayloadKind.JSON, text, tuple(value), texts=_texts(text, value.values()) if function else None)
     if not isinstance(value, list):
         return Payload(PayloadKind.JSON, "[]", is_array=True, rows=0)
     return Payload(PayloadKind.JSON, text, _common_keys(value), is_array=True, rows=len(value))
+
+
+def _parsed(body: bytes) -> object:
+    """Return the value of a JSON text. Raises `ApiError` if it is invalid."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if "infinity" in error.msg:  # orjson refuses numbers beyond double precision, such as 1e400
+            with suppress(ValueError):
+                return exact_json.parse_with_number_texts(body)
+        raise errors.invalid_body("Empty or invalid json") from None
 
 
 def _texts(text: str, values: Iterable[object]) -> tuple[str | None, ...] | None:
@@ -144,27 +154,23 @@ def _text(body: bytes) -> str:
 
 
 def _csv(text: str) -> Payload:
-    """Return the payload of CSV with a header row. `NULL` is null, and values behind the last name are ignored. Raises
-    `ApiError` for an empty text, and for a row with too few values."""
-    if not text:
-        raise errors.invalid_body('parse error (not enough input) at ""')
-    # The limit of the module is that of the process; a body has a limit of its own.
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-    if not rows:
-        return Payload(PayloadKind.CSV, "[]", is_array=True, rows=0)
-    names = rows[0]
+    """Return the payload of CSV with a header row, whose names are not used without other rows. `NULL` is null, and
+    values behind the last name are ignored. Raises `ApiError` for an invalid text, and for a row with too few
+    values."""
+    names, rows = parse_csv(text)
     objects: list[dict[str, str | None]] = []
-    for row in rows[1:]:
+    for row in rows:
         if len(row) < len(names):
             raise errors.invalid_body("All lines must have same number of fields")
         objects.append({name: None if value == "NULL" else value for name, value in zip(names, row, strict=False)})
     document = orjson.dumps(objects).decode()
-    return Payload(PayloadKind.CSV, document, tuple(dict.fromkeys(names)), is_array=True, rows=len(objects))
+    keys = tuple(dict.fromkeys(names)) if objects else ()
+    return Payload(PayloadKind.CSV, document, keys, is_array=True, rows=len(objects))
 
 
 def _form(text: str) -> Payload:
-    """Return the payload of a form. If a name is repeated, the JSON has its last value."""
-    fields = tuple(parse_qsl(text, keep_blank_values=True))
+    """Return the payload of a form, which is split at `&` and `;`. If a name is repeated, the JSON has its last
+    value."""
+    fields = tuple(parse_qsl(text.replace(";", "&"), keep_blank_values=True))
     values = dict(fields)
     return Payload(PayloadKind.FORM, orjson.dumps(values).decode(), tuple(values), fields=fields)

@@ -5,6 +5,7 @@ Source: PostgREST's documentation, Prefer Header; RFC 7240.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ _CHOICES = {
     "tx": ("commit", "rollback"),
     "handling": ("strict", "lenient"),
 }
+_NUMBER = re.compile(r"\s*-?[0-9]{1,18}\s*").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,19 @@ class Preferences:
 
 def parse_preferences(headers: Iterable[str]) -> Preferences:
     """Merge the values of all `Prefer` headers. If a preference is sent twice, the first value counts. A `max-affected`
-    that is no number is ignored."""
+    that is no whole number of at most 18 digits is ignored."""
     values: dict[str, str] = {}
     unknown: list[str] = []
     for header in headers:
         for token in (part.strip() for part in header.split(",")):
             if not token:
                 continue
-            key, _, value = token.partition("=")
-            if (key in _CHOICES and value in _CHOICES[key]) or key in ("timezone", "max-affected"):
+            key, equals, value = token.partition("=")
+            if (key in _CHOICES and value in _CHOICES[key]) or (equals and key in ("timezone", "max-affected")):
                 values.setdefault(key, value)
             else:
                 unknown.append(token)
-    affected = values.get("max-affected", "")
+    affected = _NUMBER(values.get("max-affected", ""))
     return Preferences(
         resolution=values.get("resolution"),
         missing=values.get("missing"),
@@ -67,7 +69,7 @@ def parse_preferences(headers: Iterable[str]) -> Preferences:
         transaction=values.get("tx"),
         handling=values.get("handling"),
         timezone=values.get("timezone"),
-        max_affected=int(affected) if affected.isascii() and affected.isdigit() and len(affected) < 19 else None,
+        max_affected=int(affected[0]) if affected else None,
         unknown=tuple(unknown),
     )
 

@@ -3,6 +3,7 @@
 Source: PostgREST's documentation, Tables and Views; Resource Embedding.
 
 Identifiers come from the catalogue or are quoted by `quote_identifier`; values and keys of JSON paths are parameters.
+A row is `alias.*`, also as an argument: without `.*`, a column with the name of the alias would have precedence.
 """
 
 from __future__ import annotations
@@ -62,9 +63,12 @@ _JSON_TYPES = frozenset(("json", "jsonb"))
 class Renderer:
     """Renders the levels of one plan as SQL, and adds their values to the parameters."""
 
-    def __init__(self, schema: Schema, parameters: Parameters) -> None:
+    def __init__(self, schema: Schema, parameters: Parameters, whole_row: tuple[str, str] | None = None) -> None:
+        """whole_row: quoted name of a level that a CTE with further columns replaces, and the SQL of its row; None: no
+        CTE has further columns."""
         self._schema = schema
         self._parameters = parameters
+        self._rows = {} if whole_row is None else dict([whole_row])
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -229,7 +233,8 @@ class Renderer:
             return (quote_qualified(*node.relation),) * 2
         if relationship.function is not None:
             function = quote_qualified(*relationship.function)
-            return table, f"{function}(({parent}.*)::{quote_qualified(*relationship.origin)}) AS {table}"
+            row = self._rows.get(parent or "", f"{parent}.*")
+            return table, f"{function}(({row})::{quote_qualified(*relationship.origin)}) AS {table}"
         origin = f"{quote_qualified(*node.relation)} AS {table}"
         junction = relationship.junction
         if junction is not None:
@@ -271,7 +276,7 @@ class Renderer:
             return
         if relationship.function is not None and node.single:
             # A function without SETOF returns a row of nulls if it finds none.
-            yield f"NOT ({table} IS NULL)"
+            yield f"NOT ({table}.* IS NULL)"
         junction = relationship.junction
         if junction is None:
             for outer, inner in relationship.columns:
@@ -291,7 +296,7 @@ class Renderer:
         if child.single:
             return f"{word} JOIN LATERAL ({inside}) AS {alias} ON TRUE"
         if not child.spread:
-            array = f"SELECT json_agg({alias})::jsonb AS {alias} FROM ({inside}) AS {alias} HAVING count(*) > 0"
+            array = f"SELECT json_agg({alias}.*)::jsonb AS {alias} FROM ({inside}) AS {alias} HAVING count(*) > 0"
             return f"{word} JOIN LATERAL ({array}) AS {alias} ON TRUE"
         columns = ", ".join(
             f"json_agg({alias}.{quote_identifier(name)})::jsonb AS {quote_identifier(name)}"
@@ -502,7 +507,7 @@ def count_query(renderer: Renderer, root: Node, limit: int | None, source: str |
 
 def _is_joined(embed: Node) -> str:
     """Return the condition that the join of an embed has a row."""
-    return f"({quote_identifier(embed.join_alias)} IS DISTINCT FROM NULL)"
+    return f"({quote_identifier(embed.join_alias)}.* IS DISTINCT FROM NULL)"
 
 
 def _where(conditions: Sequence[str]) -> Iterator[str]:

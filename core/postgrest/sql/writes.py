@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.plan import Node, Plan
 from rowcall.core.postgrest.request.payload import Payload
-from rowcall.core.postgrest.request.tree import LogicNode
+from rowcall.core.postgrest.request.tree import Condition, Field, LogicNode, Operation, SelectColumn
 from rowcall.core.postgrest.schema import Column, Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.postgrest.sql.reads import Renderer
@@ -65,16 +65,19 @@ def insert_statement(
     parameters = Parameters()
     columns = written_columns(relation, payload)
     merges = conflict is not None and conflict.merge and bool(columns)
-    conditions = [f"{BODY}.{quote_identifier(name)} = {parameters.add(value)}" for name, value in key]
+    rows = _rows(schema, columns, payload, parameters, defaults)
+    if key:
+        renderer = Renderer(schema, parameters)
+        conditions = (Condition(Field(name), Operation("eq", value)) for name, value in key)
+        where = " AND ".join(renderer.condition(BODY, relation, condition, None) for condition in conditions)
+        # OFFSET, so that only the rows that pass are counted, whatever the condition costs.
+        rows = f"SELECT * FROM ({rows}) {BODY} WHERE {where} OFFSET 0"
     if merges:
-        conditions.append(_ONE_MORE)
+        rows = f"SELECT * FROM ({rows}) {BODY} WHERE {_ONE_MORE}"
     names = ", ".join(quote_identifier(column.name) for column in columns)
     listed = f"({names})" if columns else ""
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    written = (
-        f"INSERT INTO {quote_qualified(relation.schema, relation.name)}{listed} "
-        f"{_rows(schema, columns, payload, parameters, defaults)}{where}{_on_conflict(conflict, columns)}"
-    )
+    table = quote_qualified(relation.schema, relation.name)
+    written = f"INSERT INTO {table}{listed} {rows}{_on_conflict(conflict, columns)}"
     inserted = "nullif(current_setting('pgrst.inserted', true), '')" if merges else "count(*)"
     return _statement(schema, relation, written, returning, parameters, inserted)
 
@@ -204,9 +207,10 @@ def _statement(
     source = f"SELECT {returned} FROM {table} WHERE false" if written is None else f"{written} RETURNING {returned}"
     ctes = f"{WRITTEN} AS ({source})"
     if returning.representation:
-        root = replace(returning.plan.root)
+        root = replace(returning.plan.root, columns=_selected(relation, returning.plan.root))
         root.filters, root.range = [], type(root.range)()
-        ctes += f", {SOURCE} AS ({Renderer(schema, parameters).level(root, source=WRITTEN)})"
+        renderer = Renderer(schema, parameters, _whole_row(relation, root))
+        ctes += f", {SOURCE} AS ({renderer.level(root, source=WRITTEN)})"
     else:
         ctes += f", {SOURCE} AS (SELECT * FROM {WRITTEN})"
     keys = _keys(relation, parameters) if returning.keys else "NULL"
@@ -216,7 +220,8 @@ def _statement(
 
 def _returned(relation: Relation, returning: Returning) -> str:
     """Return the output list of RETURNING: only what the representation and the key need, so that the role needs no
-    other privilege; `1` if they need nothing."""
+    other privilege; `1` if they need nothing. The columns are in the order of the relation if all are selected, else in
+    alphabetical order, which is that of the key in `Location`."""
     if not returning.representation and not returning.keys:
         return "1"
     root = returning.plan.root
@@ -225,10 +230,27 @@ def _returned(relation: Relation, returning: Returning) -> str:
     if returning.keys:
         names += relation.key
     known = {column.name for column in relation.columns}
-    listed = [name for name in dict.fromkeys(names) if name != "*"]
+    listed = sorted(set(names) - {"*"})
     if "*" in names:
         return ", ".join((f"{table}.*", *(f"{table}.{quote_identifier(name)}" for name in listed if name not in known)))
     return ", ".join(f"{table}.{quote_identifier(name)}" for name in listed) or "1"
+
+
+def _selected(relation: Relation, root: Node) -> list[SelectColumn]:
+    """Return the columns that the representation selects, with the names of the columns of the relation in place of `*`
+    if RETURNING has further ones."""
+    names = [column.name for column in relation.columns]
+    if set(_needed(root)) <= {"*", *names}:
+        return root.columns
+    every = [SelectColumn(Field(name)) for name in names]
+    return [item for column in root.columns for item in (every if column.field.name == "*" else [column])]
+
+
+def _whole_row(relation: Relation, root: Node) -> tuple[str, str]:
+    """Return the quoted name of the top level, and the SQL of a written row as a row of the relation: without the
+    computed fields that RETURNING has beside the columns."""
+    table = quote_identifier(root.alias)
+    return table, f"ROW({', '.join(f'{table}.{quote_identifier(column.name)}' for column in relation.columns)})"
 
 
 def _needed(root: Node) -> Iterable[str]:
@@ -257,7 +279,7 @@ def _keys(relation: Relation, parameters: Parameters) -> str:
     names = ", ".join(f"{parameters.add(name)}::text" for name in relation.key)
     return (
         f"CASE WHEN count({ROW}) = 1 THEN (SELECT json_agg(json_build_array(member.key, member.value)) "
-        f"FROM (SELECT row FROM {WRITTEN} row LIMIT 1) first, json_each_text(row_to_json(first.row)) member "
+        f"FROM (SELECT * FROM {WRITTEN} LIMIT 1) first, json_each_text(row_to_json(first.*)) member "
         f"WHERE member.key IN ({names})) END"
         if names
         else "NULL"

@@ -121,6 +121,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         media_type is not None and types.base_of(oid, "")[1] == "bytea",
         outputs,
         base_name if is_composite else "",
+        row[0],
     )
 
 

@@ -119,6 +119,8 @@ def test_parts_of_a_composed_error_that_cannot_be_read(
         ('{"code":"1","message":"m","hint":1}', '{"status":400,"headers":{}}'),
         (BODY, '{"status":true,"headers":{}}'),
         (BODY, '{"status":400,"headers":{"a":1}}'),
+        (BODY, '{"status":400,"headers":{"a":"b\\nc: d"}}'),
+        (BODY, '{"status":400,"headers":{"a b":"c"}}'),
         (BODY, '{"status":400,"headers":{},"status_text":1}'),
     ],
 )

@@ -11,6 +11,7 @@ from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.media_types import parse_accept
 from rowcall.core.postgrest.request.preferences import Preferences, applied, parse_preferences
 from rowcall.core.postgrest.request.tree import Range
+from rowcall.core.postgrest.response_headers import set_by_sql, status_by_sql
 
 
 def test_preferences_of_several_headers_are_merged_and_the_first_counts() -> None:
@@ -23,6 +24,7 @@ def test_preferences_of_several_headers_are_merged_and_the_first_counts() -> Non
     [
         ("handling=strict, count=none, foo", "Invalid preferences: count=none, foo"),
         ("handling=strict, Return=minimal", "Invalid preferences: Return=minimal"),
+        ("timezone, handling=strict, max-affected", "Invalid preferences: timezone, max-affected"),
         ("handling=strict, max-affected=abc, tx=commit, timezone=x", None),
         ("handling=lenient, foo", None),
     ],
@@ -153,3 +155,32 @@ def test_body_of_an_error() -> None:
         b'"message":"Could not find the table \'api.vesel\' in the schema cache"}'
     )
     assert orjson.loads(error.body(minimal=True)) == {"code": "PGRST205", "message": error.message}
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"X-A":"a\\nb"}]', '[{"X-A":"a\\r\\nX-B: b"}]', '[{"X A":"a"}]', '[{"":"a"}]', '[{"Ü":"a"}]']
+)
+def test_headers_set_by_sql_that_cannot_be_sent(text: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        set_by_sql([], text)
+    assert (caught.value.status, caught.value.code) == (500, "PGRST111")
+
+
+def test_headers_set_by_sql_may_be_empty_or_unicode() -> None:
+    assert set_by_sql([("vary", "x"), ("x-b", "")], '[{"Vary":""},{"X-A":"ü\\tb"}]') == [
+        ("x-b", ""),
+        ("vary", ""),
+        ("x-a", "ü\tb"),
+    ]
+
+
+@pytest.mark.parametrize(("text", "status"), [("201", 201), ("404 Not Found", 404), ("202.5", 202)])
+def test_status_set_by_sql(text: str, status: int) -> None:
+    assert status_by_sql(text) == status
+
+
+@pytest.mark.parametrize("text", ["", " 200", "x", "-200", "199", "600", "200" * 9, "2" * 5000, "٢٠٠"])
+def test_text_that_is_no_status(text: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        status_by_sql(text)
+    assert (caught.value.status, caught.value.code) == (500, "PGRST112")

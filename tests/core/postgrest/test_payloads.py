@@ -39,8 +39,9 @@ def test_csv_keeps_its_values(table: tuple[list[str], list[list[str]]]) -> None:
     writer.writerow(header)
     writer.writerows(rows)
     payload = parse_payload(target.getvalue().encode(), CSV, None)
+    rows = [row for row in rows if row != [""]]  # a blank line
     assert json.loads(payload.text) == [dict(zip(header, row, strict=True)) for row in rows]
-    assert (payload.keys, payload.rows) == (tuple(header), len(rows))
+    assert (payload.keys, payload.rows) == (tuple(header) if rows else (), len(rows))
 
 
 def test_a_csv_value_may_be_long() -> None:
@@ -54,3 +55,24 @@ def test_refused_bodies(body: bytes) -> None:
     with pytest.raises(ApiError) as raised:
         parse_payload(body, CSV if b"," in body and body[:1] == b"a" else JSON, None)
     assert (raised.value.status, raised.value.code) == (400, "PGRST102")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("a,b", 'parse error (not enough input) at ""'),
+        ('a"b,c\n1,2\n', r'parse error (satisfy) at "\"b,c\n1,2\n"'),
+        ('a\n"x" \n', r'parse error (endOfInput) at " \n"'),
+        ('a\nx"é1\n', r'parse error (endOfInput) at "\"\195\169\&1\n"'),
+        ('a\nx"' + "y" * 200, f'parse error (endOfInput) at "{"y" * 99} (truncated)'),
+    ],
+)
+def test_csv_that_is_refused(body: str, message: str) -> None:
+    with pytest.raises(ApiError) as raised:
+        parse_payload(body.encode(), CSV, None)
+    assert (raised.value.code, raised.value.message) == ("PGRST102", message)
+
+
+def test_csv_has_line_breaks_of_every_kind_and_blank_lines() -> None:
+    payload = parse_payload(b'a,b\r1,"2\r\n""3"""\r\n\r\n4,"5', CSV, None)
+    assert json.loads(payload.text) == [{"a": "1", "b": '2\r\n"3"'}, {"a": "4", "b": "5"}]
