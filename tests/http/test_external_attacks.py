@@ -107,7 +107,7 @@ def test_callback_with_missing_or_wrong_state_is_refused(service: Service, state
 
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
-def test_code_exchange_without_state_is_refused_for_programs(service: Service, path: str) -> None:
+def test_program_request_without_state_is_refused(service: Service, path: str) -> None:
     """To an issuer always, to the others with RequireState."""
     with fresh(service) as client:
         problem(client.post(path, json={"code": "stolen"}), 400)

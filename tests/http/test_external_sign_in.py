@@ -238,7 +238,7 @@ def test_sign_in_can_end_on_another_worker(service: Service) -> None:
         assert finish(service, begun.path, dict(granted(begun.url)), begun.cookie).status_code == 200
 
 
-def test_program_can_exchange_a_code_without_state(service: Service, provider: IdentityProvider) -> None:
+def test_program_can_sign_in_with_a_code_without_state(service: Service, provider: IdentityProvider) -> None:
     """As in NpgsqlRest; a code that a browser has requested is bound to it, so this one was requested without PKCE."""
     query = f"response_type=code&client_id={CLIENT}&redirect_uri={service.url}/signin-acme&scope=profile&state=mine"
     code = granted(f"{provider.url}/authorize?{query}")["code"]
