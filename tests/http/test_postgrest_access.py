@@ -282,6 +282,11 @@ def test_the_function_before_each_request(service: Service) -> None:
         Case("GET /shown", headers={"x-request-id": "7"}, has={"x-request-id": "7"}),
         Case("GET /shown", has={"x-request-id": ""}),
         Case(
+            "OPTIONS /shown",
+            headers={"origin": "http://a", "access-control-request-method": "FOO"},
+            has={"allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE", "access-control-allow-methods": None},
+        ),
+        Case(
             "OPTIONS /anything",
             headers={
                 "origin": "http://a",

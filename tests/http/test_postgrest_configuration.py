@@ -96,7 +96,7 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
     )
     folders = [tmp_path_factory.mktemp(name) for name in ("first", "second", "third")]
     ports = [free_port() for _ in range(6)]
-    (folders[2] / "uri").write_text(uri)
+    (folders[2] / "uri").write_text(f"{uri}?application_name=named")
     first = f"""
         db-uri = "{uri}"
         db-schemas = "api"
@@ -147,7 +147,7 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
         server-trace-header = "X-Trace"
         db-tx-end = "rollback"
         server-unix-socket = "socket"
-        server-unix-socket-mode = "600"
+        server-unix-socket-mode = "0600"
         admin-server-unix-socket = "admin"
         """
     addresses: tuple[dict[str, Any], ...] = (
@@ -288,7 +288,7 @@ ROWS = (
     Row("admin-server-port", lambda s: answer_of_admin(s, "127.0.0.1"), {"first": True, "second": False}),
     Row("admin-server-unix-socket", admin_of_socket, {"third": 200}),
     Row("app.settings", lambda s: s.setting("app.settings.color") or None, {"first": None, "second": "blue"}),
-    Row("db-uri", status_of("/parent"), {"first": 200, "third": 200}),
+    Row("db-uri", lambda s: s.setting("application_name") == "named", {"first": False, "third": True}),
     Row("server-host", lambda s: s.client.base_url.host, {"first": "127.0.0.1", "second": "127.0.0.2"}),
     Row("server-port", port_of, {"first": True, "second": True, "third": False}),
     Row("server-unix-socket-mode", socket_mode, {"third": 0o600}),

@@ -60,7 +60,7 @@ def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _socket_mode(text: str) -> str:
     """Return the permissions of a socket. Raises `InvalidOptionError` unless they are octal, from 600 to 777."""
-    if re.fullmatch("[67][0-7]{2}", text) is None:
+    if re.fullmatch("0*[67][0-7]{2}", text) is None:
         raise InvalidOptionError(f"server-unix-socket-mode: {text!r} is not an octal number between 600 and 777")
     return text
 
