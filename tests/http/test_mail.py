@@ -284,7 +284,7 @@ def test_addresses_with_other_than_ascii_letters(installed: Database, serve_once
         plain.stop()
 
 
-def test_a_mail_server_that_is_away(service: Service, server: MailServer, installed: Database) -> None:
+def test_an_unavailable_mail_server(service: Service, server: MailServer, installed: Database) -> None:
     server.stop()
     accepted(service, "/greet", email="ben@example.com")
     service.wait_for_log("attempt 1 failed: the mail server cannot be reached")
@@ -446,7 +446,7 @@ def test_mail_of_sql(service: Service, server: MailServer, installed: Database) 
     assert errors(installed, 1)[0].startswith("it is no valid message")
 
 
-def test_lines_that_cannot_be_are_reported(service: Service) -> None:
+def test_impossible_send_mail_annotations_are_reported(service: Service) -> None:
     assert "GET /reads: send_mail is not possible: a GET must not change anything" in service.log
     assert (
         "POST /addressless: send_mail is not possible: its result has no column to; the endpoint is left out"

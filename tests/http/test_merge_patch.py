@@ -62,7 +62,7 @@ def test_missing_members_and_null_are_different(
     assert (response.status_code, response.json()) == (200, expected), response.text
 
 
-def test_null_in_depth_reaches_the_routine(service: Service) -> None:
+def test_nested_nulls_are_passed_to_the_routine(service: Service) -> None:
     """The routine applies the patch, so nothing of it is removed before."""
     patch: dict[str, Any] = {
         "address": {"city": None, "street": {"name": "x", "number": None}},

@@ -116,7 +116,7 @@ def test_short_names_of_claims_stay_as_they_are(service: Service) -> None:
     }
 
 
-def test_a_login_row_does_not_say_how_long_or_what_for_a_token_holds(service: Service) -> None:
+def test_columns_of_a_login_row_cannot_set_registered_claims(service: Service) -> None:
     """Claim injection: `exp`, `iss` and `token_type` of a row are not those of the token."""
     token = service.post("/api/short-names").json()["accessToken"]
     payload = jwt.decode(token, SECRET, algorithms=["HS256"])

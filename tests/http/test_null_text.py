@@ -77,7 +77,7 @@ def test_annotation_decides(service: Service, routine: str, expected: tuple[int,
     assert answer(service.get(f"/api/{routine}")) == expected
 
 
-def test_misspelt_value_is_warned_of(service: Service) -> None:
+def test_a_misspelt_value_is_reported(service: Service) -> None:
     service.wait_for_log("nothing_at_all")
 
 
@@ -124,7 +124,7 @@ def test_a_key_restores_the_empty_body_in_json(database: Database, service: Serv
         assert answer(empty.get(f"/api/{routine}")) == (200, JSON, ""), routine
 
 
-def test_configured_literal_holds_where_no_annotation_says_otherwise(
+def test_the_configured_null_literal_applies_without_an_annotation(
     database: Database, service: Service, serve: Serve
 ) -> None:
     """`service` is asked for only because it loads the functions."""
@@ -136,7 +136,7 @@ def test_configured_literal_holds_where_no_annotation_says_otherwise(
     assert answer(literal.get("/api/in-rows")) == (200, JSON, "[null]")
 
 
-def test_configured_no_content_holds_where_no_annotation_says_otherwise(
+def test_the_configured_no_content_applies_without_an_annotation(
     database: Database, service: Service, serve: Serve
 ) -> None:
     """`service` is asked for only because it loads the functions."""

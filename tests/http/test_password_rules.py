@@ -115,7 +115,9 @@ def test_a_login_is_not_checked(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_the_list_is_searched_as_it_is_at_the_time(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_a_changed_list_of_breached_passwords_is_used_without_restart(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     path = tmp_path / "hashes.txt"
     write_hashes(path, BREACHED)
     service = serve_once(own_database, SQL, {"Auth:BearerTokenAuth": "true", PASSWORDS + "BreachedFile": str(path)})

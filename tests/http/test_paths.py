@@ -91,7 +91,7 @@ def test_segments_that_do_not_fit_are_not_found(service: Service, path: str) -> 
 
 
 @pytest.mark.parametrize("path", ["/parcels/q", "/parcels/q?id=3"])
-def test_a_segment_that_cannot_be_its_parameter_is_refused(service: Service, path: str) -> None:
+def test_a_segment_with_a_value_of_the_wrong_type_is_refused(service: Service, path: str) -> None:
     [error] = problem(service.get(path), 400)["errors"]
     assert error["message"] == "parameter 'id' (integer): 'q' is not an integer"
 
@@ -143,7 +143,7 @@ comment on function good() is 'HTTP GET /good';
 """
 
 
-def test_ambiguous_templates_are_noticed_at_start(own_database: Database, serve_once: Serve) -> None:
+def test_ambiguous_templates_are_reported_at_the_start(own_database: Database, serve_once: Serve) -> None:
     """Never a coin toss at request time (routing-9): the others are served, the clash is in the log."""
     service = serve_once(own_database, AMBIGUOUS)
     assert answer(service.get("/good")) == (200, TEXT, "1")

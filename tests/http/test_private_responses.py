@@ -148,6 +148,6 @@ def test_errors_are_private(service: Service, caller: dict[str, str], path: str,
         assert failed.headers["cache-control"] in (expected, DEFAULT)
 
 
-def test_open_endpoints_say_nothing(service: Service, caller: dict[str, str]) -> None:
+def test_open_endpoints_send_no_cache_control_header(service: Service, caller: dict[str, str]) -> None:
     for headers in ({}, caller):
         assert caching(ask(service, "open-to-all", headers)) == (None, [])

@@ -54,7 +54,7 @@ def seen(database: Database) -> list[tuple[object, ...]]:
     ],
     ids=["set_config", "set local", "blanks", "session", "two at once", "a function"],
 )
-def test_what_commands_set_holds_to_the_end(
+def test_settings_of_commands_last_until_a_procedure_ends(
     every_database: Database, serve_once: Serve, commands: tuple[str, ...]
 ) -> None:
     """Or the procedure is left out, and named at the start."""
@@ -72,7 +72,7 @@ def test_what_commands_set_holds_to_the_end(
     assert seen(every_database)[-1:] == [(ROLE, "north")]
 
 
-def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_once: Serve) -> None:
+def test_settings_of_commands_do_not_reach_the_next_request(own_database: Database, serve_once: Serve) -> None:
     settings = {"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:Sharing": "false"}
     sql = (
         "create function who() returns text language sql as $$"
@@ -93,7 +93,7 @@ def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_onc
     assert service.post("/api/who").text == before
 
 
-def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve_once: Serve) -> None:
+def test_a_session_is_closed_if_one_of_its_commands_fails(own_database: Database, serve_once: Serve) -> None:
     """Settings of the first command are reset if the second command fails."""
     own_database.execute(
         "create function whose() returns text language sql as $$"

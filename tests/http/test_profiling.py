@@ -63,7 +63,7 @@ def stacks(file: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_all_workers_look_at_themselves_and_serve_meanwhile(service: Service, admin: httpx.Client) -> None:
+def test_all_workers_are_profiled_while_they_serve(service: Service, admin: httpx.Client) -> None:
     with Load(service.port, lambda _number: ("GET", "/many", b"")) as load:
         profiles = made(admin, "seconds=1")
         load.wait_for(10)
@@ -106,13 +106,13 @@ def test_pages_of_other_origins_make_no_profile(admin: httpx.Client, headers: di
     assert problem(admin.post("/profile?seconds=0", headers=own), 400)
 
 
-def test_a_page_that_is_looked_at_makes_no_profile(admin: httpx.Client) -> None:
+def test_a_get_request_makes_no_profile(admin: httpx.Client) -> None:
     problem(admin.get("/profile"), 405)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(PY_SPY is None, reason="py-spy is not installed")
-def test_py_spy_looks_where_it_may_and_a_signal_asks_for_ten_seconds(
+def test_workers_are_profiled_with_py_spy_and_after_a_signal(
     database: Database, serve_once: Serve, folder: Path
 ) -> None:
     """To the supervisor for all workers, to a worker for itself, which comes while the first one is being made."""

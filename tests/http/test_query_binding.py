@@ -185,7 +185,7 @@ def test_defaults(service: Service, query: str, seen: str) -> None:
         ("quoted?myParam=1&from=2", "yParam"),
     ],
 )
-def test_what_does_not_fit_is_not_found_and_named(service: Service, target: str, named: str) -> None:
+def test_missing_and_unknown_parameters_are_404_and_named(service: Service, target: str, named: str) -> None:
     assert named in problem(service.get(f"/api/{target}"), 404)["detail"]
 
 
@@ -199,7 +199,7 @@ def test_what_does_not_fit_is_not_found_and_named(service: Service, target: str,
         ("fit?boxWidth=q", "boxWidth", "is not an integer"),
     ],
 )
-def test_what_cannot_be_is_refused_whatever_default_there_is(
+def test_invalid_values_are_refused_even_if_there_is_a_default(
     service: Service, target: str, place: str, expected: str
 ) -> None:
     [error] = problem(service.get(f"/api/{target}"), 400)["errors"]
@@ -268,9 +268,7 @@ def test_parameter_called_headers_receives_the_request_headers(own_database: Dat
     assert {name.lower(): value for name, value in forged.json().items()}["x-probe"] == "two"
 
 
-def test_a_choice_of_unnamed_parameters_that_cannot_be_called_is_404_also_where_connections_are_shared(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_unnamed_parameters_that_leave_a_gap_are_404_in_every_pool(own_database: Database, serve_once: Serve) -> None:
     sql = """create function sum(int default 1, int default 2) returns int language sql stable as 'select $1 + $2';
         comment on function sum(int, int) is 'HTTP GET';"""
     service = serve_once(own_database, sql)

@@ -215,7 +215,9 @@ def test_without_a_selection_the_result_is_as_it_is_without_query(service: Servi
     ],
 )
 @pytest.mark.parametrize("path", ["/ships", "/fleet"])
-def test_pages_forwards_and_backwards(service: Service, database: Database, path: str, order: str) -> None:
+def test_paging_forwards_and_backwards_returns_every_row_once(
+    service: Service, database: Database, path: str, order: str
+) -> None:
     """Every row is on exactly one page, in the order of PostgreSQL, also with NULLs at both ends."""
     terms = [term for term in order.split(",") if term]
     expressions = [_order_sql(term) for term in terms] + ([] if "id" in order.replace("id.desc", "id") else ["id"])
@@ -323,7 +325,7 @@ def test_the_number_of_all_rows_is_sent_if_it_is_wanted(service: Service, path: 
     assert plain.headers["vary"] == counted.headers["vary"] == "Prefer"
 
 
-def test_own_parameters_are_no_filters(service: Service) -> None:
+def test_parameters_of_the_routine_are_not_filters(service: Service) -> None:
     assert {row["home"] for row in rows(service, "/fleet?berth=Kiel")} == {"Kiel"}
     assert rows(service, "/fleet?berth=eq.Kiel") == []
     assert [row["id"] for row in rows(service, "/own?userId=ann&owner=neq.ben&id=gt.6")] == [8, 10]
@@ -455,7 +457,7 @@ def test_a_cursor_may_have_long_texts(service: Service) -> None:
     assert lengths == [5_001, 10_001, 15_001, 20_001]
 
 
-def test_what_cannot_be_queried_is_reported_at_the_start(service: Service) -> None:
+def test_ineffective_queryable_annotations_are_reported_at_the_start(service: Service) -> None:
     log = service.log
     assert "queryable has no effect: single returns one row" in log
     assert "only a file that is one SELECT can be queried" in log

@@ -87,7 +87,7 @@ def test_characters_beyond_ascii_are_percent_encoded(service: Service) -> None:
     assert fields(service.get("/api/fixed"), "x-three") == [r"gr%C3%B6%C3%9Fe \n"]
 
 
-def test_how_the_body_is_framed_is_not_for_comments(service: Service) -> None:
+def test_content_length_cannot_be_set_by_a_comment(service: Service) -> None:
     assert service.get("/api/fixed").headers["content-length"] == "1"
     service.wait_for_log("the header Content-Length is set by the service itself")
 
@@ -109,7 +109,7 @@ def test_boolean_is_the_text_of_the_request(service: Service) -> None:
     assert fields(service.get("/api/report?on=true"), "x-on") == ["true"]
 
 
-def test_unknown_names_stay_and_are_warned_of(service: Service) -> None:
+def test_unknown_placeholders_stay_and_are_reported(service: Service) -> None:
     response = service.get("/api/report?kind=a")
     assert fields(response, "x-unknown") == ["{_fle_name} {1a} {} {a b} {_kind:x}"]
     service.wait_for_log("{_fle_name} names no parameter")
@@ -182,7 +182,7 @@ def test_unauthorized_request_has_none_of_them(service: Service) -> None:
     assert "x-n" not in response.headers
 
 
-def test_answers_without_content_have_the_headers(service: Service) -> None:
+def test_empty_responses_have_the_headers_of_the_comment(service: Service) -> None:
     skipped = service.get("/api/strictly?n=null")
     assert (skipped.status_code, skipped.headers["x-n"]) == (204, "[]")
     empty = service.get("/api/nothing?word=a")

@@ -124,7 +124,7 @@ def test_runs_are_in_the_audit_trail_and_have_traces_of_their_own(own_database: 
 
 
 @pytest.mark.slow
-def test_without_overlap_the_former_job_has_ended(hosts: list[Service], database: Database) -> None:
+def test_without_overlap_a_job_waits_for_the_previous_one(hosts: list[Service], database: Database) -> None:
     wait_until(lambda: count(database, "slow") >= 2, "the slow routine has run twice", 20)
     gap = database.value(
         "select min(gap) from (select at - lag(at) over (order by at) as gap from ticks where name = 'slow') g"
@@ -132,7 +132,7 @@ def test_without_overlap_the_former_job_has_ended(hosts: list[Service], database
     assert gap >= timedelta(seconds=2)
 
 
-def test_a_schedule_is_no_path(hosts: list[Service]) -> None:
+def test_a_scheduled_routine_has_no_path(hosts: list[Service]) -> None:
     assert hosts[0].post("/api/tick").status_code == 404
     assert hosts[0].post("/also", json={"n": 1}).json() == 1
 
@@ -148,7 +148,7 @@ def test_mistakes_are_named(hosts: list[Service]) -> None:
 
 
 @pytest.mark.slow
-def test_a_time_that_was_missed(own_database: Database, serve_once: Serve) -> None:
+def test_a_missed_time_is_run_once_after_the_start(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(SQL)
     for name in ("tick", "slow_tick"):

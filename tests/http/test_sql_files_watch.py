@@ -92,7 +92,7 @@ def test_a_changed_table_changes_the_files_that_read_it(service: Service, databa
 
 
 @pytest.mark.slow
-def test_no_request_is_lost_meanwhile(service: Service, folder: Path) -> None:
+def test_no_request_is_lost_during_reloads_of_files(service: Service, folder: Path) -> None:
     with Load(service.port, lambda _number: ("GET", "/api/steady", b""), clients=4) as load:
         for number in range(5):
             save(folder / "moving.sql", f"-- HTTP GET\nselect {number} as n")
@@ -102,7 +102,7 @@ def test_no_request_is_lost_meanwhile(service: Service, folder: Path) -> None:
     assert {outcome.body for outcome in load.outcomes} == {b'[{"n":1,"m":2}]'}
 
 
-def test_a_folder_of_files_comes_and_goes_as_a_whole(service: Service, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_moved_in_or_out_is_detected(service: Service, folder: Path, tmp_path: Path) -> None:
     ready = write_files(tmp_path / "ready", {"in_folder.sql": "-- HTTP GET\nselect 'there' as word"})
     ready.rename(folder / "v1.2")
     seen(service, "/api/in-folder", lambda status, body: (status, body) == (200, '["there"]'))

@@ -128,7 +128,7 @@ def of(service: Service, path: str, tenant: str) -> httpx.Response:
     return service.get(path, headers={"x-tenant": tenant})
 
 
-def test_the_schema_of_the_tenant_is_searched_first(service: Service) -> None:
+def test_the_schema_of_the_tenant_precedes_the_search_path(service: Service) -> None:
     assert of(service, "/items", "red").json() == [{"owner": "red", "n": 3}]
     assert of(service, "/items", "blue").json() == [{"owner": "blue", "n": 5}]
     assert of(service, "/items", "Odd-1").json() == [{"owner": "odd", "n": 1}]
@@ -191,7 +191,7 @@ def test_settings_of_tenants(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_two_tenants_and_none_under_interleaved_requests(service: Service) -> None:
+def test_interleaved_requests_of_two_tenants_and_without_tenant_are_isolated(service: Service) -> None:
     """No request sees what another one has set, on pipelined and dedicated connections, cached or not."""
     expected = {"red": 3, "blue": 5, "Odd-1": 1}
     plain = service.get("/without").text
@@ -250,7 +250,7 @@ def test_time_zones(service: Service) -> None:
     assert service.get("/without", headers={"prefer": "timezone=Europe/Berlin"}).text == service.get("/without").text
 
 
-def test_a_tenant_for_all_endpoints(database: Database, serve_once: Serve) -> None:
+def test_tenant_settings_apply_to_all_endpoints(database: Database, serve_once: Serve) -> None:
     sql = """
     create function anything() returns text language sql stable as $$ select current_setting('app.org', true) $$;
     comment on function anything() is 'HTTP GET /anything';

@@ -107,7 +107,7 @@ def test_a_stream_continues_with_the_events_of_its_tenant(service: Service) -> N
         assert messages(stream) == ["end"]
 
 
-def test_a_stream_without_the_tenant_that_it_needs_is_refused(service: Service) -> None:
+def test_a_stream_without_a_required_tenant_is_refused(service: Service) -> None:
     assert "X-Tenant has to name the tenant" in problem(service.get("/say/news"), 400)["detail"]
     problem(service.get("/of-user/news"), 401)
     problem(service.get("/of-user/news", headers=signed_in(service, "cy")), 403)

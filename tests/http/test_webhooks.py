@@ -258,12 +258,12 @@ def test_shopify(service: Service) -> None:
     problem(send(service, "/shopify", body, {"x-shopify-hmac-sha256": signature.lower()}), 403)
 
 
-def test_a_signature_replaces_signing_in_unless_the_comment_asks_for_it(service: Service) -> None:
+def test_a_signature_replaces_authentication_unless_the_comment_requires_both(service: Service) -> None:
     body = b"{}"
     problem(send(service, "/guarded", body, standard(body, "msg_g")), 401)
 
 
-def test_a_start_says_of_no_webhook_that_its_senders_cannot_sign_in(service: Service) -> None:
+def test_the_start_warning_about_sign_in_ignores_endpoints_of_webhooks(service: Service) -> None:
     """Only /guarded asks for a user besides the signature."""
     assert "1 endpoint is for signed-in callers, and no way to sign in is on" in service.log
     assert "POST /guarded answers 401 to all callers" in service.log
@@ -291,7 +291,9 @@ def test_without_the_schema_rowcall(own_database: Database, serve_once: Serve) -
     assert service.post("/standard").status_code == 404
 
 
-def test_the_audit_counts_no_verified_webhook_as_open(service: Service, database: Database, tmp_path: Path) -> None:
+def test_the_audit_does_not_count_verified_webhooks_as_open(
+    service: Service, database: Database, tmp_path: Path
+) -> None:
     settings = [f"--{key}={value}" for key, value in SETTINGS.items()]
     done = rowcall(tmp_path, "--audit", f"--ConnectionStrings:Default={database.conninfo}", *settings)
     assert "0 of " in done.stdout.splitlines()[0]
