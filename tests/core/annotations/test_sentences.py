@@ -66,7 +66,7 @@ def test_edit_distance(word: str, other: str, distance: int) -> None:
     assert edit_distance(other, word, 2) == distance
 
 
-def test_short_words_are_similar_to_nothing() -> None:
+def test_short_words_are_similar_to_no_other() -> None:
     assert not is_similar("pin", "bin")
     assert is_similar("note", "noet")
     assert not is_similar("note", "node2")

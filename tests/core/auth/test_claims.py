@@ -57,7 +57,7 @@ def test_a_list_survives_as_an_array_literal(values: list[str]) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))))
-def test_elements_undoes_literal(values: list[str | None]) -> None:
+def test_elements_is_the_inverse_of_literal(values: list[str | None]) -> None:
     assert elements(literal(list(values), quoted=True)) == values
 
 

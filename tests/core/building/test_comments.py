@@ -82,7 +82,7 @@ def test_a_path_that_cannot_be_routed_is_refused_and_the_rest_of_the_line_applie
     assert len(draft.diagnostics) == 1
 
 
-def test_path_alone_does_not_expose() -> None:
+def test_a_path_without_http_does_not_expose() -> None:
     draft = read("path /Some/Where")
     assert (draft.exposed, draft.path) == (False, "/some/where")
 
@@ -207,7 +207,7 @@ def test_an_unknown_escape_is_reported() -> None:
 
 
 @pytest.mark.parametrize("comment", [r"_token = select '\d' || {a}", r"@_token = select '\d' || {a}"])
-def test_a_key_that_is_a_parameter_is_an_expression_kept_verbatim(comment: str) -> None:
+def test_an_annotation_with_a_parameter_as_key_is_an_expression(comment: str) -> None:
     assert options(comment).expressions == (("_token", r"select '\d' || {a}"),)
 
 
@@ -227,7 +227,7 @@ def test_a_block_ends_at_the_next_one() -> None:
     assert (draft.exposed, result.single, result.void) == (True, False, True)
 
 
-def test_objects_without_tags_treat_blocks_as_prose() -> None:
+def test_for_lines_are_prose_for_objects_without_tags() -> None:
     draft = read("for procedure\nHTTP", tags=frozenset())
     assert (draft.exposed, draft.prose) == (True, ["for procedure"])
 
@@ -276,7 +276,7 @@ def test_other_lines_are_prose_without_a_warning(comment: str) -> None:
         "for procedure\nX-Key: swordfish\nproxy http://kim:swordfish@127.0.0.1\nkey = swordfish",
     ],
 )
-def test_lines_that_resemble_annotations_are_not_published(comment: str) -> None:
+def test_lines_that_resemble_annotations_are_not_part_of_the_prose(comment: str) -> None:
     draft = read(f"{comment}\nfor function\nAdds one.")
     assert draft.prose == ["Adds one."]
 
@@ -317,7 +317,7 @@ def test_any_text_is_parsed(comment: str) -> None:
     assert set(lines[:first]) <= accounted <= set(lines)
 
 
-def test_every_annotation_is_declared_with_all_that_the_manual_needs() -> None:
+def test_every_annotation_is_declared_completely() -> None:
     for annotation in CATALOGUE:
         assert annotation.name
         assert annotation.syntax
@@ -339,12 +339,12 @@ def test_a_table_format_is_no_custom_parameter(comment: str) -> None:
     assert options(comment).custom == ()
 
 
-def test_names_of_a_spreadsheet_keep_their_blanks() -> None:
+def test_names_of_a_spreadsheet_may_contain_blanks() -> None:
     chosen = options("excel_file_name Open orders, {year}\nexcel_sheet = Page 1")
     assert (chosen.excel_file_name, chosen.excel_sheet) == ("Open orders, {year}", "Page 1")
 
 
-def test_prose_about_table_formats_changes_nothing() -> None:
+def test_prose_about_table_formats_has_no_effect() -> None:
     assert options("table_format is for people").table_format is None
 
 
@@ -395,7 +395,7 @@ def test_a_line_may_name_a_renamed_parameter_in_any_case_or_as_in_requests(name:
         "@validate_message _token required  Bad, bad address",
     ],
 )
-def test_the_message_of_a_rule_is_everything_behind_parameter_and_rule(line: str) -> None:
+def test_the_message_of_a_rule_is_the_text_behind_parameter_and_rule(line: str) -> None:
     assert options(line).validation_messages == (("_token", "required", "Bad, bad address"),)
 
 

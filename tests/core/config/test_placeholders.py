@@ -103,7 +103,7 @@ def test_the_switch_turns_replacement_off() -> None:
     assert '"Urls": "{U}{!U}{!V}{!V:v}"' in format_entries(effective(loaded))
 
 
-def test_the_default_connection_string_uses_its_variables_regardless_of_the_switch() -> None:
+def test_the_default_connection_string_uses_its_variables_even_if_replacement_is_off() -> None:
     loaded = settings('{"Config": {"ParseEnvironmentVariables": false}}', {"PGDATABASE": "shop"})
     assert "Host=localhost;Port=5432;Database=shop;" in (loaded.map_text("ConnectionStrings", "Default") or "")
 
@@ -127,5 +127,5 @@ def test_only_cr_and_lf_end_a_line_of_an_env_file() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_an_env_file(text: str) -> None:
+def test_any_text_is_parsed_as_an_env_file(text: str) -> None:
     assert all(name == name.strip() and name for name in parse_env_file(text))

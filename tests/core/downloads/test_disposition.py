@@ -65,5 +65,5 @@ def test_any_name_makes_a_header_that_parsers_read_back(name: str) -> None:
         ("anything", False),
     ],
 )
-def test_types_that_run_no_scripts(kind: str, passive: bool) -> None:
+def test_media_types_that_cannot_run_scripts_are_recognised(kind: str, passive: bool) -> None:
     assert is_passive(kind) is passive

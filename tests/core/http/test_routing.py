@@ -54,7 +54,7 @@ def test_the_root_can_be_a_path() -> None:
     assert found(router("GET /"), "GET", "/") == ("/", {})
 
 
-def test_a_known_literal_path_is_answered_with_the_same_object() -> None:
+def test_a_repeated_literal_path_returns_the_same_object() -> None:
     built = router("GET /a/b")
     assert built.find("GET", "/a/b") is built.find("GET", "/a/b")
 
@@ -70,11 +70,11 @@ def test_literals_beat_parameters_from_the_left() -> None:
     assert found(built, "GET", "/a/b/c") == ("/a/b/{y}", {"y": "c"})
 
 
-def test_a_dead_end_behind_a_literal_is_left_by_backtracking() -> None:
+def test_routing_backtracks_from_a_literal_without_match() -> None:
     assert found(router("GET /a/b/c", "GET /a/{x}/d"), "GET", "/a/b/d") == ("/a/{x}/d", {"x": "b"})
 
 
-def test_an_empty_segment_is_no_value() -> None:
+def test_an_empty_segment_does_not_match_a_parameter() -> None:
     assert found(router("GET /a/{x}/c"), "GET", "/a//c") is None
 
 
@@ -99,7 +99,7 @@ def test_methods_have_their_own_routes() -> None:
 
 
 @pytest.mark.parametrize("second", ["/a/{y}", "/a/{x?}"])
-def test_of_two_ambiguous_templates_the_later_is_left_out_and_both_are_named(second: str) -> None:
+def test_the_later_of_two_ambiguous_templates_is_left_out_and_both_are_reported(second: str) -> None:
     built, (diagnostic,) = build_router([made("GET", "/a/{x}", name="one"), made("GET", second, name="two")])
     assert [route.path for route in built.routes] == ["/a/{x}"]
     assert diagnostic.object == "public.two()"
@@ -145,7 +145,7 @@ def test_overloads_share_one_route_in_the_order_of_discovery() -> None:
     assert (route.candidates, route.primary, route.path_values) == ((small, large), large, 1)
 
 
-def test_a_template_may_be_deep() -> None:
+def test_a_template_may_have_a_thousand_segments() -> None:
     path = "/a" * 1000
     assert found(router(f"GET {path}"), "GET", path.upper()) == (path, {})
 

@@ -21,7 +21,7 @@ def _written(text: str) -> str:
 
 
 @given(st.lists(st.tuples(keys, texts, comments), max_size=6))
-def test_texts_are_read_back(entries: list[tuple[str, str, str]]) -> None:
+def test_texts_survive_a_round_trip(entries: list[tuple[str, str, str]]) -> None:
     lines = [f"{comment}\n  {key} = {_written(text)} {comment}\r\n" for key, text, comment in entries]
     assert parse_configuration_file("a.conf", "".join(lines), {}) == {key: text for key, text, _ in entries}
 
