@@ -170,7 +170,9 @@ def test_columns_are_named_by_letters(index: int, name: str) -> None:
         ("select '{1,2}'::int[]", "select '{1,2}'::int[]", (), ()),
     ],
 )
-def test_placeholders_of_row_commands_are_numbered(text: str, sql: str, picks: tuple[int, ...], parameters: tuple[int, ...]) -> None:
+def test_placeholders_of_row_commands_are_numbered(
+    text: str, sql: str, picks: tuple[int, ...], parameters: tuple[int, ...]
+) -> None:
     command = row_command(text, {"_a": 0})
     assert (command.sql, command.picks, command.parameters) == (sql, picks, parameters)
 

@@ -45,7 +45,7 @@ def _listens(port: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", APPLICATIONS, ids=lambda folder: folder.name)
-def test_an_application_does_what_its_readme_says(folder: Path, own_database: Database, serve_once: Serve) -> None:
+def test_an_application_behaves_as_its_readme_states(folder: Path, own_database: Database, serve_once: Serve) -> None:
     page = read_page(folder / "README.md")
     assert page.contexts
     settings = application_settings(folder)

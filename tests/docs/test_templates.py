@@ -50,11 +50,11 @@ def test_a_template_passes_its_own_tests(template: str, tmp_path: Path, own_data
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_example_is_the_template() -> None:
+def test_the_example_links_to_the_template() -> None:
     assert (ROOT / "examples/accounts").resolve() == ROOT / "service/scaffold/accounts"
 
 
-def test_what_cannot_be_created(tmp_path: Path) -> None:
+def test_invalid_names_of_applications_are_refused(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "dangling").symlink_to("nowhere")
     too_long = "x" * 300
@@ -126,7 +126,9 @@ def says(page: Page, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_sign_in_with_a_provider(tmp_path: Path, own_database: Database, serve_once: Serve) -> None:
+def test_a_created_application_signs_in_with_a_provider(
+    tmp_path: Path, own_database: Database, serve_once: Serve
+) -> None:
     provider = IdentityProvider()
     try:
         application = made(tmp_path, "accounts", own_database)
@@ -156,7 +158,9 @@ def test_sign_in_with_a_provider(tmp_path: Path, own_database: Database, serve_o
 
 @needs_browser
 @pytest.mark.slow
-def test_the_life_of_an_account(accounts: Service, page: Page, tmp_path: Path, own_database: Database) -> None:
+def test_an_account_is_created_used_and_deleted_in_the_browser(
+    accounts: Service, page: Page, tmp_path: Path, own_database: Database
+) -> None:
     mail = tmp_path / "shop-of-ana" / "mail"
     signed_in = page.locator("#signed-in")
     violations: list[str] = []

@@ -74,7 +74,9 @@ def test_names_are_found_in_profiles_of_providers(info: dict[str, object], name:
         (None, "ip", "1.2.3.4", None),
     ],
 )
-def test_the_client_address_is_added_to_analytics(given_: str | None, key: str, address: str | None, kept: str | None) -> None:
+def test_the_client_address_is_added_to_analytics(
+    given_: str | None, key: str, address: str | None, kept: str | None
+) -> None:
     assert with_address(given_, key, address) == kept
 
 

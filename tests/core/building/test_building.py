@@ -213,9 +213,7 @@ def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
         ({"volatility": Volatility.STABLE}, "", None),
     ],
 )
-def test_read_from_replica_without_effect_is_reported(
-    changes: dict[str, Any], lines: str, said: str | None
-) -> None:
+def test_read_from_replica_without_effect_is_reported(changes: dict[str, Any], lines: str, said: str | None) -> None:
     made = replace(routine(comment=f"HTTP POST\nread_from replica{lines}"), **changes)
     values = [item for item in build_endpoint(made, catalog(made), EVERYTHING).diagnostics if "replica" in item.message]
     assert [said is not None and said in item.message and item.line == "read_from replica" for item in values] == [

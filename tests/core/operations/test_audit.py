@@ -51,7 +51,9 @@ def test_excessive_privileges_of_the_role_are_found(role: Role, expected: list[t
         ('app, "public"', False, [("medium", "definer-open-schema")]),
     ],
 )
-def test_security_definer_functions_with_unsafe_search_paths_are_found(path: str | None, parsed: bool, expected: list[tuple[str, str]]) -> None:
+def test_security_definer_functions_with_unsafe_search_paths_are_found(
+    path: str | None, parsed: bool, expected: list[tuple[str, str]]
+) -> None:
     constraints = DatabaseFacts(ROLE, (Definer(1, "f()", "boss", False, path, parsed),), public_schemas=("public",))
     assert found(constraints) == [("medium", "public-create"), *expected]
 

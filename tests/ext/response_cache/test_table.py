@@ -33,7 +33,7 @@ def kept(table: ResponseTable[Entry], key: bytes, entry: Entry, at: float = 100.
     return table.keep(key, taken(table, key, at), at, entry, at)
 
 
-def test_one_process_has_it_and_learns_who_waits() -> None:
+def test_one_process_has_the_lease_and_learns_of_waiting_processes() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one")
     assert mine.begin(b"one", 0.0, 100.0) == HELD
@@ -67,7 +67,7 @@ def test_a_cached_response_is_the_same_for_all_processes() -> None:
     assert mine.count == 4
 
 
-def test_invalidation_ends_response_and_lease() -> None:
+def test_invalidation_removes_the_response_and_its_lease() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one")
     assert yours.begin(b"one", 0.0, 100.0) == HELD
@@ -81,7 +81,7 @@ def test_invalidation_ends_response_and_lease() -> None:
     assert mine.used == 0
 
 
-def test_an_invalidated_tag_ends_its_responses_and_those_being_computed() -> None:
+def test_an_invalidated_tag_removes_its_responses_and_pending_leases() -> None:
     _, mine, yours = tables()
     for number in range(40):
         kept(mine, b"%d" % number, Entry(b"", 1, tags=("all", "even" if number % 2 == 0 else "odd")))
@@ -108,7 +108,7 @@ def test_beyond_the_limit_of_tag_marks_earlier_responses_are_not_stored() -> Non
     assert mine.used < LEAST // 4
 
 
-def test_a_copy_is_not_stored_if_it_was_invalidated_since() -> None:
+def test_a_copy_invalidated_since_is_not_stored() -> None:
     _, mine, yours = tables()
     copy = Entry(b"copy", 1, tags=("all",))
     assert mine.store(b"one", copy, 100.0, 101.0)
@@ -123,7 +123,7 @@ def test_a_copy_is_not_stored_if_it_was_invalidated_since() -> None:
     assert mine.count == 0
 
 
-def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None:
+def test_an_earlier_clock_value_does_not_undo_an_invalidation() -> None:
     """A loop over many answers comes again with the time of its beginning, behind what others have forgotten since."""
     _, mine, yours = tables()
     number = taken(mine, b"one", 100.5)
@@ -138,7 +138,7 @@ def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None
     assert mine.store(b"two", Entry(b"new", 1), 101.5, 102.0)
 
 
-def test_a_lease_ends_with_its_time_or_its_process() -> None:
+def test_a_lease_ends_with_its_time_limit_or_process() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one", 100.0, 105.0)
     assert yours.begin(b"one", 0.0, 104.0) == HELD
@@ -148,7 +148,7 @@ def test_a_lease_ends_with_its_time_or_its_process() -> None:
     taken(mine, b"one", 105.0)
 
 
-def test_a_full_row_has_no_place_until_a_lease_ends() -> None:
+def test_a_full_row_accepts_no_lease_until_one_ends() -> None:
     _, mine, _yours = tables(LEAST)
     numbers = [mine.begin(b"%d" % number, 0.0, 1.0) for number in range(10_000)]
     assert FULL in numbers
@@ -158,7 +158,7 @@ def test_a_full_row_has_no_place_until_a_lease_ends() -> None:
     taken(mine, b"%d" % full)
 
 
-def test_ended_responses_are_removed_first_then_the_oldest() -> None:
+def test_expired_responses_are_removed_first_then_the_oldest() -> None:
     _, mine, _yours = tables(LEAST)
     body = b"x" * 1000
     for number in itertools.count():
@@ -243,7 +243,7 @@ def _keep_for_ever(memory: mmap.mmap) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
-def test_a_killed_process_blocks_no_other() -> None:
+def test_a_killed_process_does_not_block_others() -> None:
     """Wherever it is: some die while they hold the lock, and leave nothing that is half written."""
     memory = mmap.mmap(-1, LEAST)
     mine = ResponseTable(memory, os.getpid(), Entry)

@@ -103,7 +103,7 @@ CAPABILITIES = {
 }
 
 
-def test_a_response_that_is_no_longer_the_result_is_found(own_database: Database) -> None:
+def test_a_response_of_another_kind_is_reported(own_database: Database) -> None:
     def contract() -> dict[str, Any]:
         snapshot = read_snapshot(own_database, CAPABILITIES)
         return contract_of(snapshot.endpoints, snapshot.types_of, camel=True, level=NoticeLevel.INFO, functions={})

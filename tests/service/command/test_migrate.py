@@ -59,7 +59,7 @@ def test_a_migration_that_fails_changes_nothing(own_database: Database, tmp_path
     assert own_database.value("select to_regclass('lamp')") == "lamp"
 
 
-def test_files_that_do_not_continue_what_has_run(own_database: Database, tmp_path: Path) -> None:
+def test_files_that_do_not_continue_the_applied_migrations_are_refused(own_database: Database, tmp_path: Path) -> None:
     write(tmp_path, **{"1__first": FIRST, "5__fifth": "select 1;"})
     assert migrate(tmp_path, own_database)[0] == 0
     write(tmp_path, **{"3__third": "select 3;"})

@@ -28,7 +28,7 @@ def test_addresses_that_endpoints_replace_are_reported() -> None:
     assert said(("Urls", "http://127.0.0.1:1")) == []
 
 
-def test_a_redirection_that_leads_nowhere_is_reported() -> None:
+def test_a_redirection_without_https_address_is_reported() -> None:
     [result] = said(("Ssl:Enabled", "true"))
     assert result.startswith("Ssl:UseHttpsRedirection does nothing: no address is https")
     assert said(("Ssl:Enabled", "true"), https_port=443) == []
@@ -76,7 +76,7 @@ def test_listeners_that_request_client_certificates_end_the_start(key: str) -> N
         ("http://127.0.0.1:1", "https://127.0.0.1:0", "an https URL needs a certificate"),
     ],
 )
-def test_endpoints_show_whether_passwords_are_safe(tmp_path: Path, urls: str, endpoint: str, message: str) -> None:
+def test_basic_authentication_needs_an_https_endpoint(tmp_path: Path, urls: str, endpoint: str, message: str) -> None:
     """HTTP Basic is refused without TLS; where it is not, the certificate that is missing ends the start."""
     done = rowcall(
         tmp_path,

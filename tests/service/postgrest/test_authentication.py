@@ -284,7 +284,7 @@ def test_an_invalid_path_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize(("most", "verifications"), [(0, 6), (1, 6), (2, 2)])
-def test_verified_tokens_are_remembered_up_to_the_limit(most: int, verifications: int) -> None:
+def test_the_number_of_cached_verified_tokens_is_limited(most: int, verifications: int) -> None:
     verified: list[str] = []
 
     class Counting(Authentication):

@@ -24,7 +24,7 @@ def secret_of(database: Database, text: str) -> str:
     return asyncio.run(read())["jwt-secret"]
 
 
-def test_a_file_that_the_database_names_is_read(own_database: Database, tmp_path: Path) -> None:
+def test_a_secret_file_named_by_the_database_is_read(own_database: Database, tmp_path: Path) -> None:
     """Everyone can guess the path, and could sign tokens with it."""
     file = tmp_path / "a-secret-of-more-than-32-characters"
     file.write_text("the content of the file\n")

@@ -66,7 +66,7 @@ class Cut(RedisCache):
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_a_tag_whose_invalidateting_was_cut_off_is_forgotten_by_the_next(redis: RedisServer, left: int) -> None:
+def test_an_interrupted_tag_invalidation_is_completed_by_the_next(redis: RedisServer, left: int) -> None:
     async def work() -> None:
         async with answers(redis) as made, answers(redis, Cut) as cut:
             assert isinstance(cut, Cut)
@@ -84,7 +84,7 @@ def test_a_tag_whose_invalidateting_was_cut_off_is_forgotten_by_the_next(redis: 
     run(work())
 
 
-def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) -> None:
+def test_an_invalidated_tag_leaves_no_keys(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
             assert await landed(made, await begun(made))
@@ -95,7 +95,7 @@ def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) 
     run(work())
 
 
-def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
+def test_a_waiter_gets_the_response_of_its_own_lease() -> None:
     """The end of another one may be heard of late, when its answer has been forgotten and begun anew."""
 
     async def work() -> None:
@@ -110,7 +110,7 @@ def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
     run(work())
 
 
-def test_a_request_that_is_cancelled_while_it_waits_leaves_nothing_behind(redis: RedisServer) -> None:
+def test_a_cancelled_waiting_request_leaves_no_state(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
             lease = await begun(made)
@@ -125,7 +125,7 @@ def test_a_request_that_is_cancelled_while_it_waits_leaves_nothing_behind(redis:
     run(work())
 
 
-def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: RedisServer) -> None:
+def test_an_entry_of_another_key_or_a_damaged_entry_is_a_miss_and_deleted(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
             other = b"GET /others"
@@ -150,7 +150,7 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
 
 
 @pytest.mark.slow
-def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> None:
+def test_a_surplus_reply_is_not_taken_for_that_of_another_command(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
             for key in (KEY, b"GET /others"):
@@ -173,7 +173,7 @@ def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> Non
     run(work())
 
 
-def test_a_time_limit_that_passes_before_redis_replies_holds(redis: RedisServer) -> None:
+def test_a_time_limit_applies_while_redis_does_not_reply(redis: RedisServer) -> None:
     async def work() -> None:
         async with answers(redis) as made:
             await begun(made)

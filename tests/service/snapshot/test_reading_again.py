@@ -48,7 +48,7 @@ def shelves(database: Database) -> Database:
 
 
 @pytest.mark.slow
-def test_every_change_is_found(shelves: Database) -> None:
+def test_every_change_of_the_catalogue_is_detected(shelves: Database) -> None:
     settings = settings_of(shelves)
 
     async def work() -> None:

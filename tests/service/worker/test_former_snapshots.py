@@ -26,7 +26,7 @@ comment on function ahead() is E'HTTP GET\\nallow_anonymous\\nproxy POST http://
 SETTINGS = {"Service:ProxyOptions:Enabled": "true", "Service:HttpClientOptions:Enabled": "true"}
 
 
-def test_nothing_of_a_former_snapshot_is_left_after_reloads(database: Database, tmp_path: Path) -> None:
+def test_former_snapshots_are_released_after_reloads(database: Database, tmp_path: Path) -> None:
     database.execute(SQL)
     settings = settings_of(database, SETTINGS)
     with connections(settings, demo=False) as opened:
