@@ -54,7 +54,7 @@ def test_the_example_links_to_the_template() -> None:
     assert (ROOT / "examples/accounts").resolve() == ROOT / "service/scaffold/accounts"
 
 
-def test_invalid_names_of_applications_are_refused(tmp_path: Path) -> None:
+def test_invalid_arguments_of_new_are_refused(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "dangling").symlink_to("nowhere")
     too_long = "x" * 300

@@ -219,7 +219,7 @@ def test_a_tool_is_called(service: Service, name: str, arguments: dict[str, Any]
     assert result["content"] == [{"type": "text", "text": text}]
 
 
-def test_numbers_pass_as_they_are_written(service: Service) -> None:
+def test_numbers_of_tool_arguments_are_passed_unchanged(service: Service) -> None:
     call = (
         b'{"id":12345678901234567890123,"method":"tools/call","params":{"name":"same","arguments":{"n":%s,"t":1.10}}}'
     )

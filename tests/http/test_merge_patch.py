@@ -52,7 +52,7 @@ def service(database: Database, serve: Serve) -> Service:
         ({"changes": {"name": "Anna"}, "age": 5}, {"id": 1, "name": "Anna", "email": "ann@example.com", "age": 5}),
     ],
 )
-def test_missing_members_and_null_are_different(
+def test_missing_and_null_members_are_distinguished(
     service: Service, database: Database, body: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     database.execute("update person set name = 'Ann', email = 'ann@example.com', age = 31 where id = 1")
@@ -77,7 +77,7 @@ def test_a_renamed_parameter_gets_the_members(service: Service) -> None:
     assert service.post("/renamed", json={"a": 1, "patch": {"b": None}}).json() == {"a": 1, "b": None}
 
 
-def test_members_keep_their_text(service: Service) -> None:
+def test_members_are_passed_unchanged(service: Service) -> None:
     body = '{"a": 1.50, "n": 7, "big": 12345678901234567890.5, "\\u0061b": {"x": [null, "é"]}}'
     response = service.post("/echo", content=body.encode(), headers={"content-type": "application/json"})
     assert response.text == ('{"patch" : {"a":1.50,"big":12345678901234567890.5,"ab":{"x": [null, "é"]}}, "n" : 7}'), (
@@ -86,7 +86,7 @@ def test_members_keep_their_text(service: Service) -> None:
     assert service.post("/echo").json() == {"patch": {}, "n": 0}
 
 
-def test_patches_at_the_same_time_keep_the_members_of_each_other(database: Database, serve: Serve) -> None:
+def test_concurrent_patches_preserve_the_members_of_each_other(database: Database, serve: Serve) -> None:
     sql = """
 create table document (id int primary key, content jsonb);
 insert into document values (1, '{}');

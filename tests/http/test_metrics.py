@@ -406,7 +406,9 @@ def test_promtool_reports_no_problems(admin: httpx.Client) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="the Debian package prometheus is not installed")
-def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client, tmp_path: Path) -> None:
+def test_prometheus_evaluates_the_queries_of_the_dashboard(
+    service: Service, admin: httpx.Client, tmp_path: Path
+) -> None:
     some_of_everything(service)
     with prometheus(tmp_path, str(admin.base_url.netloc.decode())) as requested:
         wait_until(lambda: query(requested, "count_over_time(rowcall_build_info[1m]) >= 3"), "it has looked thrice", 60)

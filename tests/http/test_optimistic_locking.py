@@ -184,7 +184,7 @@ def test_the_version_in_a_body_is_not_written(service: Service) -> None:
     assert service.get(path).json()["version"] == 2
 
 
-def test_one_of_many_writers_wins(service: Service) -> None:
+def test_one_of_concurrent_writers_succeeds(service: Service) -> None:
     path, tag = make(service)
     with ThreadPoolExecutor(16) as pool:
         runs = [pool.submit(send, service, "PATCH", path, tag, text=str(n)) for n in range(16)]

@@ -138,7 +138,7 @@ def nested(levels: int) -> dict[str, Any]:
     return value
 
 
-def test_contexts_that_are_nested_too_deeply(caller: httpx.Client, service: Service) -> None:
+def test_user_contexts_that_are_nested_too_deeply_are_refused(caller: httpx.Client, service: Service) -> None:
     refused = post(caller, "add/options", {"x": nested(300)})
     assert (refused.status_code, refused.json()["title"]) == (400, "Invalid JSON in request body")
     failed = post(caller, "add/options", {"levels": 300})

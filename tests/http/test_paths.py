@@ -129,7 +129,7 @@ def test_overloads_of_a_query_endpoint(service: Service, query: str, seen: str) 
     assert answer(service.get(f"/api/g{query}")) == (200, TEXT, seen)
 
 
-def test_no_overload_knows_the_key(service: Service) -> None:
+def test_a_key_without_matching_overload_is_404(service: Service) -> None:
     problem(service.get("/api/g?a=1&z=2"), 404)
 
 

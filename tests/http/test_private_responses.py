@@ -128,11 +128,11 @@ def test_the_comment_decides(service: Service, caller: dict[str, str]) -> None:
     assert caching(ask(service, "in-browsers", caller)) == ("private, max-age=60", [CREDENTIALS])
 
 
-def test_headers_from_sql_stay_private(service: Service, caller: dict[str, str]) -> None:
+def test_cache_headers_set_by_sql_are_private(service: Service, caller: dict[str, str]) -> None:
     assert caching(ask(service, "from-sql", caller)) == ("private, max-age=9", [CREDENTIALS])
 
 
-def test_headers_of_an_upstream_stay_private(service: Service, caller: dict[str, str]) -> None:
+def test_cache_headers_of_proxied_responses_are_private(service: Service, caller: dict[str, str]) -> None:
     result = caching(ask(service, "proxied-public", caller))
     assert (result[0], set(result[1])) == ("private, max-age=9", {CREDENTIALS, "X-Till"})
     assert ask(service, "proxied-unstored", caller).headers["cache-control"] == "no-store"

@@ -133,7 +133,7 @@ def test_dot_segments_are_refused(service: Service, upstream: Upstream, path: st
     assert len(upstream.seen) == before
 
 
-def test_dots_within_names_are_no_segments(service: Service, upstream: Upstream) -> None:
+def test_dots_within_names_are_not_dot_segments(service: Service, upstream: Upstream) -> None:
     assert service.get("/items/a..b.txt").json()["target"] == "/items/a..b.txt"
     assert service.get("/typed?id=...").text == "200"
     assert upstream.seen[-1].target == "/v1/..."

@@ -235,7 +235,7 @@ def test_strict_function_with_a_null_is_not_called(service: Service, query: str,
     assert service.get(f"/api/strict-one?{query}").status_code == status
 
 
-def test_bad_text_for_a_type_only_the_server_knows_is_refused_too(service: Service) -> None:
+def test_invalid_text_for_types_without_local_validation_is_refused(service: Service) -> None:
     number = [type for type, _, _ in CONVERSIONS].index("mood")
     members = problem(service.get(f"/take/{number}?v=angry"), 400)
     message = "parameter 'v' (mood): invalid input value for enum mood: \"angry\""

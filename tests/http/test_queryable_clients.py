@@ -134,7 +134,9 @@ def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_the_compiler_knows_columns_and_operators(snapshot: SchemaSnapshot, made: Database, tmp_path: Path) -> None:
+def test_generated_types_restrict_columns_and_operators(
+    snapshot: SchemaSnapshot, made: Database, tmp_path: Path
+) -> None:
     for variant, settings in VARIANTS.items():
         chosen = {**SETTINGS, P + "FilePath": "{0}Api.ts", **settings}
         options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])

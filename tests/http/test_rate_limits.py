@@ -182,7 +182,7 @@ def test_an_endpoint_with_an_unknown_policy_is_left_out(service: Service) -> Non
     assert {ask(service, name).status_code for name in ("unknown_limited", "typeless_limited")} == {404}
 
 
-def test_an_endpoint_whose_policy_is_switched_off_is_served(service: Service) -> None:
+def test_an_endpoint_with_a_disabled_policy_is_served(service: Service) -> None:
     message = (
         "rate_limiter 'off' is switched off (RateLimiterOptions:Policies:off:Enabled): the endpoint is not limited"
     )

@@ -135,7 +135,7 @@ def test_other_routines_run_on_the_primary(service: Service, servers: Servers, p
     assert {int(service.get(path).text) for _ in range(20)} == {servers[0].port}
 
 
-def test_claims_reach_the_replicas_and_stay_with_their_request(service: Service, servers: Servers) -> None:
+def test_claims_reach_the_replicas_and_do_not_reach_other_requests(service: Service, servers: Servers) -> None:
     sessions: dict[str | None, dict[str, str]] = {None: {}}
     for name in ("alma", "bo"):
         cookie = service.post("/sign-in", json={"name": name}).headers["set-cookie"]

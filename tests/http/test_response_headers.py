@@ -170,13 +170,13 @@ def test_error_after_authorization_has_the_headers_but_its_own_content_type(serv
     assert fields(fixed, "x-fixed") == ["a", "b"]
 
 
-def test_request_that_cannot_be_bound_has_none_of_them(service: Service) -> None:
+def test_response_to_an_unbindable_request_has_no_comment_headers(service: Service) -> None:
     response = service.get("/api/failing?unknown=1")
     problem(response, 404)
     assert "content-disposition" not in response.headers
 
 
-def test_unauthorized_request_has_none_of_them(service: Service) -> None:
+def test_response_to_an_unauthorized_request_has_no_comment_headers(service: Service) -> None:
     response = service.get("/api/closed?n=1")
     problem(response, 401)
     assert "x-n" not in response.headers
@@ -189,7 +189,7 @@ def test_empty_responses_have_the_headers_of_the_comment(service: Service) -> No
     assert (empty.status_code, empty.headers["x-word"]) == (204, "a")
 
 
-def test_streams_have_the_headers(service: Service) -> None:
+def test_streamed_responses_have_the_headers(service: Service) -> None:
     response = service.get("/api/streamed?n=5000")
     assert (response.headers["x-n"], len(response.json())) == ("5000", 5000)
 

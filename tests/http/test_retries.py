@@ -97,7 +97,7 @@ def test_a_read_on_a_pipelined_connection_is_retried(service: Service, database:
     assert answer(service.get("/api/flaky-read?code=40001&failures=3")) == (200, TEXT, "run 4")
 
 
-def test_after_the_last_retry_it_is_an_error(service: Service, database: Database) -> None:
+def test_after_the_last_retry_the_error_is_returned(service: Service, database: Database) -> None:
     members = problem(service.get("/api/flaky?code=40001&failures=9"), 500)
     assert (members["title"], members["detail"]) == ("Internal Server Error", EXHAUSTED)
     assert _runs(database) == 4

@@ -176,7 +176,7 @@ def test_an_authenticator_app_is_enrolled_and_its_code_is_required(
     assert app.query["secret"] not in service.log
 
 
-def test_the_qr_code_holds_the_address(browser: httpx.Client, user: int) -> None:
+def test_the_qr_code_contains_the_enrolment_address(browser: httpx.Client, user: int) -> None:
     assert sign_in(browser, user).status_code == 200
     members = browser.post(f"{API}/totp").json()
     assert read_qr_code(members["qr"]) == members["uri"]

@@ -212,7 +212,7 @@ def test_the_success_command_runs_before_the_response(service: Service, database
     assert last_attempt(database) == ["succeeded", None, "41", "kiri"]
 
 
-def test_wrong_password_is_logged_without_it(service: Service) -> None:
+def test_a_failed_login_is_logged_without_the_password(service: Service) -> None:
     sign_in(service, passphrase="hush-hush")
     service.wait_for_log("wrong password, user id 41, user name kiri")
     assert "hush-hush" not in service.log

@@ -121,7 +121,7 @@ def test_the_whole_body_may_be_a_parameter(service: Service) -> None:
     assert answer(service.post("/api/raw-body?n=3", content=b"a text")) == (200, JSON, '[{"text":"a text","n":3}]')
 
 
-def test_headers_come_before_the_default_of_the_comment(service: Service) -> None:
+def test_request_headers_precede_the_default_of_the_comment(service: Service) -> None:
     response = service.get("/api/headers", headers={"X-Test": "v"})
     assert answer(response) == (200, JSON, '[{"test":"v","n":1}]')
     # What a client sends for it is passed over.

@@ -51,7 +51,7 @@ def test_a_saved_file_is_served_and_a_removed_one_is_not(service: Service, folde
     seen(service, "/api/fresh", lambda status, _body: status == 404)
 
 
-def test_a_broken_file_keeps_its_last_good_version_and_says_why(service: Service, folder: Path) -> None:
+def test_the_last_valid_version_of_a_broken_file_is_served_and_the_error_logged(service: Service, folder: Path) -> None:
     path = folder / "mended.sql"
     save(path, "-- HTTP GET\nselect 'good' as word")
     seen(service, "/api/mended", lambda status, _body: status == 200)

@@ -188,7 +188,7 @@ def test_a_file_that_has_not_changed_is_not_sent_again(service: Service) -> None
         assert service.get("/page.html", headers=headers).status_code == 200
 
 
-def test_a_changed_file_is_sent_as_it_is_now(service: Service, root: Path) -> None:
+def test_a_changed_file_is_sent_with_its_new_content(service: Service, root: Path) -> None:
     path = root / "changing.txt"
     path.write_bytes(b"one")
     first = service.get("/changing.txt")
@@ -244,7 +244,7 @@ def test_a_compressed_sibling_has_a_tag_of_its_own_that_is_compared(service: Ser
     assert service.get("/packed.css", headers={"Accept-Encoding": "", "If-None-Match": tag}).status_code == 200
 
 
-def test_a_compressed_sibling_is_sent_while_it_is_there(service: Service, root: Path) -> None:
+def test_a_compressed_sibling_is_sent_while_it_exists(service: Service, root: Path) -> None:
     (root / "built.js").write_bytes(b"plain")
     packed = root / "built.js.br"
 

@@ -211,7 +211,7 @@ def test_rows_can_be_passed_as_json_objects(service: Service, database: Database
     }
 
 
-def test_a_file_that_is_no_workbook_is_reported(service: Service) -> None:
+def test_a_file_that_is_not_a_workbook_is_reported(service: Service) -> None:
     for content in (b"a,b\n", b"", b"PK\x03\x04 and nothing else", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and nothing"):
         assert upload(service, "up-first", content) == [
             {

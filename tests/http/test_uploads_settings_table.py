@@ -363,7 +363,7 @@ def test_a_file_with_invalid_bytes_is_refused_completely(
     assert database.value("select count(*) from kept") == 0
 
 
-def test_an_encoding_of_the_request_that_is_unknown_is_400(service: Service) -> None:
+def test_an_unknown_encoding_is_400(service: Service) -> None:
     number = next(number for number, row in enumerate(ROWS) if "|encoding = {_a}" in row.comment)
     response = service.post(f"/api/up-{number}?a=ebcdic", files={"f": ("a.csv", b"a\n", CSV)})
     assert response.status_code == 400

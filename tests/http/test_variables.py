@@ -52,5 +52,5 @@ def test_an_unset_variable_has_its_default_text(service: Service) -> None:
     assert header(service, "x-unset") == "[]  plain"
 
 
-def test_variables_that_are_not_permitted_stay_as_written(service: Service) -> None:
+def test_variables_that_are_not_permitted_are_not_replaced(service: Service) -> None:
     assert header(service, "x-closed") == "{HOME}"

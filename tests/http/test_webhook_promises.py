@@ -143,7 +143,7 @@ def test_a_response_has_a_time_limit(start: Start, own_database: Database, upstr
 
 
 @pytest.mark.slow
-def test_delivered_messages_are_removed_and_dead_ones_stay(
+def test_delivered_messages_are_removed_and_dead_messages_retained(
     start: Start, own_database: Database, upstream: Upstream
 ) -> None:
     start(Retention="1 hour", GiveUpAfter="0 seconds")

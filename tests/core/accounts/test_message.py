@@ -62,7 +62,7 @@ def test_mail_to_an_invalid_domain_is_refused(domain: str) -> None:
 
 
 @pytest.mark.parametrize("address", ['"ann marie"@example.com', r'"a\"b\\c"@example.com', "a.b@example.com"])
-def test_a_quoted_local_part_stays_beside_a_name_that_is_not_ascii(address: str) -> None:
+def test_a_quoted_local_part_is_preserved_with_a_non_ascii_name(address: str) -> None:
     cells = [cell("to", f"Jörg <j@example.com>, {address}"), cell("reply_to", f"Jörg <{address}>"), cell("text", "x")]
     mail = mail_of(cells, Template(), None, "shop@example.com")
     assert mail is not None

@@ -68,7 +68,7 @@ class TestQuery:
     def test_a_key_without_value_is_an_empty_text(self) -> None:
         assert query_value("text", "x") == b""
 
-    def test_escapes_and_plus_are_decoded_and_broken_escapes_stay(self) -> None:
+    def test_escapes_and_plus_are_decoded_and_broken_escapes_preserved(self) -> None:
         assert query_value("text", "x=a+b%20%c3%A9%zz%4") == "a b é%zz%4".encode()
 
     @pytest.mark.parametrize("query", ["x=%ff", "%ff=1", "x=%00", "%00=1", "x=%ed%a0%80"])

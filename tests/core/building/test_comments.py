@@ -167,7 +167,7 @@ def test_header_lines(comment: str, headers: tuple[tuple[str, str], ...]) -> Non
 
 
 @pytest.mark.parametrize("name", ["Content-Type", "content_type", "CONTENT-TYPE"])
-def test_the_last_content_type_wins_and_is_no_header_line(name: str) -> None:
+def test_the_last_content_type_applies_and_is_not_a_header_line(name: str) -> None:
     result = options(f"{name}: text/csv\n{name}: text/html")
     assert (result.content_type, result.headers) == ("text/html", ())
 
@@ -334,7 +334,7 @@ def test_every_changed_option_exists() -> None:
 
 
 @pytest.mark.parametrize("comment", ["table_format = {format}", "@table_format = {format}", "table_format {format}"])
-def test_a_table_format_is_no_custom_parameter(comment: str) -> None:
+def test_a_table_format_is_not_a_custom_parameter(comment: str) -> None:
     assert options(comment).table_format == "{format}"
     assert options(comment).custom == ()
 
@@ -421,7 +421,7 @@ def test_joining_words_may_be_in_any_case(line: str) -> None:
 @pytest.mark.parametrize(
     ("earlier", "later"), [("authorize admin", "allow_anonymous"), ("@anon", "requires_authorization admin")]
 )
-def test_a_warning_names_both_lines_about_who_may_call(earlier: str, later: str) -> None:
+def test_conflicting_access_annotations_are_reported_with_both_lines(earlier: str, later: str) -> None:
     (diagnostic,) = read(f"HTTP\n{earlier}\n{later}").diagnostics
     assert diagnostic.line == later
     assert f"`{later}` cancels the earlier line `{earlier}`" in diagnostic.message

@@ -132,7 +132,7 @@ def test_environment_keys_win_over_files_and_lose_to_the_command_line() -> None:
     assert settings.text("Service:UrlPathPrefix") == "/env"
 
 
-def test_environment_keys_are_off_unless_a_file_enables_them() -> None:
+def test_environment_keys_are_disabled_by_default() -> None:
     settings = load(environment={"URLS": "env"}, overrides={"Config:AddEnvironmentVariables": "true"})
     assert settings.text("Urls") == "http://localhost:8080"
 
@@ -248,7 +248,7 @@ FORMER = "HttpServer:Shutdown:GoodbyeTime"
 PRESENT = "HttpServer:Shutdown:ConnectionCloseTime"
 
 
-def test_a_former_name_of_a_key_sets_it_with_a_warning_in_every_source() -> None:
+def test_a_former_name_of_a_key_is_accepted_with_a_warning_in_every_source() -> None:
     text = '{"Config": {"AddEnvironmentVariables": true}, "Kestrel": {"shutdown": {"goodbyeTime": "1s"}}}'
     variables = {"HttpServer__Shutdown__GoodbyeTime": "2s"}
     for settings, seconds in (

@@ -38,7 +38,7 @@ SET = {"HOST": "db", "EMPTY": "", "BRACES": "{HOST}"}
         ("{}", "{}"),
     ],
 )
-def test_a_placeholder_becomes_the_variable_or_stays(text: str, expected: str) -> None:
+def test_a_placeholder_is_replaced_by_its_variable_if_set(text: str, expected: str) -> None:
     assert resolve(text, SET) == expected
 
 
@@ -53,7 +53,7 @@ def test_masking_never_fails() -> None:
 
 
 @given(st.text(st.sampled_from("{}!:AB x"), max_size=20))
-def test_text_without_set_variables_and_required_ones_is_unchanged(text: str) -> None:
+def test_text_without_set_and_required_variables_is_unchanged(text: str) -> None:
     assert "{!" in text or resolve(text, {}) == text
 
 

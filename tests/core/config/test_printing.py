@@ -37,7 +37,7 @@ def test_placeholders_are_resolved_if_their_variables_are_set() -> None:
     assert '"ApplicationName": "{NOT_SET}"' in shown(text)
 
 
-def test_a_number_with_thousands_of_digits_is_shown_as_it_is_written() -> None:
+def test_a_number_with_thousands_of_digits_is_shown_unchanged() -> None:
     assert f'"Workers": "{"9" * 5000}"' in shown(f'{{"HttpServer": {{"Workers": {"9" * 5000}}}}}', "Workers")
 
 

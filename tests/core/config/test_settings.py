@@ -153,7 +153,7 @@ def test_a_key_below_a_user_defined_name_is_read_by_that_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["", " "])
-def test_a_null_is_no_limit_where_it_is_a_value_of_its_own(text: str) -> None:
+def test_a_null_means_unlimited_for_keys_that_accept_it(text: str) -> None:
     assert Settings().integer_or_none("CacheOptions:MaxCacheableRows") == 1000
     assert given_("CacheOptions:MaxCacheableRows", text).integer_or_none("CacheOptions:MaxCacheableRows") is None
     assert given_("Stats:CacheDuration", text).seconds_or_none("Stats:CacheDuration") is None

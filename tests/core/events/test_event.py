@@ -44,7 +44,7 @@ def test_events_are_visible_to_their_audience(publication: Publication, hint: st
     assert seen_by(publication.event("m", hint, "")) == seen
 
 
-def test_plain_words_match_ids_and_names_if_the_key_permits_it() -> None:
+def test_plain_words_match_user_ids_and_names_if_configured() -> None:
     event = Publication(Audience.AUTHORIZE, ("42",), False, ()).event("m", None, "")
     assert Viewer("", MO, roles_match_users=True).may_see(event)
     assert not Viewer("", KIRI, roles_match_users=True).may_see(event)

@@ -39,7 +39,7 @@ def test_parameters_are_numbered_for_each_statement() -> None:
     assert (third.text, third.numbers) == ("select 1", ())
 
 
-def test_positional_placeholders_are_numbered_and_gaps_stay_parameters() -> None:
+def test_positional_placeholders_are_numbered_and_gaps_are_parameters() -> None:
     (statement,) = read_file("select $3, $2").parameters.statements
     assert (statement.text, statement.numbers) == ("select $2, $1", (1, 2))
 
@@ -228,5 +228,5 @@ def test_copy_with_the_client_is_refused(copy: str) -> None:
 @pytest.mark.parametrize(
     "statement", ["copy t from '/tmp/stdin'", "select 1 as copy from stdin", "copy stdin to program 'x'"]
 )
-def test_other_copies_and_the_same_words_elsewhere_are_accepted(statement: str) -> None:
+def test_copies_without_the_client_and_quoted_copy_texts_are_accepted(statement: str) -> None:
     assert len(read_file(f"-- HTTP POST\n{statement}").statements) == 1

@@ -30,7 +30,7 @@ def block(text: str) -> HttpBlock:
     return step.block
 
 
-def test_statements_requests_and_blocks_come_in_the_order_of_the_file() -> None:
+def test_statements_requests_and_blocks_are_read_in_the_order_of_the_file() -> None:
     text = """-- first
 select 1; select ';' -- not here
 ;

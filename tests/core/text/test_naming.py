@@ -54,7 +54,7 @@ def test_api_names(name: str, key: str) -> None:
     assert api_name(name) == key
 
 
-def test_api_names_stay_as_they_are_when_camel_case_is_off() -> None:
+def test_api_names_are_unchanged_if_camel_case_is_off() -> None:
     assert api_name("_user_id", camel=False) == "_user_id"
 
 

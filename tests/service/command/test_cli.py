@@ -41,7 +41,7 @@ def test_help_shows_usage_in_two_columns_that_pipe_cleanly(tmp_path: Path, switc
     assert any(line.startswith("rowcall --Section:Key=value\t") for line in done.stdout.splitlines())
 
 
-def test_version_shows_what_runs(tmp_path: Path) -> None:
+def test_version_prints_the_versions_of_components(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--version")
     assert (done.returncode, done.stderr) == (0, "")
     rows = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
@@ -230,7 +230,7 @@ def test_invalid_text_files_are_reported_and_end_with_1(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
+def test_a_configuration_can_be_read_from_a_pipe(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "/dev/stdin"],
         cwd=tmp_path,

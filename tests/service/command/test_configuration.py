@@ -42,7 +42,7 @@ def in_terminal(folder: Path, *arguments: str) -> str:
     return message.decode()
 
 
-def test_config_prints_a_file_that_can_be_used_as_it_is(tmp_path: Path) -> None:
+def test_config_prints_a_valid_configuration_file(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--config")
     assert (done.returncode, done.stderr) == (0, "")
     (tmp_path / "printed.json").write_text(done.stdout)
@@ -93,7 +93,7 @@ def test_config_reports_a_filter_without_matches(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, '// No results for "no such thing"\n')
 
 
-def test_an_override_behind_config_is_no_filter(tmp_path: Path) -> None:
+def test_an_override_after_config_is_not_a_filter(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--config", "--Urls=http://mine")
     assert '"Urls": "http://mine"' in done.stdout
     assert '"KebabCaseUrls"' in done.stdout

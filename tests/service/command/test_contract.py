@@ -75,7 +75,7 @@ def test_a_renamed_function_of_a_client_is_reported(own_database: Database, tmp_
 
 
 @pytest.mark.parametrize("text", [None, "{}"])
-def test_without_a_contract_there_is_nothing_to_compare(tmp_path: Path, text: str | None) -> None:
+def test_a_missing_contract_is_reported(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "contract.json").write_text(text, encoding="utf-8")
     done = rowcall(tmp_path, "--contract", "contract.json", "--check")

@@ -94,7 +94,7 @@ def test_files_that_are_refused(own_database: Database, tmp_path: Path, files: d
     assert own_database.value("select to_regclass('rowcall.migration')") is None
 
 
-def test_savepoints_stay_within_the_transaction(own_database: Database, tmp_path: Path) -> None:
+def test_savepoints_are_permitted_in_migrations(own_database: Database, tmp_path: Path) -> None:
     sql = "savepoint a; create table lost (); rollback to savepoint a; rollback work to a; create table remaining ();"
     write(tmp_path, **{"1__savepoint": sql})
     code, text = migrate(tmp_path, own_database)

@@ -476,7 +476,7 @@ def test_annotations_without_effect_are_reported(doubt: str, whole: Outcome) -> 
     assert doubt in whole.errors
 
 
-def test_files_come_in_the_order_of_their_paths(whole: Outcome) -> None:
+def test_files_run_in_the_order_of_their_paths(whole: Outcome) -> None:
     paths = re.findall(r"^(?:PASS|FAIL|ERROR) +(\S+)  \(", whole.lines, re.MULTILINE)
     assert paths == sorted(f"tests/{name}.test.sql" for name in (*FILES, *FAILING))
 

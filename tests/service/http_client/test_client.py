@@ -115,7 +115,7 @@ def test_a_certificate_of_another_host_is_refused(secure: Upstream, certificate:
         run(lambda client: ask(client, f"https://127.0.0.1:{secure.port}/echo"), options)
 
 
-def test_a_server_without_tls_is_no_https_server(upstream: Upstream) -> None:
+def test_https_to_a_server_without_tls_fails(upstream: Upstream) -> None:
     with pytest.raises(OutboundError):
         run(lambda client: ask(client, f"https://localhost:{upstream.port}/echo"))
 
@@ -150,7 +150,7 @@ def test_a_closed_client_ends_connections_after_their_requests(upstream: Upstrea
 # --- HTTP/2 ---------------------------------------------------------------------------------------------------------
 
 
-def test_http2_is_spoken_where_it_is_offered(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+def test_http2_is_used_where_the_server_offers_it(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     def echo(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
         peer.answer(stream, f"{headers[':method']} {headers['x-one']} ".encode() + body)
 
@@ -409,7 +409,7 @@ def test_too_many_waiting_requests_fail_immediately(upstream: Upstream) -> None:
     run(work, ClientOptions(connections=1, queue=0))
 
 
-def test_a_full_queue_is_no_failure_of_the_server(upstream: Upstream, tmp_path: Path) -> None:
+def test_a_full_queue_does_not_count_as_failure_of_the_server(upstream: Upstream, tmp_path: Path) -> None:
     def hold(_seen: Seen, _connection: socket.socket) -> bytes:
         upstream.released.wait(10)
         return answer("")

@@ -58,7 +58,7 @@ def test_channels_are_known_in_any_case_and_by_the_names_of_the_established_syst
     ]
 
 
-def test_an_unknown_level_leaves_the_channel_as_it_is() -> None:
+def test_an_unknown_level_does_not_change_the_channel() -> None:
     assert len(logged(("Log:MinimalLevels:rowcall", "Loud"))) == 12
 
 
@@ -94,7 +94,7 @@ def test_warnings_of_libraries_are_logged_too() -> None:
     assert [line[14:] for line in stream.getvalue().splitlines()] == ["WRN] slow callback [asyncio]"]
 
 
-def test_a_level_for_a_prefix_holds_for_the_channels_below() -> None:
+def test_a_level_for_a_prefix_applies_to_the_channels_below() -> None:
     stream = io.StringIO()
     configure_logging(assemble(load_files([]), [("Log:MinimalLevels:other.part", "Error")], {}).settings, stream)
     logging.getLogger("other.part.of.it").warning("too low")
@@ -103,7 +103,7 @@ def test_a_level_for_a_prefix_holds_for_the_channels_below() -> None:
     assert [line[14:] for line in stream.getvalue().splitlines()] == ["WRN] elsewhere [rowcall.database]"]
 
 
-def test_json_lines_hold_what_a_text_line_says() -> None:
+def test_json_lines_contain_the_members_of_a_text_line() -> None:
     stream = io.StringIO()
     log = configure_logging(assemble(load_files([]), [("Log:ConsoleFormat", "json")], {}).settings, stream)
     log.warning("two\nlines", extra={"properties": {"Path": "/ä"}}, exc_info=ValueError("why"))

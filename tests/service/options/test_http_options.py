@@ -35,7 +35,7 @@ def test_a_redirection_without_https_address_is_reported() -> None:
     assert said(("Ssl:Enabled", "true"), ("Ssl:UseHttpsRedirection", "false")) == []
 
 
-def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
+def test_an_endpoint_that_is_not_a_section_ends_the_start() -> None:
     with pytest.raises((ConfigError, StartupError), match="HttpServer:Endpoints:A: Url is missing"):
         listener_plans(assemble(load_files([]), [("HttpServer:Endpoints:A", "http://127.0.0.1:0")], {}).settings)
 

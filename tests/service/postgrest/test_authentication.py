@@ -113,7 +113,7 @@ def test_failures(token: str, code: str, message: str, details: str | None) -> N
     "claims",
     [{"n": 2**64}, {"n": -1.5}, {"n": 1e22}, {"a": 'é"\n'}, json.loads('{"a":' * 300 + "1" + "}" * 300)],
 )
-def test_claims_reach_the_database_as_they_are(claims: Any) -> None:
+def test_claims_reach_the_database_unchanged(claims: Any) -> None:
     assert json.loads(authenticated(signed(claims)).settings) == {**claims, "role": "anon"}
 
 
