@@ -185,7 +185,7 @@ def test_message_templates_are_filled(service: Service, server: MailServer, temp
         service.wait_for_log(f"POST /missing: a row makes no mail: {templates / 'none.txt'} {reason}")
 
 
-def test_all_columns(service: Service, server: MailServer) -> None:
+def test_all_columns_of_a_row_become_headers_and_parts(service: Service, server: MailServer) -> None:
     accepted(service, "/everything")
     (message,) = server.wait_for(1)
     assert (message["From"], message["Reply-To"]) == ("Boss <boss@example.com>", "answers@example.com")

@@ -304,7 +304,7 @@ def test_a_routine_exposed_only_as_tool_has_no_endpoint(service: Service) -> Non
         (b'{"id":1,"method":"tools/call"}', {"id": 1, "error": {"code": -32602, "message": "Unknown tool: "}}),
     ],
 )
-def test_messages(service: Service, body: bytes, expected: dict[str, Any]) -> None:
+def test_messages_get_the_specified_reply(service: Service, body: bytes, expected: dict[str, Any]) -> None:
     assert reply(service.post("/mcp", content=body, headers=JSON)) == {"jsonrpc": "2.0", **expected}
 
 

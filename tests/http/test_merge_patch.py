@@ -106,7 +106,7 @@ param _changes is merge patch';
     assert database.value("select content from document") == {f"m{number}": number for number in range(32)}
 
 
-def test_mistakes(service: Service) -> None:
+def test_invalid_patches_are_refused_and_annotations_reported(service: Service) -> None:
     for body in ('{"a": 1', "[1]", '{"a": 1, "a": 2}', '{"patch": 5}'):
         problem(service.post("/echo", content=body, headers={"content-type": "application/json"}), 400)
     assert "_patch is no merge patch: its type has to be json or jsonb" in service.log

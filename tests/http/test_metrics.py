@@ -211,7 +211,7 @@ def test_requests_in_flight_and_disconnected_clients_are_counted(
         wait_until(lambda: numbers_of(admin).of("rowcall_requests_in_flight", route="/gate") == 0, "nothing is left")
 
 
-def test_event_streams(service: Service, admin: httpx.Client) -> None:
+def test_open_event_streams_are_counted(service: Service, admin: httpx.Client) -> None:
     before = numbers_of(admin)
     with EventStream(service, "/news/info") as item, EventStream(service, "/news/info") as other:
         assert numbers_of(admin).of("rowcall_event_streams", path="/news/info") == 2
@@ -222,7 +222,7 @@ def test_event_streams(service: Service, admin: httpx.Client) -> None:
     wait_until(lambda: numbers_of(admin).of("rowcall_event_streams", path="/news/info") == 0, "both have gone", 30)
 
 
-def test_processes(admin: httpx.Client) -> None:
+def test_each_process_reports_its_memory(admin: httpx.Client) -> None:
     result = numbers_of(admin)
     for process in ("supervisor", "worker 0", "worker 1"):
         assert result.of("rowcall_process_resident_memory_bytes", process=process) > 1_000_000

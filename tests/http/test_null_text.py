@@ -73,7 +73,7 @@ def service(database: Database, serve: Serve) -> Service:
         ("in-rows", (200, JSON, "[null]")),
     ],
 )
-def test_annotation_decides(service: Service, routine: str, expected: tuple[int, str | None, str]) -> None:
+def test_annotation_has_precedence_for_null_text(service: Service, routine: str, expected: tuple[int, str | None, str]) -> None:
     assert answer(service.get(f"/api/{routine}")) == expected
 
 

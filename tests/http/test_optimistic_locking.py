@@ -193,7 +193,7 @@ def test_one_of_concurrent_writers_succeeds(service: Service) -> None:
     assert service.get(path).json()["version"] == 2
 
 
-def test_versions_of_other_types(service: Service) -> None:
+def test_versions_of_other_types_are_compared(service: Service) -> None:
     first = service.get("/timed/1").headers["etag"]
     assert send(service, "PUT", "/timed/1", first, text="x").status_code == 204
     second = service.get("/timed/1").headers["etag"]

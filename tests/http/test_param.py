@@ -128,7 +128,7 @@ def service(database: Database, serve: Serve) -> Service:
         ("/swapped?_b=1&_a=2", "1 2"),
     ],
 )
-def test_values_arrive(service: Service, path: str, seen: str) -> None:
+def test_renamed_parameters_receive_their_values(service: Service, path: str, seen: str) -> None:
     assert answer(service.get(path)) == (200, TEXT, seen)
 
 

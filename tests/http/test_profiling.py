@@ -74,7 +74,7 @@ def test_all_workers_are_profiled_while_they_serve(service: Service, admin: http
         assert any("rowcall.service.worker.worker:main" in line for line in stacks(item["file"]))
 
 
-def test_one_worker(admin: httpx.Client) -> None:
+def test_one_worker_is_profiled_if_requested(admin: httpx.Client) -> None:
     assert [item["worker"] for item in made(admin, "seconds=0.1&worker=1")] == [1]
 
 

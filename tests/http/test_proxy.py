@@ -318,7 +318,7 @@ def test_a_chunked_body_is_forwarded(service: Service) -> None:
         ("GET /closed", "401"),
     ]),
 )  # fmt: skip
-def test_responses_to_clients(service: Service, context: RequestContext) -> None:
+def test_documented_responses_are_returned(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 

@@ -153,7 +153,7 @@ def test_value_of_each_type(service: Service, number: int, value: str, seen: str
         ("fit", "(,)"),
     ],
 )
-def test_names_and_lists(service: Service, target: str, seen: str) -> None:
+def test_keys_and_repeated_lists_are_bound(service: Service, target: str, seen: str) -> None:
     assert answer(service.get(f"/api/{target}")) == (200, TEXT, seen)
 
 
@@ -169,7 +169,7 @@ def test_names_and_lists(service: Service, target: str, seen: str) -> None:
         ("&a=1&&", "1|10|x, y"),
     ],
 )
-def test_defaults(service: Service, query: str, seen: str) -> None:
+def test_defaults_are_used_for_missing_parameters(service: Service, query: str, seen: str) -> None:
     assert answer(service.get(f"/api/defaults?{query}")) == (200, TEXT, seen)
 
 
@@ -219,7 +219,7 @@ def test_invalid_values_are_refused_even_if_there_is_a_default(
         ("literally?v=", "1"),
     ],
 )
-def test_null_handling(service: Service, target: str, seen: str) -> None:
+def test_null_handling_of_the_annotation_applies(service: Service, target: str, seen: str) -> None:
     assert answer(service.get(f"/api/{target}")) == (200, TEXT, seen)
 
 

@@ -169,7 +169,7 @@ def walk(service: Service, path: str, rel: str) -> Iterator[list[dict[str, Any]]
     ],
 )
 @pytest.mark.parametrize("path", ["/ships", "/fleet"])
-def test_conditions(service: Service, path: str, condition: str, expected: list[int]) -> None:
+def test_conditions_filter_rows(service: Service, path: str, condition: str, expected: list[int]) -> None:
     query = quote(condition, safe="=&%")
     assert ids(service, f"{path}?{query}&select=id&order=id") == expected
 
@@ -186,7 +186,7 @@ def test_conditions(service: Service, path: str, condition: str, expected: list[
         ("tags,crew", '[{"tags":["a","b1"],"crew":null}]'),
     ],
 )
-def test_selections(service: Service, select: str, expected: str) -> None:
+def test_selections_choose_columns(service: Service, select: str, expected: str) -> None:
     response = service.get(f"/ships?id=eq.3&select={quote(select)}")
     assert (response.status_code, response.text) == (200, expected)
 
@@ -254,7 +254,7 @@ def test_rows_that_appear_or_vanish_move_no_other_row_to_another_page(service: S
     assert before.links["next"]
 
 
-def test_links(service: Service) -> None:
+def test_links_lead_to_the_other_pages(service: Service) -> None:
     first = service.get("/ships?limit=20&select=id")
     assert set(first.links) == {"next", "first", "last"}
     middle = service.get("/ships" + first.links["next"]["url"])
@@ -338,7 +338,7 @@ def test_values_in_a_body_and_a_query_in_the_url(service: Service) -> None:
     assert problem(service.post("/by-body?select=id", json={"most": 6}), 404)["detail"].startswith("unknown parameter")
 
 
-def test_a_file(service: Service) -> None:
+def test_a_file_can_be_queried_and_paged(service: Service) -> None:
     assert ids(service, "/crew?least=5&id=lt.20") == [5, 6, 12, 13, 19]
     found = [row["id"] for page in walk(service, "/crew?least=6&limit=2", "next") for row in page]
     assert found == [n for n in range(1, 61) if n % 7 == 6]

@@ -84,7 +84,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(row for row in REQUESTS if not row[0].startswith("HEAD")))
-def test_request(service: Service, context: RequestContext) -> None:
+def test_documented_requests_get_the_documented_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 

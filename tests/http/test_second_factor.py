@@ -418,7 +418,7 @@ def test_requests_of_anonymous_callers(
         ("/devices/revoke", {"id": 1}, "not the id of a device"),
     ],
 )
-def test_requests_with_mistakes(browser: httpx.Client, user: int, path: str, content: Any, part: str) -> None:
+def test_invalid_requests_are_refused(browser: httpx.Client, user: int, path: str, content: Any, part: str) -> None:
     assert sign_in(browser, user).status_code == 200
     refused(browser.post(API + path, json=content), 400, "invalid_request", part)
     refused(browser.post(API + path, content=b"{", headers={"content-type": "application/json"}), 400, None, "JSON")

@@ -109,7 +109,7 @@ def test_sign_in_with_a_cookie_has_an_empty_body(service: Service) -> None:
     assert response.headers["expires"] == "Thu, 01 Jan 1970 00:00:00 GMT"
 
 
-def test_opaque_tokens(service: Service) -> None:
+def test_sign_in_with_opaque_tokens(service: Service) -> None:
     response = let_in(service, "kiri", "BearerToken")
     assert response.headers["content-type"] == "application/json; charset=utf-8"
     assert response.headers["cache-control"] == "no-store"
@@ -120,7 +120,7 @@ def test_opaque_tokens(service: Service) -> None:
     assert members["accessToken"] != members["refreshToken"]
 
 
-def test_signed_tokens(service: Service) -> None:
+def test_sign_in_with_signed_tokens(service: Service) -> None:
     response = sign_in(service, scheme="Bearer")
     assert response.headers["content-type"] == JSON
     members = response.json()

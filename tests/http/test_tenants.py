@@ -177,7 +177,7 @@ def test_an_idempotency_key_belongs_to_one_tenant(service: Service) -> None:
         assert (response.text, "idempotency-replayed" in response.headers) == (tenant, replayed)
 
 
-def test_settings_of_tenants(service: Service) -> None:
+def test_the_tenant_is_read_from_the_configured_source(service: Service) -> None:
     assert of(service, "/of-setting", "red; drop").text == "red; drop"
     assert service.get("/of-host", headers={"host": "Red.shop.example:8080"}).text == "red"
     problem(service.get("/of-host", headers={"host": "other.example"}), 404)
@@ -230,7 +230,7 @@ def test_responses_of_a_tenant_are_private(service: Service) -> None:
     assert "private" in of(service, "/items", "red").headers["cache-control"]
 
 
-def test_time_zones(service: Service) -> None:
+def test_time_zones_are_applied_as_preferred(service: Service) -> None:
     plain = service.get("/times")
     assert plain.json() == {"at": "2026-07-01T22:30:00+00:00", "local": "2026-07-01T22:30:00", "day": "2026-07-01"}
     assert "preference-applied" not in plain.headers

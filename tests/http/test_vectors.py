@@ -118,7 +118,7 @@ def services(database: Database, serve: Serve, missing: set[int]) -> dict[bool, 
     list(enumerate(VECTORS)),
     ids=[f"{vector['context']}-{vector['pg_type']}-{vector['note'] or 'plain'}" for vector in VECTORS],
 )
-def test_vector(number: int, vector: dict[str, Any], services: dict[bool, Service], missing: set[int]) -> None:
+def test_each_vector_is_served_as_expected(number: int, vector: dict[str, Any], services: dict[bool, Service], missing: set[int]) -> None:
     if number in missing:
         pytest.skip(f"this server cannot make it: {vector['sql']}")
     resolve = vector.get("resolve_nested", True)

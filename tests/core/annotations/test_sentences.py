@@ -30,7 +30,7 @@ NAMES = ("_password", "password", "_card_no", "cardNo", "note")
         "encrypt several secrets coming along here",
     ],
 )
-def test_sentences(text: str) -> None:
+def test_prose_reads_as_sentence(text: str) -> None:
     line = Line(text)
     assert reads_as_sentence(line, line.arguments, NAMES)
 
@@ -52,7 +52,7 @@ def test_sentences(text: str) -> None:
         "decrypt cardno2",
     ],
 )
-def test_misspelt_names(text: str) -> None:
+def test_misspelt_names_do_not_read_as_sentence(text: str) -> None:
     line = Line(text)
     assert not reads_as_sentence(line, line.arguments, NAMES)
 

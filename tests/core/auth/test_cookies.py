@@ -30,11 +30,11 @@ SCHEME = CookieScheme(cookie="yard")
         ("yard=a=b", "a=b"),
     ],
 )
-def test_reading(header: str, value: str | None) -> None:
+def test_cookies_are_read(header: str, value: str | None) -> None:
     assert cookie_value(header, "yard") == value
 
 
-def test_writing() -> None:
+def test_cookies_are_written() -> None:
     assert set_session(SCHEME, "v", secure=False) == ["yard=v; max-age=1209600; path=/; samesite=lax; httponly"]
     assert end_session(SCHEME, "", secure=False) == [
         "yard=; expires=Thu, 01 Jan 1970 00:00:00 GMT; path=/; samesite=lax; httponly"

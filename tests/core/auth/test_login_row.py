@@ -36,7 +36,7 @@ def test_a_false_status_refuses_in_any_column() -> None:
 
 @pytest.mark.parametrize("oid", [SMALLINT, INTEGER, BIGINT])
 @pytest.mark.parametrize("status", [200, 202, 403, 500])
-def test_integer_status(oid: int, status: int) -> None:
+def test_an_integer_status_is_read(oid: int, status: int) -> None:
     row = read_login_row([cell("status", str(status), oid), cell("body", None)], OPTIONS)
     assert row.status == status
     assert not row.refused

@@ -126,7 +126,7 @@ def test_prose_and_annotations_are_stored_in_the_endpoint() -> None:
         (HIDDEN, ValueKind.OTHER, False),
     ],
 )
-def test_value_kinds(oid: int, kind: ValueKind, array: bool) -> None:
+def test_types_have_the_expected_value_kind(oid: int, kind: ValueKind, array: bool) -> None:
     (item,) = endpoint(parameter("a", oid)).parameters
     assert (item.kind, item.array) == (kind, array)
 

@@ -147,7 +147,7 @@ def test_a_path_without_http_does_not_expose() -> None:
         ("column_names\ncolumns = false", "column_names", False),
     ],
 )
-def test_effects(comment: str, field: str, value: object) -> None:
+def test_annotations_change_their_option(comment: str, field: str, value: object) -> None:
     assert getattr(options(comment), field) == value
 
 
@@ -162,7 +162,7 @@ def test_effects(comment: str, field: str, value: object) -> None:
         ("two words: x", ()),
     ],
 )
-def test_header_lines(comment: str, headers: tuple[tuple[str, str], ...]) -> None:
+def test_header_lines_are_parsed(comment: str, headers: tuple[tuple[str, str], ...]) -> None:
     assert options(comment).headers == headers
 
 
@@ -198,7 +198,7 @@ def test_a_header_value_cannot_smuggle_control_characters() -> None:
         ("param x = 5", ()),
     ],
 )
-def test_custom_parameters(comment: str, custom: tuple[tuple[str, str], ...]) -> None:
+def test_custom_parameters_are_parsed(comment: str, custom: tuple[tuple[str, str], ...]) -> None:
     assert dict(options(comment).custom) == dict(custom)
 
 

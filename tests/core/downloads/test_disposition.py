@@ -30,7 +30,7 @@ from rowcall.core.downloads.disposition import content_disposition, is_passive, 
         ("日本", "attachment; filename=\"__\"; filename*=UTF-8''%E6%97%A5%E6%9C%AC"),
     ],
 )
-def test_names(name: str, header: str) -> None:
+def test_file_names_are_written_into_content_disposition(name: str, header: str) -> None:
     assert content_disposition("attachment", name) == header
 
 

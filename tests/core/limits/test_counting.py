@@ -43,7 +43,7 @@ YES = (True, 0.0)
         (BUCKET, (0, 100, 100, 100, 100), [YES, YES, YES, YES, (True, 5)]),
     ],
 )
-def test_decisions(policy: Policy, times: tuple[float, ...], decisions: list[tuple[bool, float]]) -> None:
+def test_decisions_follow_the_policy(policy: Policy, times: tuple[float, ...], decisions: list[tuple[bool, float]]) -> None:
     assert asked(policy, *times) == decisions
 
 

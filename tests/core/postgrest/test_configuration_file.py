@@ -50,7 +50,7 @@ def test_other_files_are_refused_with_their_line(text: str) -> None:
         ('a = "\\x"', "a.conf:1: the value of a has the unknown escape \\x"),
     ],
 )
-def test_messages(text: str, message: str) -> None:
+def test_syntax_errors_have_the_expected_message(text: str, message: str) -> None:
     with pytest.raises(ConfigurationFileError, match=f"^{re.escape(message)}$"):
         parse_configuration_file("a.conf", text, {})
 

@@ -68,7 +68,7 @@ def _filter(query: str) -> tuple[tuple[str, ...], Condition]:
         ('id=in.(a"b,c\\d)', Field("id"), Operation("in", ('a"b', "c\\d"))),
     ],
 )
-def test_filters(query: str, field: Field, operation: Operation) -> None:
+def test_filters_are_parsed(query: str, field: Field, operation: Operation) -> None:
     assert _filter(query) == ((), Condition(field, operation))
 
 

@@ -257,7 +257,7 @@ def test_the_search_path_of_the_session_is_not_changed(shop: Database) -> None:
         ({"include_schemas": ("shop",), "schema_similar_to": "  ", "include_names": ()}, {"shop.work"}),
     ],
 )
-def test_filters(shop: Database, conditions: dict[str, Any], expected: set[str]) -> None:
+def test_filters_select_routines(shop: Database, conditions: dict[str, Any], expected: set[str]) -> None:
     result = names(read(shop.conninfo, wanted=ObjectSelection(RoutineFilter(**conditions))))
     assert {name for name in result if not name.startswith("pg_")} == expected
 
