@@ -10,7 +10,7 @@ from bench.processes import PROC, usage
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self", "stat").exists(), reason="needs /proc")
 
-# More than is asked for below: the system counts in ticks, cuts off what is less, and two counts differ by a tick.
+# More than the test requires: the system counts in ticks, cuts off what is less, and two counts differ by a tick.
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 
 

@@ -1,4 +1,4 @@
-"""The README: its first example answers as shown, its figures are those of a kept run, its pictures and links exist."""
+"""The README: the response of its first example, figures of a stored run, targets of images and links."""
 
 from __future__ import annotations
 

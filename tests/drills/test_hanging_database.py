@@ -51,7 +51,7 @@ def mixed(number: int) -> tuple[str, str, bytes]:
 
 
 def test_a_hanging_server_leaks_no_connections(own_postgres: PostgresServer, serve_once: Serve) -> None:
-    """Point 1: each attempt to connect that timed out kept its socket, and its session when the server resumed."""
+    """Point 1: each connection attempt that timed out leaked its socket, and its session when the server resumed."""
     database, service = hasty(own_postgres, serve_once)
     most = 0
     with Load(service.port, mixed, clients=24) as load:

@@ -73,7 +73,9 @@ def service(database: Database, serve: Serve) -> Service:
         ("in-rows", (200, JSON, "[null]")),
     ],
 )
-def test_annotation_has_precedence_for_null_text(service: Service, routine: str, expected: tuple[int, str | None, str]) -> None:
+def test_annotation_has_precedence_for_null_text(
+    service: Service, routine: str, expected: tuple[int, str | None, str]
+) -> None:
     assert answer(service.get(f"/api/{routine}")) == expected
 
 
@@ -127,7 +129,7 @@ def test_a_key_restores_the_empty_body_in_json(database: Database, service: Serv
 def test_the_configured_null_literal_applies_without_an_annotation(
     database: Database, service: Service, serve: Serve
 ) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     literal = serve(database, settings={"Service:TextResponseNullHandling": "NullLiteral"})
     for routine, content_type, word in NULLS:
         assert answer(literal.get(f"/api/{routine}")) == (200, content_type, word), routine
@@ -139,7 +141,7 @@ def test_the_configured_null_literal_applies_without_an_annotation(
 def test_the_configured_no_content_applies_without_an_annotation(
     database: Database, service: Service, serve: Serve
 ) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     strict = serve(database, settings={"Service:TextResponseNullHandling": "NoContent"})
     for routine, *_ in NULLS:
         assert answer(strict.get(f"/api/{routine}")) == (204, None, ""), routine

@@ -45,7 +45,7 @@ def admin(service: Service) -> Iterator[httpx.Client]:
         yield client
 
 
-def made(client: httpx.Client, query: str) -> list[dict[str, Any]]:
+def create_profiles(client: httpx.Client, query: str) -> list[dict[str, Any]]:
     response = client.post(f"/profile?{query}", timeout=120)
     assert response.status_code == 200, response.text
     profiles: list[dict[str, Any]] = response.json()["profiles"]
@@ -65,7 +65,7 @@ def stacks(file: str) -> list[str]:
 @pytest.mark.slow
 def test_all_workers_are_profiled_while_they_serve(service: Service, admin: httpx.Client) -> None:
     with Load(service.port, lambda _number: ("GET", "/many", b"")) as load:
-        profiles = made(admin, "seconds=1")
+        profiles = create_profiles(admin, "seconds=1")
         load.wait_for(10)
     assert load.statuses().keys() == {200}
     assert [(item["worker"], item["by"]) for item in profiles] == [(0, "itself"), (1, "itself")]
@@ -75,7 +75,7 @@ def test_all_workers_are_profiled_while_they_serve(service: Service, admin: http
 
 
 def test_one_worker_is_profiled_if_requested(admin: httpx.Client) -> None:
-    assert [item["worker"] for item in made(admin, "seconds=0.1&worker=1")] == [1]
+    assert [item["worker"] for item in create_profiles(admin, "seconds=0.1&worker=1")] == [1]
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_headers_are_forwarded_and_those_of_the_comment_have_precedence(service:
 
 
 def test_slow_responses_are_returned(service: Service, behind: Upstream) -> None:
-    """Longer than anything is looked after without a task: in its head, and in its body."""
+    """Longer than the interval for requests without a task: first the head, then the body is late."""
 
     def late(_seen: Seen, connection: socket.socket) -> bytes:
         threading.Event().wait(0.4)
@@ -185,7 +185,7 @@ def test_bytes_behind_a_complete_response_are_discarded(service: Service, behind
 
 
 def test_only_idempotent_requests_are_repeated_after_a_lost_connection(service: Service, behind: Upstream) -> None:
-    """The server leaves without a word, on a connection that was good before."""
+    """The server closes a connection that was usable before, without a response."""
     for path in ("/any/leaves-get", "/any/leaves-post"):
         met: list[int] = []
 

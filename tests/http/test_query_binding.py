@@ -224,7 +224,7 @@ def test_null_handling_of_the_annotation_applies(service: Service, target: str, 
 
 
 def test_null_handling_of_the_configuration(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions; its annotations win."""
+    """The fixture `service` loads the functions; annotations have precedence."""
     emptying = serve(database, settings={"Service:QueryStringNullHandling": "EmptyString"})
     assert answer(emptying.get("/api/defaults?a=1&c="))[2] == "1|10|NULL"
     assert answer(emptying.get("/api/ignoring?v="))[2] == ""

@@ -92,18 +92,18 @@ console.log(JSON.stringify({
 
 
 @pytest.fixture(scope="module")
-def made(database: Database) -> Database:
+def loaded_database(database: Database) -> Database:
     database.execute(SQL)
     return database
 
 
 @pytest.fixture(scope="module")
-def snapshot(made: Database) -> SchemaSnapshot:
-    return read_snapshot(made, SETTINGS)
+def snapshot(loaded_database: Database) -> SchemaSnapshot:
+    return read_snapshot(loaded_database, SETTINGS)
 
 
 @pytest.fixture(scope="module")
-def service(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+def service(loaded_database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder = tmp_path_factory.mktemp("client")
     settings = {
         **SETTINGS,
@@ -114,7 +114,7 @@ def service(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFacto
         "Service:PythonClientCodeGen:FilePath": str(folder / "{0}_api.py"),
         "Service:PythonClientCodeGen:IncludeStatusCode": "false",
     }
-    service = serve(made, settings=settings)
+    service = serve(loaded_database, settings=settings)
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(CALLS, encoding="utf-8")
     service.folder = folder
@@ -135,11 +135,11 @@ def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
 
 @pytest.mark.slow
 def test_generated_types_restrict_columns_and_operators(
-    snapshot: SchemaSnapshot, made: Database, tmp_path: Path
+    snapshot: SchemaSnapshot, loaded_database: Database, tmp_path: Path
 ) -> None:
     for variant, settings in VARIANTS.items():
         chosen = {**SETTINGS, P + "FilePath": "{0}Api.ts", **settings}
-        options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])
+        options = client_code_options(settings_of(loaded_database, chosen), ["http://127.0.0.1:8080"])
         assert options is not None
         folder = tmp_path / variant
         folder.mkdir(parents=True)

@@ -40,7 +40,7 @@ def of(service: Service, nick: str, scheme: str = "BearerToken") -> dict[str, ob
 
 
 def test_a_stolen_access_token_cannot_be_refreshed_with_another_users_token(service: Service) -> None:
-    """Mo has an account, and has got hold of an access token of kiri's: his refresh token stays his own."""
+    """The caller has an account (mo) and a stolen access token of kiri; the refresh token of mo does not extend it."""
     stolen, own = of(service, "kiri"), of(service, "mo")
     problem(refresh(service, own["refreshToken"], bearer(stolen["accessToken"])), 401)
 

@@ -22,7 +22,7 @@ from tests.http.members import EVERY_SCHEME, SECRET, bearer, member_sql, tokens
 
 OPAQUE, SIGNED = "/api/token/refresh", "/api/jwt/refresh"
 
-KEPT_IN_DATABASE = """
+USE_IN_DATABASE = """
 create table refresh_token (family text primary key, used int not null, expires timestamptz not null);
 create function use_refresh_token(text, int, timestamptz) returns boolean language sql as $$
     insert into refresh_token values ($1, $2, $3)
@@ -186,7 +186,7 @@ def test_use_is_recorded_in_a_shared_folder_for_all_hosts(
 
 def test_use_is_recorded_in_the_database_for_all_hosts(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefreshTokenUseCommand": "select use_refresh_token($1, $2, $3)"}
-    item = serve_once(own_database, member_sql() + KEPT_IN_DATABASE, settings)
+    item = serve_once(own_database, member_sql() + USE_IN_DATABASE, settings)
     other = serve_once(own_database, settings=settings)
     first = issued(item, "Bearer")["refreshToken"]
     second = refreshed(signed(other, first))
@@ -220,5 +220,5 @@ def test_refresh_is_503_if_use_cannot_be_recorded(own_database: Database, serve_
     assert response.headers["retry-after"] == "1"
     assert json.loads(response.content)["status"] == 503
     service.wait_for_log("the use of a refresh token cannot be recorded")
-    own_database.execute(KEPT_IN_DATABASE)
+    own_database.execute(USE_IN_DATABASE)
     refreshed(signed(service, token))

@@ -258,7 +258,7 @@ def test_a_replica_with_too_much_lag_is_not_used(service: Service, servers: Serv
     wait_until(lambda: int(service.get("/fresh").text) in ports, "the replicas have caught up")
     with servers[1].standing_still(), servers[2].standing_still():
         httpx.post(f"{service.url}/note", json={"note": "far"}, timeout=60)
-        # Of 20 in a row, so that both workers have been asked.
+        # 20 requests in a row, so that both workers receive some.
         wait_until(
             lambda: all(int(service.get("/fresh").text) == servers[0].port for _ in range(20)), "it is read elsewhere"
         )

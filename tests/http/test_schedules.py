@@ -303,7 +303,9 @@ def test_expressions_of_crontab(own_database: Database, tmp_path: Path) -> None:
         assert any(text in line and reason in line for line in done.stderr.splitlines()), (text, done.stderr)
 
 
-def test_schedules_are_left_out_if_jobs_are_disabled(hosts: list[Service], database: Database, serve_once: Serve) -> None:
+def test_schedules_are_left_out_if_jobs_are_disabled(
+    hosts: list[Service], database: Database, serve_once: Serve
+) -> None:
     service = serve_once(database, settings={"Service:RequiresAuthorization": "false"})
     assert "POST /also: schedule is switched off (Jobs:Enabled); the endpoint is left out" in service.log
     assert service.post("/also").status_code == 404

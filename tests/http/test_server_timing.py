@@ -53,7 +53,7 @@ def test_an_error_of_the_database_has_server_timing(service: Service, path: str)
 
 
 def test_a_request_that_was_never_run_reports_only_its_wait(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     pool = {"ExclusiveConnections": "1", "QueueLimit": "1", "QueueTimeout": "100 ms"}
     settings = {f"ConnectionSettings:Pool:{key}": value for key, value in pool.items()}
     full = serve(database, settings={"HttpServer:ServerTiming": "true", **settings})
@@ -88,5 +88,5 @@ def test_head_has_server_timing_and_an_unknown_path_does_not(service: Service) -
 
 
 def test_server_timing_is_off_by_default(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     assert "server-timing" not in serve(database).get("/api/a-scalar").headers

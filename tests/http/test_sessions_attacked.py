@@ -54,7 +54,7 @@ def is_let_in(service: Service, headers: dict[str, str]) -> bool:
     return response.status_code == 200
 
 
-def made(changes: dict[str, object] | None = None, key: str | bytes = SECRET, algorithm: str = "HS256") -> str:
+def signed_token(changes: dict[str, object] | None = None, key: str | bytes = SECRET, algorithm: str = "HS256") -> str:
     now = int(time.time())
     payload: dict[str, object] = {
         "user_id": "41",
@@ -70,7 +70,7 @@ def made(changes: dict[str, object] | None = None, key: str | bytes = SECRET, al
 
 def test_a_token_signed_with_the_secret_is_accepted(service: Service) -> None:
     """Or the tests below would show nothing."""
-    assert is_let_in(service, bearer(made()))
+    assert is_let_in(service, bearer(signed_token()))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_token_signed_with_the_secret_is_accepted(service: Service) -> None:
     ids=["expired", "no-expiry", "words", "not-yet", "issuer", "no-issuer", "audience", "no-audience", "refresh"],
 )
 def test_a_token_with_invalid_claims_is_refused(service: Service, changes: dict[str, object]) -> None:
-    assert not is_let_in(service, bearer(made(changes)))
+    assert not is_let_in(service, bearer(signed_token(changes)))
 
 
 def nested(depth: int) -> object:
@@ -117,14 +117,16 @@ def nested(depth: int) -> object:
 )
 def test_a_claim_with_a_nul_is_refused(service: Service, changes: dict[str, object]) -> None:
     """`41` and a NUL would become user 41 on its way to a routine."""
-    assert not is_let_in(service, bearer(made(changes)))
-    refused = service.post("/api/jwt/refresh", json={"refreshToken": made({**changes, "token_type": "refresh"})})
+    assert not is_let_in(service, bearer(signed_token(changes)))
+    refused = service.post(
+        "/api/jwt/refresh", json={"refreshToken": signed_token({**changes, "token_type": "refresh"})}
+    )
     problem(refused, 401)
 
 
 def test_a_token_signed_with_another_secret(service: Service) -> None:
-    assert not is_let_in(service, bearer(made(key=SECRET.upper())))
-    assert not is_let_in(service, bearer(made(algorithm="HS384")))
+    assert not is_let_in(service, bearer(signed_token(key=SECRET.upper())))
+    assert not is_let_in(service, bearer(signed_token(algorithm="HS384")))
 
 
 def part(content: object) -> str:
@@ -133,13 +135,13 @@ def part(content: object) -> str:
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", "", None])
 def test_a_token_without_signature(service: Service, algorithm: str | None) -> None:
-    body = made().split(".")[1]
-    for signature in ("", "x", made().split(".")[2]):
+    body = signed_token().split(".")[1]
+    for signature in ("", "x", signed_token().split(".")[2]):
         assert not is_let_in(service, bearer(f"{part({'alg': algorithm, 'typ': 'JWT'})}.{body}.{signature}"))
 
 
 def test_a_token_with_other_claims_under_an_old_signature(service: Service) -> None:
-    head, body, signature = made().split(".")
+    head, body, signature = signed_token().split(".")
     payload = json.loads(base64.urlsafe_b64decode(body + "=="))
     assert not is_let_in(service, bearer(f"{head}.{part({**payload, 'user_roles': 'boss'})}.{signature}"))
 
@@ -322,9 +324,9 @@ def test_a_refresh_token_is_good_for_its_own_scheme_only(service: Service) -> No
 @pytest.mark.parametrize(
     "token",
     [
-        made(),
-        made({"token_type": "refresh", "exp": 1}),
-        made({"token_type": "refresh"}, SECRET.upper()),
+        signed_token(),
+        signed_token({"token_type": "refresh", "exp": 1}),
+        signed_token({"token_type": "refresh"}, SECRET.upper()),
         "x",
         "a.b.c",
         "",
@@ -351,7 +353,7 @@ def test_other_methods_of_a_refresh_path(service: Service) -> None:
 
 
 def test_no_secret_is_shown(service: Service) -> None:
-    service.get("/api/closed", headers=bearer(made(key="x" * 40)))
+    service.get("/api/closed", headers=bearer(signed_token(key="x" * 40)))
     sign_in(service, passphrase="hush-hush-hush")
     assert SECRET not in service.log
     assert "hush-hush" not in service.log

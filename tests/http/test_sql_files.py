@@ -96,7 +96,7 @@ def service(every_database: Database, serve: Serve, tmp_path_factory: pytest.Tem
     return serve(every_database, SCHEMA, file_settings(folder), workers=2)
 
 
-ANSWERS = [
+RESPONSES = [
     ("beds", '[{"id":1,"kind":"fern"},{"id":2,"kind":"moss"}]'),
     ("plant-list", '["fern","moss"]'),
     ("my-file", '[{"column1":1,"column2":2}]'),
@@ -138,7 +138,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("target", "body"), ANSWERS, ids=[row[0] for row in ANSWERS])
+@pytest.mark.parametrize(("target", "body"), RESPONSES, ids=[row[0] for row in RESPONSES])
 def test_endpoints_of_files_return_their_rows(service: Service, target: str, body: str | None) -> None:
     response = service.get(f"/api/{target}")
     if body is None:

@@ -63,7 +63,7 @@ def test_an_empty_startup_message_is_not_logged(own_database: Database, serve_on
 def test_a_signal_stops_the_service_while_it_reads_the_catalogue(
     own_database: Database, tmp_path: Path, locked: str
 ) -> None:
-    """What is asked of the database then is not answered: neither what runs nor what waits behind it."""
+    """The database responds neither to the running query nor to those that wait behind it."""
     own_database.execute("create table shelf (id int)")
     files = write_files(tmp_path / "sql", {f"{n}.sql": f"-- HTTP GET\nselect id + {n} from shelf" for n in range(5)})
     with psycopg.connect(own_database.conninfo) as connection:
@@ -165,7 +165,7 @@ def test_unread_output_delays_neither_requests_nor_shutdown(own_database: Databa
     )
     os.close(writing)
     try:
-        wait_until(lambda: answers(port), "the service answers", 30)
+        wait_until(lambda: is_reachable(port), "the service answers", 30)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
             # More than a pipe holds.
             assert {client.get("/api/one").text for _ in range(1500)} == {"1"}
@@ -178,7 +178,7 @@ def test_unread_output_delays_neither_requests_nor_shutdown(own_database: Databa
         os.close(reading)
 
 
-def answers(port: int) -> bool:
+def is_reachable(port: int) -> bool:
     try:
         httpx.get(f"http://127.0.0.1:{port}/", trust_env=False, timeout=60)
     except httpx.TransportError:

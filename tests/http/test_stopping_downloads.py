@@ -31,7 +31,7 @@ SQL = routines([
 
 
 class Download:
-    """Reads the head of the answer, and the rest when it is asked to."""
+    """A download that reads the head of the response immediately, and the body with `rest`."""
 
     def __init__(self, service: Service, path: str) -> None:
         self._socket = socket.socket()

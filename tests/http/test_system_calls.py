@@ -40,7 +40,7 @@ FILE = b"GET /file.txt HTTP/1.1\r\nHost: x\r\n\r\n"
 
 CALLED = ["receive", "send", "wait", "receive", "send", "wait"]
 """From the client, to PostgreSQL, from PostgreSQL, to the client."""
-ANSWERED = ["receive", "send", "wait"]
+DIRECT_RESPONSE = ["receive", "send", "wait"]
 
 REQUESTS = 100
 NAMES = {
@@ -124,7 +124,7 @@ def system_calls(service: Service, request: bytes, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("request_", "expected"), [(GET, CALLED), (POST, CALLED), (HIT, ANSWERED)], ids=("get", "post", "hit")
+    ("request_", "expected"), [(GET, CALLED), (POST, CALLED), (HIT, DIRECT_RESPONSE)], ids=("get", "post", "hit")
 )
 def test_a_request_makes_only_the_expected_system_calls(
     service: Service, request_: bytes, expected: list[str], tmp_path: Path

@@ -244,7 +244,7 @@ def test_spreadsheets_require_authorization(service: Service) -> None:
 def test_formats_of_cells_and_the_name_of_the_sheet_can_be_configured(
     database: Database, service: Service, serve: Serve
 ) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     look = {
         SECTION + "ExcelKey": "xlsx",
         SECTION + "ExcelSheetName": "Report",

@@ -165,7 +165,7 @@ def test_head_gives_the_header_fields_alone(service: Service) -> None:
 
 
 def test_configuration_changes_key_header_and_footer(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     section = "Service:TableFormatOptions:"
     other = {section + "HtmlKey": "page", section + "HtmlHeader": "<h1>x</h1>", section + "HtmlFooter": "<p>end</p>"}
     custom = serve(database, settings={**ON, **other})

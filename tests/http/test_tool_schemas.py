@@ -131,7 +131,7 @@ def test_long_names_are_cut_and_equal_ones_refused() -> None:
 
 
 def test_files_are_written_without_serving(database: Database, service: Service, tmp_path: Path) -> None:
-    """`service` is asked for because it makes the routines."""
+    """The fixture `service` creates the routines."""
     values = {
         "ConnectionStrings:Default": database.conninfo,
         "Service:ClientCodeGen:Enabled": "true",

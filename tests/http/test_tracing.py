@@ -86,13 +86,13 @@ def collector() -> Iterator[Received]:
 
 @pytest.fixture(scope="module")
 def service(collector: Received, upstream: Upstream, database: Database, serve: Serve) -> Service:
-    upstream.on("/forward", heard)
+    upstream.on("/forward", echo_trace_headers)
     settings = {**SETTINGS, "Tracing:Endpoint": collector.url, "Service:ProxyOptions:Host": upstream.url}
     return serve(database, SQL, settings, workers=2)
 
 
-def heard(seen: Seen, _connection: Any) -> bytes:
-    """The requests that the other server has received."""
+def echo_trace_headers(seen: Seen, _connection: Any) -> bytes:
+    """Respond with the trace headers that the other server has received."""
     return answer({"traceparent": seen.all("traceparent"), "tracestate": seen.all("tracestate")})
 
 

@@ -235,7 +235,7 @@ def test_files_of_a_killed_worker_are_removed(database: Database, serve_once: Se
 
 @pytest.mark.usefixtures("service")  # its schema
 def test_a_locked_orphaned_file_is_checked_again_later(database: Database, serve_once: Serve, tmp_path: Path) -> None:
-    """As a process does that was killed, and that the system has not cleared away when the next service starts."""
+    """A killed process may still hold its lock when the next service starts."""
     hidden = tmp_path / f"{RESERVED}mine"
     hidden.mkdir()
     (hidden / "1").write_text("half of it")
@@ -251,7 +251,7 @@ def test_a_locked_orphaned_file_is_checked_again_later(database: Database, serve
 
 
 @contextmanager
-def in_the_middle(service: Service, database: Database, folder: Path) -> Iterator[None]:
+def during_three_uploads(service: Service, database: Database, folder: Path) -> Iterator[None]:
     """Three uploads: of one half has arrived, one is at its rows, one in its routine, behind a file of that name."""
     (folder / "old.csv").write_text("before")
     whole = PART % b"old.csv" + b"1\r\n" + PART % b"new.csv" + b"2\r\n--b--\r\n"
@@ -279,7 +279,7 @@ def test_files_of_a_killed_service_are_settled_at_the_next_start(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     service = serve_once(own_database, SCHEMA, settings(tmp_path), workers=2)
-    with in_the_middle(service, own_database, tmp_path):
+    with during_three_uploads(service, own_database, tmp_path):
         kill_all(service)
     assert (tmp_path / "old.csv").read_text() != "before"
     # What its requests have begun in the database comes to its end without them.
@@ -296,7 +296,7 @@ def test_files_and_rows_agree_after_the_host_fails(
     database = create_database(own_postgres)
     service = serve_once(database, SCHEMA, settings(tmp_path), workers=2)
     postmaster = psutil.Process(own_postgres.pid)
-    with contextlib.suppress(psycopg.Error), in_the_middle(service, database, tmp_path):
+    with contextlib.suppress(psycopg.Error), during_three_uploads(service, database, tmp_path):
         kill_all(service)
         for process in (postmaster, *postmaster.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):  # a session ends by itself once its client is gone

@@ -169,7 +169,7 @@ def test_a_wrong_secret_is_502_and_an_unavailable_store_is_504(
 
 
 def test_transient_errors_of_the_store_are_retried(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
-    """It is slow down once, the answer to the completion is lost once, and it fails in a success."""
+    """One response is SlowDown, one response to the completion is lost, and one error has status 200."""
     began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
     tag = answer("", headers=[("ETag", '"t1"')])
     requested: list[str] = []
@@ -204,7 +204,7 @@ def test_transient_errors_of_the_store_are_retried(loaded: Database, serve_once:
 def test_objects_of_failed_uploads_are_deleted_although_completion_was_unconfirmed(
     loaded: Database, serve_once: Serve, upstream: Upstream
 ) -> None:
-    """The answers to the completion are lost. What had the key before must not go with what has failed."""
+    """The responses to the completion are lost. An earlier object with the same key must not be deleted."""
     part = hashlib.md5(b"a", usedforsecurity=False)
     whole = hashlib.md5(part.digest(), usedforsecurity=False).hexdigest() + "-1"
     began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")

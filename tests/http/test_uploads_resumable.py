@@ -371,7 +371,7 @@ def test_the_last_byte_is_acknowledged_after_the_routine_has_succeeded(
 def test_an_upload_is_resumed_although_the_old_connection_is_open(
     service: Service, waiting: Path, folder: Path, clean: None
 ) -> None:
-    """The client's network is gone without a word: the service still waits for the rest of the piece."""
+    """The network of the client fails silently: the service still waits for the rest of the chunk."""
     url = create(service, 2_000_000)
     target = url.removeprefix(service.url).encode()
     with service.connect() as lost:
@@ -422,7 +422,7 @@ def test_an_upload_continues_after_its_worker_was_killed(
         for pid in before:
             os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not set(before) & set(service.pids()), "others have taken their place")
-    wait_until(lambda: answers(lambda: offset_of(service, url)), "they answer")
+    wait_until(lambda: is_served(lambda: offset_of(service, url)), "they answer")
     again = TusClient(f"{service.url}/api/up?about=killed").uploader(
         file_stream=io.BytesIO(data), chunk_size=400_000, url=url, upload_checksum=True
     )
@@ -433,7 +433,7 @@ def test_an_upload_continues_after_its_worker_was_killed(
     assert loaded.value("select count(*) from kept where about = 'killed'") == 1
 
 
-def answers(ask: Callable[[], Any]) -> bool:
+def is_served(ask: Callable[[], Any]) -> bool:
     try:
         ask()
     except httpx.TransportError:

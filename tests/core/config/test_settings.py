@@ -10,7 +10,7 @@ from rowcall.core.config import KEYS, ConfigError, KeyType, Settings, assemble
 from rowcall.core.config.loading import SourceText, load_files
 
 
-def given_(path: str, text: str) -> Settings:
+def settings_with(path: str, text: str) -> Settings:
     return assemble(load_files([]), [(path, text)], {}).settings
 
 
@@ -18,18 +18,18 @@ def given_(path: str, text: str) -> Settings:
     ("text", "value"), [("true", True), ("YES", True), ("1", True), ("False", False), ("0", False)]
 )
 def test_a_switch_is_read_regardless_of_case(text: str, value: bool) -> None:
-    assert given_("Service:LogCommands", text).flag("Service:LogCommands") is value
+    assert settings_with("Service:LogCommands", text).flag("Service:LogCommands") is value
 
 
 def test_an_empty_text_is_the_default_of_a_switch_and_of_a_number() -> None:
-    assert given_("Service:KebabCaseUrls", "").flag("Service:KebabCaseUrls") is True
-    assert given_("HttpServer:Workers", "").integer_or_none("HttpServer:Workers") is None
+    assert settings_with("Service:KebabCaseUrls", "").flag("Service:KebabCaseUrls") is True
+    assert settings_with("HttpServer:Workers", "").integer_or_none("HttpServer:Workers") is None
 
 
 @pytest.mark.parametrize("text", ["", "  "])
 def test_an_empty_text_is_the_default_where_a_text_is_needed(text: str) -> None:
-    assert given_("Log:FilePath", text).text("Log:FilePath") == "logs/log.txt"
-    assert given_("StartupMessage", text).text_or_none("StartupMessage") == text
+    assert settings_with("Log:FilePath", text).text("Log:FilePath") == "logs/log.txt"
+    assert settings_with("StartupMessage", text).text_or_none("StartupMessage") == text
 
 
 def test_lists_of_lines_may_be_empty_or_contain_empty_lines() -> None:
@@ -43,11 +43,11 @@ def test_lists_of_lines_may_be_empty_or_contain_empty_lines() -> None:
 
 def test_bytes_may_be_more_than_fit_into_32_bits() -> None:
     path = "HttpServer:Limits:MaxRequestBodySize"
-    assert given_(path, "5000000000").integer_or_none(path) == 5_000_000_000
+    assert settings_with(path, "5000000000").integer_or_none(path) == 5_000_000_000
 
 
 def test_a_choice_is_read_in_any_case_and_given_in_its_canonical_spelling() -> None:
-    assert given_("Service:CommentsMode", "parseall").choice("Service:CommentsMode") == "ParseAll"
+    assert settings_with("Service:CommentsMode", "parseall").choice("Service:CommentsMode") == "ParseAll"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_choice_is_read_in_any_case_and_given_in_its_canonical_spelling() -> N
 )
 def test_a_wrong_value_is_named_with_its_key_and_what_is_allowed(path: str, text: str, read: str, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        getattr(given_(path, text), read)(path)
+        getattr(settings_with(path, text), read)(path)
     assert str(raised.value).startswith(f"command line: {path}: {message}")
 
 
@@ -82,13 +82,13 @@ DELAYS = "ConnectionSettings:RetryOptions:RetrySequenceSeconds"
 
 @pytest.mark.parametrize(("text", "number"), [("2", 2), ("0.5", 0.5), (".5", 0.5), ("1e-3", 0.001), ("0", 0)])
 def test_numbers_are_read_as_decimals(text: str, number: float) -> None:
-    assert given_(f"{DELAYS}:0", text).numbers(DELAYS) == (number,)
+    assert settings_with(f"{DELAYS}:0", text).numbers(DELAYS) == (number,)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "1_0", "1e999", "two"])
 def test_a_time_too_long_to_wait_is_not_a_number(text: str) -> None:
     with pytest.raises(ConfigError, match="these are not all numbers of at least 0"):
-        given_(f"{DELAYS}:0", text).numbers(DELAYS)
+        settings_with(f"{DELAYS}:0", text).numbers(DELAYS)
 
 
 def test_a_wrong_value_of_a_file_is_named_with_its_place() -> None:
@@ -99,7 +99,7 @@ def test_a_wrong_value_of_a_file_is_named_with_its_place() -> None:
 
 def test_a_section_in_place_of_a_value_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^command line: Urls: a single value is needed"):
-        given_("Urls:0", "x").text("Urls")
+        settings_with("Urls:0", "x").text("Urls")
 
 
 def test_an_open_map_keeps_the_spelling_and_sorts_numbers_before_names() -> None:
@@ -118,7 +118,7 @@ def test_a_whole_section_is_given_as_plain_data() -> None:
 
 
 def test_settings_can_be_pickled() -> None:
-    settings = given_("Urls", "http://{HOST}")
+    settings = settings_with("Urls", "http://{HOST}")
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
@@ -147,7 +147,7 @@ def test_the_default_of_every_key_can_be_read() -> None:
 
 
 def test_a_key_below_a_user_defined_name_is_read_by_that_name() -> None:
-    settings = given_("CacheOptions:Profiles:Slow:Expiration", "5s")
+    settings = settings_with("CacheOptions:Profiles:Slow:Expiration", "5s")
     assert settings.seconds("CacheOptions:Profiles:slow:Expiration") == 5
     assert settings.names("CacheOptions:Profiles") == ("Slow",)
 
@@ -155,14 +155,14 @@ def test_a_key_below_a_user_defined_name_is_read_by_that_name() -> None:
 @pytest.mark.parametrize("text", ["", " "])
 def test_a_null_means_unlimited_for_keys_that_accept_it(text: str) -> None:
     assert Settings().integer_or_none("CacheOptions:MaxCacheableRows") == 1000
-    assert given_("CacheOptions:MaxCacheableRows", text).integer_or_none("CacheOptions:MaxCacheableRows") is None
-    assert given_("Stats:CacheDuration", text).seconds_or_none("Stats:CacheDuration") is None
-    assert given_("HealthChecks:CacheDuration", "{NOT_SET}").seconds_or_none("HealthChecks:CacheDuration") == 5
+    assert settings_with("CacheOptions:MaxCacheableRows", text).integer_or_none("CacheOptions:MaxCacheableRows") is None
+    assert settings_with("Stats:CacheDuration", text).seconds_or_none("Stats:CacheDuration") is None
+    assert settings_with("HealthChecks:CacheDuration", "{NOT_SET}").seconds_or_none("HealthChecks:CacheDuration") == 5
 
 
 def test_an_unset_flag_is_distinguished_from_a_false_one() -> None:
     assert Settings().flag_or_none("TestRunner:Coverage") is None
-    assert given_("TestRunner:Coverage", "no").flag_or_none("TestRunner:Coverage") is False
+    assert settings_with("TestRunner:Coverage", "no").flag_or_none("TestRunner:Coverage") is False
 
 
 def test_names_have_their_defaults() -> None:

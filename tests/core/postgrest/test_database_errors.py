@@ -82,7 +82,9 @@ def test_status_by_message(state: str, message: str, status: int) -> None:
 
 
 @pytest.mark.parametrize(("anonymous", "status", "challenge"), [(True, 401, "Bearer"), (False, 403, None)])
-def test_a_missing_privilege_is_401_for_anonymous_callers_and_403_for_others(anonymous: bool, status: int, challenge: str | None) -> None:
+def test_a_missing_privilege_is_401_for_anonymous_callers_and_403_for_others(
+    anonymous: bool, status: int, challenge: str | None
+) -> None:
     error = from_database("42501", "permission denied", None, None, anonymous=anonymous)
     assert (error.status, error.headers.get("www-authenticate")) == (status, challenge)
 

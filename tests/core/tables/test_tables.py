@@ -286,7 +286,7 @@ def test_of_operations_on_one_route_only_the_first_is_served() -> None:
 
 
 def test_operations_of_a_table_share_equal_objects() -> None:
-    """It is made, sent to workers and kept in memory once."""
+    """They are created, sent to workers and stored in memory once."""
     made = endpoints(ITEM)
     assert made["Insert"].parameters is made["InsertOnConflictDoUpdateReturning"].parameters
     assert made["Select"].parameters is not made["Insert"].parameters

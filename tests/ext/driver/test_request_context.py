@@ -117,7 +117,7 @@ def test_leaving_without_entered_steps_is_an_error() -> None:
 @pytest.mark.parametrize("program", [EARLY, TWICE])
 @pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
 def test_pending_work_cannot_end_twice_or_before_its_step(program: str, call: str) -> None:
-    """Runs in a process of its own, because the mistake once ended the process."""
+    """Runs in a separate process, because this mistake once ended the process."""
     ended = subprocess.run(
         [sys.executable, "-c", program.format(call=call)], capture_output=True, text=True, check=False
     )

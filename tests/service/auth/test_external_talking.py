@@ -187,7 +187,7 @@ def test_a_response_without_token_is_an_error(server: Upstream, response: bytes,
 def test_a_refresh_token_is_discarded_only_if_the_provider_refuses_it(
     server: Upstream, status: int, error: object, over: bool
 ) -> None:
-    """A provider that is asked too often, or does not know the client, may renew the sign-in another time."""
+    """After other errors (too many requests, unknown client) the refresh token may still be valid."""
     server.on("/token", answer({} if error is None else {"error": error}, status))
     with pytest.raises(ProviderError) as raised:
         profile(server)

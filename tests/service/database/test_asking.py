@@ -1,4 +1,4 @@
-"""A server that falls silent is given up, and is not asked to give up by itself."""
+"""A connection to a server that does not respond is closed without a cancel request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept for those who come back, and what waits for those who are slow."""
+"""The replay buffer for reconnecting subscribers, and the send queue of slow ones."""
 
 from __future__ import annotations
 

@@ -16,23 +16,23 @@ from tests.harness.command import rowcall
 ENDPOINT = ("HttpServer:Endpoints:A:Url", "http://127.0.0.1:0")
 
 
-def said(*overrides: tuple[str, str], https_port: int | None = None) -> list[str]:
+def warnings_of(*overrides: tuple[str, str], https_port: int | None = None) -> list[str]:
     return list(configuration_warnings(assemble(load_files([]), overrides, {}).settings, https_port))
 
 
 def test_addresses_that_endpoints_replace_are_reported() -> None:
-    assert said(ENDPOINT, ("Urls", "http://127.0.0.1:1")) == [
+    assert warnings_of(ENDPOINT, ("Urls", "http://127.0.0.1:1")) == [
         "Urls is not used: HttpServer:Endpoints says where to listen"
     ]
-    assert said(ENDPOINT) == []
-    assert said(("Urls", "http://127.0.0.1:1")) == []
+    assert warnings_of(ENDPOINT) == []
+    assert warnings_of(("Urls", "http://127.0.0.1:1")) == []
 
 
 def test_a_redirection_without_https_address_is_reported() -> None:
-    [result] = said(("Ssl:Enabled", "true"))
+    [result] = warnings_of(("Ssl:Enabled", "true"))
     assert result.startswith("Ssl:UseHttpsRedirection does nothing: no address is https")
-    assert said(("Ssl:Enabled", "true"), https_port=443) == []
-    assert said(("Ssl:Enabled", "true"), ("Ssl:UseHttpsRedirection", "false")) == []
+    assert warnings_of(("Ssl:Enabled", "true"), https_port=443) == []
+    assert warnings_of(("Ssl:Enabled", "true"), ("Ssl:UseHttpsRedirection", "false")) == []
 
 
 def test_an_endpoint_that_is_not_a_section_ends_the_start() -> None:
@@ -48,7 +48,7 @@ def test_tls_versions_may_be_a_text(protocols: str, only_tls13: bool) -> None:
         assemble(load_files([]), [ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", protocols)], {}).settings
     )
     assert plan.only_tls13 is only_tls13
-    assert said(ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", "Tls11"))[0].endswith("is ignored")
+    assert warnings_of(ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", "Tls11"))[0].endswith("is ignored")
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_an_unknown_connection_of_passkeys_ends_the_start() -> None:
         connection_plan(settings(*named))
 
 
-def said(caplog: pytest.LogCaptureFixture, *overrides: tuple[str, str], schemes: Schemes = COOKIES) -> str:
+def warnings_of(caplog: pytest.LogCaptureFixture, *overrides: tuple[str, str], schemes: Schemes = COOKIES) -> str:
     caplog.clear()
     with caplog.at_level(logging.WARNING, "rowcall"):
         options(*overrides, schemes=schemes)
@@ -74,11 +74,11 @@ def said(caplog: pytest.LogCaptureFixture, *overrides: tuple[str, str], schemes:
 
 def test_doubtful_passkey_settings_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     origin = (P + "RelyingPartyOrigins:0", "https://www.shop.example:8443/")
-    assert "RelyingPartyOrigins is empty" in said(caplog)
-    assert said(caplog, origin, (P + "RelyingPartyId", "shop.example")) == ""
-    assert "browsers do not offer passkeys of other.example" in said(
+    assert "RelyingPartyOrigins is empty" in warnings_of(caplog)
+    assert warnings_of(caplog, origin, (P + "RelyingPartyId", "shop.example")) == ""
+    assert "browsers do not offer passkeys of other.example" in warnings_of(
         caplog, origin, (P + "RelyingPartyId", "other.example")
     )
-    assert "not https" in said(caplog, (P + "RelyingPartyOrigins:0", "http://shop.example"))
-    assert said(caplog, (P + "RelyingPartyOrigins:0", "http://localhost:8080")) == ""
-    assert "sign-in with a passkey needs" in said(caplog, origin, schemes=Schemes())
+    assert "not https" in warnings_of(caplog, (P + "RelyingPartyOrigins:0", "http://shop.example"))
+    assert warnings_of(caplog, (P + "RelyingPartyOrigins:0", "http://localhost:8080")) == ""
+    assert "sign-in with a passkey needs" in warnings_of(caplog, origin, schemes=Schemes())

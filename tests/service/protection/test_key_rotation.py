@@ -34,7 +34,7 @@ def host(storage: Storage, publish: Callable[[KeyRing], None] = lambda ring: Non
     return KeyRotation(storage, PlaintextSecrets(), Renewal(90 * DAY), publish)
 
 
-def made(age: float = 0.0) -> Key:
+def new_key(age: float = 0.0) -> Key:
     now = time.time()
     return Key(os.urandom(16), now - age, now - age, now - age + 90 * DAY, os.urandom(SECRET))
 
@@ -67,7 +67,7 @@ def test_hosts_that_share_a_database_create_one_key(database: Database) -> None:
 def test_hosts_create_one_successor_of_a_key(tmp_path: Path) -> None:
     async def run() -> list[set[bytes]]:
         folder = Folder(tmp_path)
-        old = made(age=89 * DAY)
+        old = new_key(age=89 * DAY)
         await folder.store(old.name, element_text(old, plain_secret(old.secret)))
         return await started([Folder(tmp_path) for _ in range(HOSTS)])
 
@@ -81,7 +81,7 @@ def test_a_folder_that_cannot_be_locked_is_used(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_key_added_to_the_folder_is_loaded(tmp_path: Path) -> None:
-    newer = made()
+    newer = new_key()
 
     async def run() -> None:
         learnt = asyncio.Event()

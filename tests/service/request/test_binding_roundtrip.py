@@ -103,7 +103,7 @@ def bind_body(subject: Binder, body: bytes) -> bytes | None:
     return value
 
 
-def sent(value: bytes | None) -> str | None:
+def decoded(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
@@ -117,7 +117,7 @@ def test_scalars_survive_a_round_trip_through_a_url(
     escape = data.draw(st.sampled_from([quote, quote_plus]))
     bound = bind_query(binder(parameter("x", type_name)), f"x={escape(original)}")
     stored = original if original or type_name in TEXTUAL else None
-    assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == stored
+    assert texts_of(connection, f"%(value)s::{type_name}::text", decoded(bound)) == stored
 
 
 @EVERY_TYPE
@@ -130,7 +130,7 @@ def test_scalars_survive_a_round_trip_through_a_body(
     original = texts_of(connection, f"%(value)s::{type_name}::text", value)
     written = texts_of(connection, f"to_json(%(value)s::{type_name})::text", value)
     bound = bind_body(binder(parameter("x", type_name)), f'{{"x":{written}}}'.encode())
-    assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == original
+    assert texts_of(connection, f"%(value)s::{type_name}::text", decoded(bound)) == original
 
 
 @EVERY_TYPE
@@ -145,7 +145,7 @@ def test_arrays_survive_a_round_trip_through_a_url(
     bound = bind_query(binder(parameter("x", f"{type_name}[]")), query)
     textual = type_name in TEXTUAL
     items = [original if original or textual else None for original in originals]
-    assert texts_of(connection, f"%(value)s::{type_name}[]::text[]", sent(bound)) == items
+    assert texts_of(connection, f"%(value)s::{type_name}[]::text[]", decoded(bound)) == items
 
 
 @pytest.mark.parametrize("type_name", [name for name in VALUES if name not in NOT_IN_JSON_ARRAYS])
@@ -160,7 +160,7 @@ def test_arrays_survive_a_round_trip_through_a_body(
     original = texts_of(connection, f"%(value)s::text[]::{type_name}[]::text", values)
     written = texts_of(connection, f"to_json(%(value)s::text[]::{type_name}[])::text", values)
     bound = bind_body(binder(parameter("x", f"{type_name}[]")), f'{{"x":{written}}}'.encode())
-    assert texts_of(connection, f"%(value)s::{type_name}[]::text", sent(bound)) == original
+    assert texts_of(connection, f"%(value)s::{type_name}[]::text", decoded(bound)) == original
 
 
 @ROUNDS
@@ -169,7 +169,7 @@ def test_arrays_of_documents_survive_a_round_trip_through_a_body(
     connection: psycopg.Connection, documents: list[dict[str, Any]]
 ) -> None:
     bound = bind_body(binder(parameter("x", "jsonb[]")), json.dumps({"x": documents}).encode())
-    assert texts_of(connection, "to_json(%(value)s::jsonb[])::jsonb", sent(bound)) == documents
+    assert texts_of(connection, "to_json(%(value)s::jsonb[])::jsonb", decoded(bound)) == documents
 
 
 @ROUNDS
@@ -177,7 +177,7 @@ def test_arrays_of_documents_survive_a_round_trip_through_a_body(
 def test_a_time_with_offset_is_the_same_instant(connection: psycopg.Connection, value: str) -> None:
     at_utc = "(%(value)s::timetz at time zone 'UTC')::text"
     bound = bind_query(binder(parameter("x", "time with time zone")), f"x={quote(value)}")
-    assert texts_of(connection, at_utc, sent(bound)) == texts_of(connection, at_utc, value)
+    assert texts_of(connection, at_utc, decoded(bound)) == texts_of(connection, at_utc, value)
 
 
 @ROUNDS
@@ -189,7 +189,7 @@ def test_types_without_time_zone_get_the_utc_time_of_an_offset(connection: psyco
     for type_name in ("timestamp without time zone", "date"):
         bound = bind_query(binder(parameter("x", type_name)), f"x={quote(value)}")
         expected = texts_of(connection, f"(%(value)s::timestamptz at time zone 'UTC')::{type_name}::text", value)
-        assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == expected
+        assert texts_of(connection, f"%(value)s::{type_name}::text", decoded(bound)) == expected
 
 
 @pytest.mark.parametrize(
@@ -208,4 +208,4 @@ def test_types_without_time_zone_get_the_utc_time_of_an_offset(connection: psyco
 )
 def test_common_date_formats_do_not_depend_on_datestyle(connection: psycopg.Connection, text: str, meant: str) -> None:
     bound = bind_query(binder(parameter("x", "timestamp without time zone")), f"x={quote_plus(text)}")
-    assert texts_of(connection, "%(value)s::timestamp::text", sent(bound)) == meant
+    assert texts_of(connection, "%(value)s::timestamp::text", decoded(bound)) == meant

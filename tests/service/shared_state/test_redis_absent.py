@@ -1,4 +1,4 @@
-"""A worker that begins while Redis is away hears what is to be forgotten, and forgets it when Redis is back."""
+"""A worker that starts while Redis is unavailable receives invalidations, and applies them when Redis is back."""
 
 from __future__ import annotations
 

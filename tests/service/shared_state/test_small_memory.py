@@ -1,4 +1,4 @@
-"""Where there is less shared memory than is asked for, as in a container: a page that cannot be had ends a process."""
+"""Less shared memory than configured, as in a container: access to a page without memory ends the process."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_former_snapshots_are_released_after_reloads(database: Database, tmp_pat
 
 
 async def _left(options: WorkerOptions, snapshot: SchemaSnapshot) -> list[tuple[bool, bool]]:
-    """After each of three snapshots has been served and called: whether its table and its inner calls are there."""
+    """For each of three snapshots, after it was served: whether its table and its internal subrequests still exist."""
     application = Application(options)
     made = []
     for number in range(1, 4):

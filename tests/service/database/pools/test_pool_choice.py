@@ -85,7 +85,7 @@ def test_each_demotion_makes_the_next_promotion_slower() -> None:
     for _ in range(9):
         feed_until(pace, VERY_SLOW, False)
         needed.append(feed_until(pace, FAST, True) // WINDOW)
-    # The first returns take longer than the windows that are asked for: the expected wait has to fall, too.
+    # The first returns take longer than the required windows: the expected wait has to fall, too.
     assert all(windows >= least for windows, least in zip(needed, (2, 4, 8, 16, 32, 64, 64, 64, 64), strict=True))
     assert max(needed) < 128
 

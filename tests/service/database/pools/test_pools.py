@@ -437,7 +437,7 @@ async def _cut_off(late: Late, pool: PipelinedPool, connection: Connection, stuc
     assert connection.state != ConnectionState.CANCELLING
 
 
-async def _left(late: Late, pool: PipelinedPool, connection: Connection, stuck: Execution) -> None:
+async def _cancel_after_disconnect(late: Late, pool: PipelinedPool, connection: Connection, stuck: Execution) -> None:
     """The watchdog listens no longer once the head is finished."""
     stuck.owner = RequestContext(None, Left())
     background = Background()
@@ -451,7 +451,7 @@ async def _left(late: Late, pool: PipelinedPool, connection: Connection, stuck: 
     assert connection.state == ConnectionState.READY
 
 
-@pytest.mark.parametrize("ends", [_cut_off, _left])
+@pytest.mark.parametrize("ends", [_cut_off, _cancel_after_disconnect])
 def test_an_interrupted_cancel_leaks_no_connection(database: Database, ends: Ending) -> None:
     async def work() -> None:
         late = Late(database)
