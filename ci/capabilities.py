@@ -215,7 +215,7 @@ def metrics() -> Iterator[str]:
             *gauges(()),
             *Processes().families(()),
             *supervisor_families((), (), 0),
-            *postgrest_families((), 0.0, 0),
+            *postgrest_families((), 0.0, 0, 0),
         )
     return (family.name for family in families if family.name not in FORMER_GAUGES.values())
 

@@ -39,20 +39,22 @@ def preflight_headers(
     requested_headers: str | None,
     allowed: Sequence[str] | None,
 ) -> Headers | None:
-    """Return the headers of the response to a preflight; None: the request is no preflight, or its origin is not
-    allowed.
+    """Return the headers of the response to a preflight; None: the request is no preflight, or its origin or requested
+    method is not allowed.
 
     requested_method, requested_headers: values of the headers `Access-Control-Request-…`. allowed: as in
     `origin_headers`.
     """
     shared = origin_headers(origin, allowed)
-    if method != "OPTIONS" or requested_method is None or shared is None:
+    if method != "OPTIONS" or shared is None or requested_method not in _METHODS.split(", "):
         return None
     requested = [name.strip() for name in (requested_headers or "").split(",") if name.strip()]
+    others = {name.lower() for name in requested}
+    always = [name for name in _ALWAYS_ALLOWED if name.lower() not in others]
     return [
         *shared,
         ("access-control-allow-methods", _METHODS),
-        ("access-control-allow-headers", ", ".join(("Authorization", *requested, *_ALWAYS_ALLOWED))),
+        ("access-control-allow-headers", ", ".join(("Authorization", *requested, *always))),
         ("access-control-max-age", "86400"),
     ]
 

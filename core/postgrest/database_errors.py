@@ -85,15 +85,21 @@ def _raised(message: str, detail: str | None) -> ApiError:
     """Return the error that SQL composes by `raise sqlstate 'PGRST'`; if its parts cannot be read, an error that
     says so."""
     body = _object(message)
-    if body is None or not _has_texts(body, "code", "message") or not _may_have_texts(body, "details", "hint"):
+    if (
+        body is None
+        or not _has_texts(body, "code", "message")
+        or not _may_have_texts(body, "details", "hint")
+        or not is_field("proxy-status", body["code"])  # It is also in the header `Proxy-Status`.
+    ):
         return _unreadable(f"Invalid JSON value for MESSAGE: '{message}'", _MESSAGE_HINT)
     if detail is None:
         return _unreadable("DETAIL is missing in the RAISE statement", _DETAIL_HINT)
     transport = _object(detail)
+    status = None if transport is None else _whole_number(transport.get("status"))
     headers = None if transport is None else transport.get("headers")
     if (
         transport is None
-        or type(transport.get("status")) is not int
+        or status is None
         or not isinstance(headers, dict)
         or not _has_texts(headers, *headers)
         or not all(is_field(name, value) for name, value in headers.items())
@@ -101,7 +107,7 @@ def _raised(message: str, detail: str | None) -> ApiError:
     ):
         return _unreadable(f"Invalid JSON value for DETAIL: '{detail}'", _DETAIL_HINT)
     return ApiError(
-        transport["status"],
+        status,
         body["code"],
         body["message"],
         body.get("details"),
@@ -109,6 +115,13 @@ def _raised(message: str, detail: str | None) -> ApiError:
         headers,
         transport.get("status_text"),
     )
+
+
+def _whole_number(value: object) -> int | None:
+    """Return a JSON number without fraction, such as `404` and `404.0`; None for other values."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
 
 
 def _has_texts(value: dict[str, Any], *names: str) -> bool:

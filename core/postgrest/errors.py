@@ -61,6 +61,14 @@ def invalid_body(message: str) -> ApiError:
     return ApiError(400, "PGRST102", message)
 
 
+def invalid_utf8(rest: bytes) -> ApiError:
+    """Return PostgreSQL's error of a text that is not UTF-8. rest: the text from the first invalid byte on."""
+    first = rest[0]
+    length = 2 if first >> 5 == 0b110 else 3 if first >> 4 == 0b1110 else 4 if first >> 3 == 0b11110 else 1
+    shown = " ".join(f"0x{byte:02x}" for byte in rest[:length])
+    return ApiError(400, "22021", f'invalid byte sequence for encoding "UTF8": {shown}')
+
+
 def unsatisfiable_range(details: str) -> ApiError:
     return ApiError(416, "PGRST103", "Requested range not satisfiable", details)
 

@@ -29,7 +29,7 @@ OCTET_STREAM = "application/octet-stream"
 class Shape:
     """What the rows of a result are.
 
-    identifier: qualified name of the relation, or of a function whose rows are no relation. scalar: rows are values
+    identifier: qualified name of the relation, or of the rows of a function. scalar: rows are values
     without a column name. single: at most one row, by its declaration. media_type: of a function that returns a domain
     which is named after a media type. binary: this domain is over bytea.
     """
@@ -98,15 +98,17 @@ def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated
     2. the handler of the relation for any type, then the one for this type;
     3. the handler of every relation for this type.
 
-    name: of the media type. plain: as `plain_select` of `negotiate`; False: handlers of the relation (2) are not used.
+    name: of the media type, in lower case; domains may have capitals. plain: as `plain_select` of `negotiate`; False:
+    handlers of the relation (2) are not used.
     """
-    if shape.media_type is not None and shape.media_type in (name, ANY) and shape.scalar and shape.single:
+    if shape.media_type is not None and shape.media_type.lower() in (name, ANY) and shape.scalar and shape.single:
         return Negotiated(Output("value", scalar=True, binary=shape.binary), _content_type(shape.media_type))
     handlers = schema.handlers
     own = [item for item in handlers if item.relation == shape.identifier] if plain else []
     handler = next((item for item in own if item.media_type == ANY), None)
-    handler = handler or next((item for item in own if item.media_type == name), None)
-    handler = handler or next((item for item in handlers if item.relation is None and item.media_type == name), None)
+    handler = handler or next((item for item in own if item.media_type.lower() == name), None)
+    every = (item for item in handlers if item.relation is None and item.media_type.lower() == name)
+    handler = handler or next(every, None)
     if handler is None:
         return None
     output = Output("handler", shape.scalar, handler=handler, binary=handler.binary)
@@ -114,8 +116,10 @@ def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated
 
 
 def _content_type(name: str) -> str:
-    """Return the value of `Content-Type` for the media type of a handler; one for any type gives bytes."""
-    return OCTET_STREAM if name == ANY else MediaType(name, name).content_type
+    """Return the value of `Content-Type` for the media type of a handler, with its capitals unless PostgREST knows the
+    type; one for any type gives bytes."""
+    known = MediaType(name.lower(), name).content_type
+    return OCTET_STREAM if name == ANY else name if known == name.lower() else known
 
 
 def _built_in(name: str, shape: Shape) -> Negotiated | None:

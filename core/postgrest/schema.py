@@ -141,7 +141,8 @@ class Function:
 
     volatility: `v`, `s` or `i`. returns_set, returns_composite: kind of its result. relation: the relation whose row
     type it returns, or None. settings: its SET clauses. media_type: the domain that it returns, if that is named after
-    a media type. binary: this domain is over bytea. outputs: its OUT parameters and the columns of its TABLE.
+    a media type. binary: this domain is over bytea. outputs: its OUT parameters and the columns of its TABLE. oid: in
+    the catalogue.
     """
 
     schema: str
@@ -159,6 +160,7 @@ class Function:
     binary: bool = False
     outputs: tuple[Argument, ...] = ()
     row_type: str = ""
+    oid: int = 0
 
     @property
     def result(self) -> tuple[str, str]:

@@ -46,6 +46,22 @@ def parse(text: bytes, number: Callable[[str], Any] = orjson.Fragment, *, writte
     return value
 
 
+def parse_with_number_texts(text: bytes) -> Any:
+    """Parse JSON, with the texts of numbers in place of numbers, also of those beyond double precision.
+
+    No Python function is called for a number, so that a long text takes little time. text: UTF-8. Raises ValueError if
+    it is not valid JSON or has too many levels.
+    """
+    try:
+        value = json.loads(text.decode(), parse_float=str, parse_int=str, parse_constant=_refuse)
+    except RecursionError:
+        raise _too_deep() from None
+    if _SURROGATE.search(text):
+        # Python accepts half of a surrogate pair as a character, which cannot be encoded.
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
 def _check_levels(value: Any) -> None:
     """Raise ValueError if a value has more than `LEVELS` levels. To find out, the value is put into nested lists that
     use up the other levels of orjson, and serialized: a walk in Python takes much longer."""

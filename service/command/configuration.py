@@ -14,10 +14,9 @@ from rowcall.core.config.output.schema import schema
 from rowcall.core.config.output.secret_placeholders import SecretPlaceholders
 from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.table import is_secret
-from rowcall.core.postgrest.configuration.equivalent import equivalent
 from rowcall.core.postgrest.configuration.keys import unknown_keys
 from rowcall.service.command.about import print_json
-from rowcall.service.command.configuration_files import Configuration, load, postgrest_texts
+from rowcall.service.command.configuration_files import Configuration, equivalent_settings, load, postgrest_texts
 from rowcall.service.command.switches import Arguments
 
 _SECRETS = {"ConnectionStrings:Default": "DB_URI", "PostgRest:JwtSecret": "JWT_SECRET"}
@@ -103,10 +102,11 @@ def show_equivalent(arguments: Arguments) -> int:
 
     Raises ConfigError.
     """
-    texts = postgrest_texts(arguments.given["--from-postgrest"][0], os.environ)
+    file = arguments.given["--from-postgrest"][0]
+    texts = postgrest_texts(file, os.environ)
     tree: dict[str, Any] = {"Config": {"ParseEnvironmentVariables": "true"}}
     taken: set[str] = set()
-    for path, text in equivalent(texts):
+    for path, text in equivalent_settings(file, texts):
         variable = _variable(path, taken)
         *sections, name = path.split(":")
         section = tree

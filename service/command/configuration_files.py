@@ -23,6 +23,8 @@ DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
 _SECOND_NAME = re.compile(r'"(NpgsqlRest|Kestrel)"\s*:\s*\{', re.IGNORECASE)
 _DEFAULT = tuple(ConfigFile(name, optional=True) for name in DEFAULT_FILES)
 _DEMO_FOLDER = ".demo"
+_SOCKETS = ("server-unix-socket", "admin-server-unix-socket")
+"""Keys of PostgREST whose values are paths of sockets."""
 _DEFAULT_ENV_FILE = "./.env"
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -73,48 +75,68 @@ def load(arguments: Arguments) -> Configuration:
     if arguments.has("--watch"):
         overrides = (*overrides, ("Watch:Enabled", "true"))
     if arguments.has("--postgrest"):
-        return _load_postgrest(arguments.given["--postgrest"][0], overrides, _readable(os.environ))
+        return _load_postgrest(_postgrest_file(arguments), overrides, _readable(os.environ))
     return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
 
 
+def _postgrest_file(arguments: Arguments) -> str:
+    """Return the path of PostgREST's configuration file; empty if there is none."""
+    return next(iter(arguments.given["--postgrest"]), "")
+
+
 def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Configuration:
-    """Load PostgREST's own configuration file. name: its path. overrides: keys and values that replace those of the
-    file. Raises ConfigError.
+    """Load PostgREST's own configuration. name: path of its file; empty: there is none. overrides: keys and values that
+    replace those of file and environment. Raises ConfigError.
     """
-    from rowcall.core.postgrest.configuration.equivalent import equivalent
     from rowcall.core.postgrest.configuration.keys import ineffective_keys, unknown_keys
 
     texts = postgrest_texts(name, environment)
     messages = [f"PostgREST has no key {key}; it is ignored" for key in unknown_keys(texts)]
     messages += [f"{key} = {texts[key]} has no effect: {why}" for key, why in ineffective_keys(texts)]
-    notes = tuple(Note(logging.WARNING, f"{name}: {message}") for message in messages)
+    notes = tuple(Note(logging.WARNING, f"{name or 'environment'}: {message}") for message in messages)
     if texts.get("db-uri", "").startswith("@"):
         content = _read(ConfigFile(texts["db-uri"][1:]), Path.cwd())
         texts["db-uri"] = "" if content is None else content.text.strip()
-    loaded = assemble(Section(), (*equivalent(texts), *overrides), environment)
+    loaded = assemble(Section(), (*equivalent_settings(name, texts), *overrides), environment)
     return Configuration(loaded.settings, loaded.unknown, notes)
 
 
 def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of PostgREST's configuration file and of its environment by key, such as `db-uri`; the
-    environment replaces texts of the file. name: path of the file. Raises ConfigError.
+    environment replaces texts of the file. Paths of sockets are absolute. name: path of the file; empty: there is none.
+    Raises ConfigError.
     """
     from rowcall.core.postgrest.configuration.file import ConfigurationFileError, parse_configuration_file
     from rowcall.core.postgrest.configuration.keys import from_environment, present_names
 
-    source = _read(ConfigFile(name), Path.cwd())
+    source = _read(ConfigFile(name), Path.cwd()) if name else None
     try:
         texts = {} if source is None else parse_configuration_file(name, source.text, environment)
     except ConfigurationFileError as error:
         raise ConfigError(str(error)) from None
-    return present_names(texts) | from_environment(environment)
+    result = present_names(texts) | from_environment(environment)
+    return result | {key: str(Path(result[key]).absolute()) for key in _SOCKETS if result.get(key)}
+
+
+def equivalent_settings(name: str, texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the keys and values of this service that are equivalent to `postgrest_texts`. name: path of the file;
+    empty: there is none. Raises ConfigError.
+    """
+    from rowcall.core.postgrest.configuration.equivalent import equivalent
+    from rowcall.core.postgrest.options import InvalidOptionError
+
+    try:
+        return equivalent(texts)
+    except InvalidOptionError as error:
+        raise ConfigError(f"{name or 'environment'}: {error}") from None
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
     """Return the paths of the configuration files that `load` tries to read; the files may be missing. Files that
     PostgREST's configuration file names (`@…`) are not among them."""
     if arguments.has("--postgrest"):
-        return (Path(arguments.given["--postgrest"][0]).absolute(),)
+        name = _postgrest_file(arguments)
+        return (Path(name).absolute(),) if name else ()
     return tuple(Path(file.path).absolute() for file in arguments.files or _DEFAULT)
 
 

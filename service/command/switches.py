@@ -176,8 +176,8 @@ SWITCHES = (
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
         ("--postgrest",),
-        "Serve PostgREST's interface as FILE configures it, in PostgREST's own format; PGRST_… variables win over it.",
-        ("FILE",),
+        "Serve PostgREST's interface as FILE, in PostgREST's format, and variables PGRST_… configure it; these win.",
+        ("[FILE]",),
         configures=True,
     ),
     Switch(

@@ -226,7 +226,7 @@ def _lock_folder(path: Path) -> IO[str]:
     except OSError as error:
         lock.close()
         if isinstance(error, BlockingIOError):
-            raise StartupError(f"another rowcall is using the embedded PostgreSQL in {path}") from None
+            raise StartupError(f"another rowcall is using the embedded PostgreSQL in {path}: stop it first") from None
         raise
     return lock
 

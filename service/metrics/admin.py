@@ -195,6 +195,12 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_args: Any) -> None:
         """Do nothing: the request log contains requests of the public listeners only."""
 
+    def handle_expect_100(self) -> bool:
+        """Send the response 100 at once, because the client waits for it with the body."""
+        result = super().handle_expect_100()
+        self.wfile.flush()
+        return result
+
     def do_GET(self) -> None:
         self._answer()
 

@@ -99,12 +99,12 @@ class Authentication:
         role either. A role that is no string is used as its JSON text. Raises `TokenError` for claims that are no JSON
         of PostgreSQL.
         """
-        value = self._role_path.first(claims)
-        if value is None:
-            value = self._options.anonymous_role
-        if value is None:
-            return None
         try:
+            value = self._role_path.first(claims)
+            if value is None:
+                value = self._options.anonymous_role
+            if value is None:
+                return None
             role = value if isinstance(value, str) else _json_text(value)
             return Authenticated(role, claims, _json_text({**claims, "role": role}).encode())
         except (ValueError, RecursionError):
@@ -142,8 +142,7 @@ class Authentication:
         if len(parts) != 3:
             raise TokenError("PGRST301", f"Expected 3 parts in JWT; got {len(parts)}")
         header = _json_part(parts[0])
-        unreadable = _decoded(parts[1]) is None or _decoded(parts[2]) is None
-        if unreadable or not isinstance(header, dict) or header.get("alg") not in ("none", *self._algorithms):
+        if not isinstance(header, dict) or header.get("alg") not in ("none", *self._algorithms):
             raise TokenError("PGRST301", "JWT cryptographic operation failed")
         self._check_signature(parts, header)
         claims = _json_part(parts[1])
@@ -168,16 +167,20 @@ class Authentication:
             raise TokenError(
                 "PGRST301", "No suitable key or wrong key type", "No suitable key was found to decode the JWT"
             )
-        message = f"{parts[0]}.{parts[1]}".encode()
-        signature = _decoded(parts[2]) or b""
-        if not any(_verifies(algorithm, message, key, signature) for key in keys):
+        signature = _decoded(parts[2])
+        readable = signature is not None and _decoded(parts[1]) is not None
+        if not readable or not any(
+            _verifies(algorithm, f"{parts[0]}.{parts[1]}".encode(), key, signature or b"") for key in keys
+        ):
             raise TokenError(
                 "PGRST301", "No suitable key or wrong key type", "None of the keys was able to decode the JWT"
             )
 
     def _check(self, claims: Mapping[str, Any]) -> None:
-        """Check the claims `exp`, `nbf`, `iat` and `aud`. Raises `TokenError` for the first one that fails."""
-        now = self._clock()
+        """Check the claims `exp`, `nbf`, `iat` and `aud`, in whole seconds. Raises `TokenError` for the first one that
+        fails.
+        """
+        now = int(self._clock())
         expires = _number(claims, "exp")
         if expires is not None and now - TOLERANCE > expires:
             raise TokenError("PGRST303", "JWT expired")
@@ -271,23 +274,33 @@ def _from_base64(text: str) -> bytes:
 
 
 def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
-    """Yield the keys of a JWK, or of a set of JWKs. value: its parsed JSON. Raises `InvalidOptionError`."""
+    """Yield the keys of a JWK, or of a set of JWKs, that can verify a signature. value: its parsed JSON. Raises
+    `InvalidOptionError`.
+    """
     members = value["keys"] if isinstance(value.get("keys"), list) else [value]
     for member in members:
         family = _FAMILIES.get(str(member.get("kty"))) if isinstance(member, dict) else None
         if family is None:
             raise InvalidOptionError("jwt-secret: a JWK has an unknown type of key")
-        name = member.get("alg")
         if member.get("kty") == "EC":
             family = ({"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}.get(str(member.get("crv")), "ES256"),)
-        algorithms = (name,) if name in family else family
+        algorithms = family if member.get("alg") is None else tuple(name for name in family if name == member["alg"])
+        if not algorithms or member.get("use") == "enc":
+            # Sets of identity providers have keys for encryption as well.
+            continue
         try:
-            key = jwt.PyJWK(dict(member), algorithm=algorithms[0]).key
+            key = _public(jwt.PyJWK(dict(member), algorithm=algorithms[0]).key)
         except jwt.PyJWTError as error:
             raise InvalidOptionError(f"jwt-secret: {error}") from None
         except KeyError as error:
             raise InvalidOptionError(f"jwt-secret: a JWK has no member {error}") from None
         yield _Key(key, algorithms, member.get("kid"))
+
+
+def _public(key: Any) -> Any:
+    """Return the public key of a private one, and any other key unchanged."""
+    public = getattr(key, "public_key", None)
+    return key if public is None else public()
 
 
 def _has_id(key: _Key, requested: object) -> bool:

@@ -25,10 +25,10 @@ select setting from (
 async def read_database_configuration(
     connection: psycopg.AsyncConnection[Any], options: PostgRestOptions
 ) -> dict[str, str]:
-    """Return the values that the database sets, as texts by key of PostgREST (`db-schemas`); only of keys that can
-    change while the service runs. Empty if `db-config` is off.
+    """Return the values that the database sets, as texts by key of PostgREST (`db-schemas`); only of keys that it may
+    set. Empty if `db-config` is off.
 
-    The settings of the role for this database win over those for all, and those of the function win over both. A file
+    The settings of the role for this database win over those for all, and both win over those of the function. A file
     that `jwt-secret` names is read, as its path is no secret. Raises `psycopg.Error`, and `InvalidOptionError` for a
     file that cannot be read.
     """
@@ -36,8 +36,9 @@ async def read_database_configuration(
         return {}
     cursor = await connection.execute(_ROLE_SETTINGS)
     texts = dict(setting.removeprefix(_PREFIX).partition("=")[::2] for (setting,) in await cursor.fetchall())
-    if options.pre_config is not None:
-        texts |= await _set_by_function(connection, options.pre_config)
+    function = texts.get("db_pre_config") or options.pre_config
+    if function is not None:
+        texts = await _set_by_function(connection, function) | texts
     result = by_key(texts)
     if "jwt-secret" in result:
         result["jwt-secret"] = secret_of(result["jwt-secret"])
@@ -48,7 +49,7 @@ async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) 
     """Run a function and return the settings that are not empty then, by name without prefix (`db_schemas`). name: of
     the function, with its schema if it contains a dot. Raises `psycopg.Error`.
     """
-    names = [key.postgrest.replace("-", "_") for key in INTERFACE_KEYS]
+    names = [key.postgrest.replace("-", "_") for key in INTERFACE_KEYS if key.in_database]
     async with connection.transaction():
         await connection.execute(sql.SQL("select {}()").format(sql.Identifier(*name.split(".", 1))))
         cursor = await connection.execute(
@@ -60,14 +61,14 @@ async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) 
 
 def by_key(texts: Mapping[str, str]) -> dict[str, str]:
     """Return texts of settings by key of PostgREST. texts: by name of the setting, where `db_schemas` is for the key
-    `db-schemas`. Settings of the application (`app.settings.…`) are kept; unknown keys and those that need a restart
-    are left out.
+    `db-schemas`. Settings of the application (`app.settings.…`) are kept; unknown keys and those that the database may
+    not set are left out.
     """
-    reloadable = {key.postgrest for key in INTERFACE_KEYS if key.reloadable}
+    allowed = {key.postgrest for key in INTERFACE_KEYS if key.in_database}
     result: dict[str, str] = {}
     for name, text in texts.items():
         key = name.replace("_", "-")
-        if key in reloadable:
+        if key in allowed:
             result[key] = text
         elif name.startswith("app.settings.") or name.startswith("app_settings_"):
             result[APP_SETTINGS + name[len("app.settings.") :]] = text

@@ -27,6 +27,7 @@ from rowcall.service.postgrest.request import (
     LONGEST,
     WRITE_METHODS,
     ApiRequest,
+    header_value,
     profile_header,
     read_kind,
     segments_of,
@@ -124,7 +125,7 @@ class PostgRestInterface:
                 self.responder.send(context, response)
                 return None
         try:
-            user = self._authentication.authenticate(scope.headers.get("authorization"))
+            user = self._authentication.authenticate(header_value(scope.headers, "authorization"))
         except TokenError as error:
             raise self.responder.token_error(error) from None
         if self._identity is not None and user.claims:
@@ -134,7 +135,7 @@ class PostgRestInterface:
         headers, method = scope.headers, scope.method
         accept, prefer = tuple(headers.get_all("accept")), tuple(headers.get_all("prefer"))
         kind_of = self._known_kind if sum(map(len, (path, *accept, *prefer))) <= LONGEST else self._kind
-        kind = kind_of(segments, method, headers.get(profile_header(method)), accept, prefer)
+        kind = kind_of(segments, method, header_value(headers, profile_header(method)), accept, prefer)
         return ApiRequest(scope, context.protocol.client_disconnect, path, user, *kind)
 
 

@@ -151,10 +151,10 @@ def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[R
     match segments:
         case (name,) if name:
             return RELATION, name
-        case ("rpc", name) if name:
+        case ("rpc", name):
             return FUNCTION, name
         case () if options.root_function is not None:
-            return FUNCTION, options.root_function.rpartition(".")[2]
+            return FUNCTION, options.root_function.split(".", 1)[-1]
         case () if options.openapi_mode == "disabled":
             raise errors.root_disabled()
         case ():
@@ -188,6 +188,17 @@ def read_kind(
 def profile_header(method: str) -> str:
     """Return the name of the header that selects the schema."""
     return "content-profile" if method in WRITE_METHODS else "accept-profile"
+
+
+def header_value(headers: Any, name: str) -> str | None:
+    """Return the value of a header of the request, read as UTF-8 with U+FFFD for other bytes; None without it. granian
+    passes only values in ASCII. name: in lower case.
+    """
+    value: str | None = headers.get(name)
+    if value is not None or name not in headers:
+        return value
+    decoded = getattr(headers, "decoded_items", None)
+    return None if decoded is None else next(text for other, text in decoded() if other == name)
 
 
 @lru_cache(maxsize=512)

@@ -22,10 +22,10 @@ from rowcall.core.postgrest.response_headers import (
     status_by_sql,
 )
 from rowcall.ext.driver.execution import Execution, Loss
-from rowcall.service.database.pools.overload import ConnectionTimeoutError
+from rowcall.service.database.pools.overload import ConnectionTimeoutError, UnreachableError
 from rowcall.service.postgrest.authentication import TokenError
 from rowcall.service.postgrest.planning.work import Headers, Response
-from rowcall.service.postgrest.request import FUNCTION, ApiRequest
+from rowcall.service.postgrest.request import FUNCTION, ApiRequest, header_value
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
@@ -65,7 +65,7 @@ class Responder:
         if origin is not None and scope.method != "OPTIONS":
             headers += exposing_headers(origin, self._options.cors_allowed_origins)
         if self._trace is not None:
-            headers.append((self._trace, scope.headers.get(self._trace) or ""))
+            headers.append((self._trace, header_value(scope.headers, self._trace) or ""))
         return headers
 
     def preflight(self, scope: Any) -> Response | None:
@@ -186,13 +186,15 @@ def body_of(body: bytes, negotiated: Negotiated) -> bytes:
 
 def problem_error(problem: Problem) -> ApiError:
     """Return the error for a problem of the service itself, such as an unreachable database, with the headers of the
-    problem except `Connection`. A connection that was not free in time is `PGRST003`, without headers.
+    problem except `Connection`. A connection that was not free in time is `PGRST003`, without headers. The details of
+    an unreachable database are the message of the driver, as in PostgREST.
     """
     headers = {name.lower(): value for name, value in problem.headers if name.lower() != "connection"}
     if isinstance(problem, ConnectionTimeoutError):
         return ApiError(504, "PGRST003", "Timed out acquiring connection from connection pool.")
     if problem.status == 503:
-        return ApiError(503, "PGRST000", "Database connection error.", problem.detail, headers=headers)
+        cause = problem.cause if isinstance(problem, UnreachableError) else None
+        return ApiError(503, "PGRST000", "Database connection error.", cause or problem.detail, headers=headers)
     # A refused body is PostgREST's PGRST102; other refusals have the code of a status that SQL raises.
     code = "PGRST102" if problem.status in (400, 413) else f"PT{problem.status}"
     return ApiError(problem.status, code, problem.detail or problem.title, headers=headers)

@@ -111,11 +111,12 @@ def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:
 
 
 def _cookies(headers: Iterable[str]) -> dict[str, str]:
-    """Return values by name of cookies. headers: values of `Cookie`. Pairs without `=` are left out."""
+    """Return values by name of cookies, of which the last one counts. headers: values of `Cookie`. A cookie without `=`
+    has an empty value; of the blanks around a cookie only those before its name are left out, as in PostgREST.
+    """
     result: dict[str, str] = {}
-    for header in headers:
-        for pair in header.split(";"):
-            name, equals, value = pair.strip().partition("=")
-            if equals:
-                result[name] = value
+    for header in filter(None, headers):
+        for pair in header.removesuffix(";").split(";"):
+            name, _, value = pair.partition("=")
+            result[name.lstrip(" ")] = value
     return result

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.sql.output import Statement as Sql
@@ -191,4 +192,4 @@ def estimated_rows(plan: bytes) -> int:
 
 def _unsendable() -> ApiError:
     """Return the error for values that contain a NUL, which PostgreSQL cannot store."""
-    return ApiError(400, "22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+    return errors.invalid_utf8(b"\0")

@@ -22,6 +22,7 @@ from rowcall.service.database.connector import Connector
 log = logging.getLogger("rowcall")
 
 _INVALIDATE = "forget "
+_RELOADS_OF_POSTGREST = ("", "reload schema", "reload config")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,18 @@ class Channel:
     name: str
     on_payload: Callable[[str], None]
     on_reconnect: Callable[[], None]
+
+
+def postgrest_channel(name: str, on_change: Callable[[], None]) -> Channel:
+    """Return the channel of PostgREST's interface, where other payloads than those of a reload have no effect.
+    on_change: called for a reload, and when a lost connection is restored.
+    """
+
+    def handle(payload: str) -> None:
+        if payload in _RELOADS_OF_POSTGREST:
+            on_change()
+
+    return Channel(name, handle, on_change)
 
 
 async def listen_on(connector: Connector, channel: Channel, background: Background) -> None:

@@ -49,7 +49,7 @@ from rowcall.service.supervisor.channel import (
 )
 from rowcall.service.supervisor.event_routing import EventRouting
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
-from rowcall.service.supervisor.notifications import Channel, NotificationHandlers, listen, listen_on
+from rowcall.service.supervisor.notifications import NotificationHandlers, listen, listen_on, postgrest_channel
 from rowcall.service.supervisor.operators.servers import OperatorServers, OperatorView
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.questions import Questions
@@ -279,7 +279,7 @@ class Supervisor:
         options = self._options.postgrest
         if options is None or not options.channel_enabled:
             return
-        channel = Channel(options.channel, lambda _payload: self._updates.read_changes(), self._updates.read_changes)
+        channel = postgrest_channel(options.channel, self._updates.read_changes)
         await listen_on(self._connector, channel, self._background)
 
     async def _take_place(self) -> None:

@@ -333,6 +333,13 @@ def test_head_and_body_arrive_in_one_segment(service: Service) -> None:
             assert body.endswith(b"}")
 
 
+def test_a_client_that_waits_for_100_sends_its_body(service: Service) -> None:
+    with socket.create_connection(("127.0.0.1", admin_of(service).base_url.port or 0), 30) as connection:
+        head = "POST /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+        connection.sendall(head.encode())
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 100")
+
+
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("framing", ["Content-Length: 41", "Transfer-Encoding: chunked"])
 def test_a_body_is_not_read_as_the_next_request(service: Service, method: str, framing: str) -> None:

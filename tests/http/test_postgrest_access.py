@@ -24,7 +24,7 @@ from tests.http.conftest import Serve
 values = st.text(st.sampled_from('ab "\\\\\t/{}:,~'), max_size=8).map(str.strip)
 """Values of headers, with the characters that JSON escapes."""
 SQL = """
-create schema api; create schema second; create schema internal;
+create schema api; create schema second; create schema internal; create schema "Träume"; create table "Träume".over (id int);
 create table api.note (id int primary key, tenant text);
 create table second.other (id int); create table api.shown (id int); comment on schema api is E'My API\\n\\nIts text';
 insert into api.note values (1, 'a'), (2, 'b');
@@ -35,6 +35,10 @@ create function api.whoami() returns json stable language sql as
        'timeout', current_setting('statement_timeout'), 'agent', current_setting('request.headers', true)::json ->> 'x-agent') $$;
 create function api.headers() returns json stable language sql as
   $$ select current_setting('request.headers', true)::json $$;
+create function api.cookies() returns json stable language sql as
+  $$ select current_setting('request.cookies', true)::json $$;
+create domain api."application/octet-stream" as bytea; create function api.octets() returns api."application/octet-stream"
+  stable language sql as $$ select '\\x00ff'::bytea $$;
 create function api.agent_in(setting text) returns text stable language sql as
   $$ select current_setting(setting, true)::json ->> 'x-agent' $$;
 create function internal.before() returns void language plpgsql as $$ begin
@@ -51,9 +55,10 @@ def roles(database: Database) -> tuple[str, ...]:
     roles = create_roles(database, "anon", "member", "outsider")
     anonymous, member, _ = roles
     database.execute(
-        f"grant usage on schema api, second, internal to {anonymous}, {member};"
-        f"grant select on all tables in schema api, second to {anonymous}, {member};"
-        f"alter role {member} set statement_timeout = '7s'; grant {anonymous}, {member} to current_user"
+        f'grant usage on schema api, second, internal, "Träume" to {anonymous}, {member};'
+        f'grant select on all tables in schema api, second, "Träume" to {anonymous}, {member};'
+        f"alter role {member} set statement_timeout = '7s'; "
+        f"alter role {member} set bytea_output = 'escape'; grant {anonymous}, {member} to current_user"
     )
     return roles
 
@@ -62,7 +67,7 @@ def roles(database: Database) -> tuple[str, ...]:
 def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service:
     settings = {
         **PLAIN,
-        "PostgRest:Schemas": "api, second",
+        "PostgRest:Schemas": "api, second, Träume",
         "PostgRest:AnonymousRole": roles[0],
         "PostgRest:PreRequest": "internal.before",
         "PostgRest:JwtAudience": "us",
@@ -111,6 +116,32 @@ def test_headers_and_cookies_beyond_ascii(service: Service) -> None:
         assert (response.status, json.loads(response.body)) == (200, expected)
 
 
+def test_schemas_traces_and_tokens_beyond_ascii(service: Service) -> None:
+    """Such a header is not taken for an absent one, so nothing is written to the default schema instead."""
+    if ENGINE.get("HttpServer:Engine") == "Granian":
+        pytest.skip("granian leaves out headers whose values are not ASCII")
+    for request, header, status, expected in (
+        ("GET /over", "Accept-Profile: Träume", 200, []),
+        ("POST /over", "Content-Profile: Träume", 401, error("42501")),
+        ("GET /shown", "Accept-Profile: تست", 406, error("PGRST106", "Invalid schema: تست")),
+        ("GET /shown", "X-Request-Id: é", 200, []),
+        ("GET /shown", "Authorization: Bearer é.a.b", 401, error("PGRST301", "JWT cryptographic operation failed")),
+    ):
+        head = f"{request} HTTP/1.1\r\nHost: x\r\n{header}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"
+        response = service.raw(f"{head}\r\n{{}}".encode())
+        assert response is not None
+        assert (response.status, json.loads(response.body)) == (status, expected)
+        if status == 200:
+            values = response.headers["content-profile"], response.headers["x-request-id"]
+            assert header.partition(": ")[2] in [value.encode("latin-1").decode() for value in values]
+
+
+def test_bytes_do_not_depend_on_settings_of_the_role(service: Service, roles: tuple[str, ...]) -> None:
+    for headers in ({}, token(role=roles[1])):
+        response = service.get("/rpc/octets", headers={**headers, "accept": "application/octet-stream"})
+        assert (response.status_code, response.content) == (200, b"\x00\xff")
+
+
 def test_policies_see_claims_and_nothing_leaks(service: Service, roles: tuple[str, ...]) -> None:
     for tenant, number in (("a", 1), ("b", 2), ("c", None)) * 5:
         rows = service.get("/note?select=id", headers=token(role=roles[1], tenant=tenant)).json()
@@ -140,7 +171,7 @@ NOW = int(time.time())
         (signed("another secret that has more than 32 bytes"), "PGRST301", "No suitable key or wrong key type"),
         (refused("Bearer a.b.c"), "PGRST301", "JWT cryptographic operation failed"),
         (refused("Bearer .."), "PGRST301", "JWT cryptographic operation failed"),
-        (refused(signed(role="x")["authorization"] + "!"), "PGRST301", "JWT cryptographic operation failed"),
+        (refused(signed(role="x")["authorization"] + "!"), "PGRST301", "No suitable key or wrong key type"),
         (signed("", None), "PGRST301", "Wrong or unsupported encoding algorithm"),
         (signed(exp=NOW - 600), "PGRST303", "JWT expired"),
         (signed(nbf=NOW + 6000), "PGRST303", "JWT not yet valid"),
@@ -228,7 +259,11 @@ def test_the_function_before_each_request(service: Service) -> None:
         Case(
             "GET /shown",
             406,
-            error("PGRST106", "Invalid schema: internal", hint="Only the following schemas are exposed: api, second"),
+            error(
+                "PGRST106",
+                "Invalid schema: internal",
+                hint="Only the following schemas are exposed: api, second, Träume",
+            ),
             headers={"accept-profile": "internal"},
         ),
         *(
@@ -246,6 +281,11 @@ def test_the_function_before_each_request(service: Service) -> None:
         ),
         Case("GET /shown", headers={"x-request-id": "7"}, has={"x-request-id": "7"}),
         Case("GET /shown", has={"x-request-id": ""}),
+        Case(
+            "OPTIONS /shown",
+            headers={"origin": "http://a", "access-control-request-method": "FOO"},
+            has={"allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE", "access-control-allow-methods": None},
+        ),
         Case(
             "OPTIONS /anything",
             headers={
@@ -272,6 +312,32 @@ def test_the_function_before_each_request(service: Service) -> None:
             },
         ),
         Case("GET /shown", has={"access-control-allow-origin": None}),
+        Case(
+            "OPTIONS /shown",
+            headers={
+                "origin": "http://a",
+                "access-control-request-method": "PUT",
+                "access-control-request-headers": "accept, X-One,authorization",
+            },
+            has={
+                "access-control-allow-headers": "Authorization, accept, X-One, authorization, Accept-Language, "
+                "Content-Language"
+            },
+        ),
+        Case(
+            "OPTIONS /shown",
+            headers={"origin": "http://a", "access-control-request-method": "CONNECT"},
+            has={"access-control-allow-methods": None, "allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE"},
+        ),
+        *(
+            Case(
+                f"{method} /rpc/",
+                404,
+                error("PGRST202", "Could not find the function api. without parameters in the schema cache"),
+                body=body,
+            )
+            for method, body in (("GET", None), ("POST", "{}"), ("OPTIONS", None))
+        ),
         Case("OPTIONS /shown", headers={"origin": "http://a"}, has={"access-control-allow-origin": "*"}),
     ],
     ids=str,
@@ -355,6 +421,21 @@ def test_without_an_anonymous_role_a_token_is_needed(serve_once: Serve, own_data
     other = service.request("OPTIONS", "/note", headers={**headers, "origin": "http://bad", **asked}).headers
     assert (other["access-control-allow-origin"], other["allow"]) == ("*", "OPTIONS,GET,HEAD,POST,PATCH,DELETE")
     assert "access-control-allow-methods" not in other
+
+
+@pytest.mark.parametrize(
+    ("sent", "cookies"),
+    [
+        (b"a=b; c=d", {"a": "b", "c": "d"}),
+        (b"a; b=; c=1=2; a=x;", {"a": "x", "b": "", "c": "1=2"}),
+        (b'a="q x" ;  b= 1', {"a": '"q x" ', "b": " 1"}),
+        (b"", {}),
+    ],
+)
+def test_cookies_of_the_request(service: Service, sent: bytes, cookies: dict[str, str]) -> None:
+    response = service.raw(b"GET /rpc/cookies HTTP/1.1\r\nHost: x\r\nCookie: %s\r\n\r\n" % sent)
+    assert response is not None
+    assert (response.status, json.loads(response.body)) == (200, cookies)
 
 
 def test_headers_of_the_request_have_no_cookies(service: Service, roles: tuple[str, ...]) -> None:

@@ -23,6 +23,7 @@ insert into api.cities values (1, 'Oslo', 1, '{north}', '{"size": 7}'), (2, 'Rig
 create table api.stays (id int primary key, span int4range); insert into api.stays values (1, '[5,9)');
 create function api.total(numbers int[]) returns int stable language sql as 'select sum(n)::int from unnest(numbers) n';
 create function api.add(a int, b int) returns int stable language sql as 'select a + b';
+create function api.keys(value json) returns setof text stable language sql as 'select json_object_keys(value)';
 create function api.all_countries() returns setof api.countries stable language sql as 'select * from api.countries';
 """  # noqa: E501 (each line is one object)
 
@@ -99,6 +100,35 @@ await run('afterRollback', api.from('countries').select('id').eq('id', 8))
 await run('maybeWrite', api.from('countries').update({ code: 'x' }).eq('id', 9).select().maybeSingle())
 await run('rpcHead', api.rpc('all_countries', {}, { head: true, count: 'exact' }))
 await run('rpcArray', api.rpc('total', { numbers: [1, 2, 3] }, { get: true }))
+for (const count of ['exact', 'estimated', 'planned'])
+  await run('writeCount ' + count, api.from('countries').update({ code: 'LV' }, { count }).eq('id', 2))
+await run('maxAffected', api.from('countries').update({ code: 'LV' }).eq('id', 2).maxAffected(1).select('id'))
+await run('maxAffectedMore', api.from('countries').update({ code: 'x' }).gt('id', 0).maxAffected(1))
+await run('maxAffectedRpc', api.rpc('add', { a: 1, b: 2 }).maxAffected(1))
+await run('insertCsv', api.from('countries').insert({ id: 8 }).rollback().select('id, name').csv())
+await run('insertTwoSingle', api.from('countries').insert([{ id: 8 }, { id: 9 }]).select().single())
+await run('insertEmpty', api.from('countries').insert([]).select())
+await run('updateEmpty', api.from('countries').update({}).eq('id', 1).select())
+await run('conflict', api.from('countries').insert({ id: 1 }))
+await run('stripNulls', api.from('countries').select().eq('id', 3).stripNulls())
+await run('stripNullsSingle', api.from('countries').select().eq('id', 3).single().stripNulls())
+await run('maybeSeveral', api.from('countries').select('id').maybeSingle())
+await run('rangeBeyond', api.from('countries').select('id', { count: 'exact' }).range(9, 10))
+await run('embedRange', api.from('countries').select('cities(id)').eq('id', 1).range(1, 2, { referencedTable: 'cities' }))
+await run('orderEmbedded', api.from('cities').select('id').order('countries(name)', { ascending: false }))
+await run('regex', api.from('countries').select('id').regexMatch('name', '^N.*y$'))
+await run('regexCase', api.from('countries').select('id').regexIMatch('name', '^n.*Y$'))
+await run('isDistinct', api.from('countries').select('id').isDistinct('code', 'NO').order('id'))
+await run('notIn', api.from('countries').select('id').notIn('name', ['Norway', 'a,b']).order('id'))
+await run('orNested', api.from('countries').select('id').or('and(id.gt.1,code.eq.LV),name.in.("Chad","a,b")').order('id'))
+await run('rpcObjectHead', api.rpc('keys', { value: { a: 1 } }, { head: true, count: 'exact' }))
+await run('rpcGetCount', api.rpc('all_countries', {}, { get: true, count: 'exact' }).select('id').order('id').range(0, 1))
+await run('rpcMissing', api.rpc('add', { a: 1 }))
+await run('headMissing', api.from('nothing').select('*', { head: true }))
+await run('headFault', api.from('countries').select('nope', { head: true }))
+const all = { analyze: true, verbose: true, settings: true, buffers: true, wal: true }
+await run('explainAll', api.from('countries').select().explain({ ...all, format: 'json' }))
+await run('explainWrite', api.from('countries').update({ code: 'x' }).eq('id', 9).select().explain(all))
 await run('schema', api.schema('api').from('countries').select('id').eq('id', 1))
 await run('badSchema', api.schema('nope').from('countries').select('id'))
 await run('explain', api.from('countries').select().explain())
@@ -161,6 +191,34 @@ EXPECTED = {
     "maybeWrite": [200, None, None, None],
     "rpcHead": [200, None, 3, None],
     "rpcArray": [200, 6, None, None],
+    "writeCount exact": [204, None, 1, None],
+    "writeCount estimated": [204, None, 1, None],
+    "writeCount planned": [204, None, None, None],
+    "maxAffected": [200, [{"id": 2}], None, None],
+    "maxAffectedMore": [400, None, None, "PGRST124"],
+    "maxAffectedRpc": [400, None, None, "PGRST128"],
+    "insertCsv": [201, "id,name\n8,", None, None],
+    "insertTwoSingle": [406, None, None, "PGRST116"],
+    "insertEmpty": [201, [], None, None],
+    "updateEmpty": [200, [], None, None],
+    "conflict": [409, None, None, "23505"],
+    "stripNulls": [200, [{"id": 3, "name": "Chad"}], None, None],
+    "stripNullsSingle": [200, {"id": 3, "name": "Chad"}, None, None],
+    "maybeSeveral": [406, None, None, "PGRST116"],
+    "rangeBeyond": [416, None, None, "PGRST103"],
+    "embedRange": [200, [{"cities": []}], None, None],
+    "orderEmbedded": [400, None, None, "PGRST108"],
+    "regex": [200, [{"id": 1}], None, None],
+    "regexCase": [200, [{"id": 1}], None, None],
+    "isDistinct": [200, [{"id": 2}, {"id": 3}], None, None],
+    "notIn": [200, [{"id": 2}, {"id": 3}], None, None],
+    "orNested": [200, [{"id": 2}, {"id": 3}], None, None],
+    "rpcObjectHead": [200, ["a"], 1, None],
+    "rpcGetCount": [206, [{"id": 1}, {"id": 2}], 3, None],
+    "rpcMissing": [404, None, None, "PGRST202"],
+    # The clients take a 404 without a body for an empty success, and have no code of other responses without one.
+    "headMissing": [204, None, None, None],
+    "headFault": [400, None, None, None],
     "badSchema": [406, None, None, "PGRST106"],
     "unknown": [404, None, None, "PGRST205"],
 }
@@ -190,4 +248,7 @@ def test_documented_calls(serve: Serve, database: Database, anonymous: str, tmp_
     key = token(role=anonymous)["authorization"].removeprefix("Bearer ")
     results = json.loads(run(script, service.url, key))
     assert results.pop("explain")[0] == 200
+    _, plans, *_ = results.pop("explainAll")
+    assert plans[0]["Plan"]["Actual Loops"] == 1
+    assert "Update on api.countries" in results.pop("explainWrite")[1]
     assert results == EXPECTED

@@ -43,7 +43,7 @@ create function api.failing() returns int language plpgsql as
 create function other.before() returns void language sql as
   $$ select set_config('response.headers', '[{"X-Before": "yes"}]', true) $$;
 create function other.configuration() returns void language sql as
-  $$ select set_config('pgrst.server_trace_header', 'X-Function', true) $$;
+  $$ select set_config('pgrst.server_cors_allowed_origins', 'http://set-by-function', true) $$;
 """
 ELSEWHERE = {
     "db-pool",
@@ -96,7 +96,7 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
     )
     folders = [tmp_path_factory.mktemp(name) for name in ("first", "second", "third")]
     ports = [free_port() for _ in range(6)]
-    (folders[2] / "uri").write_text(uri)
+    (folders[2] / "uri").write_text(f"{uri}?application_name=named")
     first = f"""
         db-uri = "{uri}"
         db-schemas = "api"
@@ -106,7 +106,7 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
         admin-server-port = {ports[3]}
         """
     second = f"""
-        db-uri = "{uri}"
+        db-uri = "{uri}?application_name=of%20the%20string"
         db-schemas = "api, other"
         db-anon-role = "{roles[1]}"
         db-extra-search-path = "other, public"
@@ -146,9 +146,9 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
         server-cors-allowed-origins = "http://good"
         server-trace-header = "X-Trace"
         db-tx-end = "rollback"
-        server-unix-socket = "{folders[2]}/socket"
-        server-unix-socket-mode = "600"
-        admin-server-unix-socket = "{folders[2]}/admin"
+        server-unix-socket = "socket"
+        server-unix-socket-mode = "0600"
+        admin-server-unix-socket = "admin"
         """
     addresses: tuple[dict[str, Any], ...] = (
         {"base_url": f"http://127.0.0.1:{ports[0]}"},
@@ -253,7 +253,11 @@ ROWS = (
     ),
     Row("db-root-spec", lambda s: "hello" in description(s), {"first": False, "second": True}),
     Row("db-config", header_of("x-database", x_database="a"), {"first": "a", "third": None}),
-    Row("db-pre-config", header_of("x-function", x_function="a"), {"first": None, "second": "a"}),
+    Row(
+        "db-pre-config",
+        header_of("access-control-allow-origin", origin="http://set-by-function"),
+        {"first": "*", "second": "http://set-by-function"},
+    ),
     Row("jwt-secret", status_with(aud="us"), {"first": 500, "third": 200}),
     Row("jwt-secret-is-base64", status_with(), {"second": 200}),
     Row("jwt-aud", status_with(aud="them"), {"second": 200, "third": 401}),
@@ -284,7 +288,7 @@ ROWS = (
     Row("admin-server-port", lambda s: answer_of_admin(s, "127.0.0.1"), {"first": True, "second": False}),
     Row("admin-server-unix-socket", admin_of_socket, {"third": 200}),
     Row("app.settings", lambda s: s.setting("app.settings.color") or None, {"first": None, "second": "blue"}),
-    Row("db-uri", status_of("/parent"), {"first": 200, "third": 200}),
+    Row("db-uri", lambda s: s.setting("application_name") == "named", {"first": False, "third": True}),
     Row("server-host", lambda s: s.client.base_url.host, {"first": "127.0.0.1", "second": "127.0.0.2"}),
     Row("server-port", port_of, {"first": True, "second": True, "third": False}),
     Row("server-unix-socket-mode", socket_mode, {"third": 0o600}),
@@ -331,6 +335,11 @@ def test_the_limit_of_rows(services: Services) -> None:
         totals[query] = int(response.headers["content-range"].partition("/")[2])
     assert totals["id=lt.3"] == 2
     assert totals["id=gte.1"] >= 3
+
+
+def test_the_name_of_the_application_may_be_in_the_connection_string(services: Services) -> None:
+    assert services["second"].setting("application_name") == "of the string"
+    assert services["first"].setting("application_name") not in ("", "of the string")
 
 
 def test_a_token_without_a_secret(services: Services) -> None:

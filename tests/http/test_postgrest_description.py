@@ -42,6 +42,12 @@ create function api.over(a int) returns int language sql as 'select 1';
 create function api.over(b text) returns int language sql as 'select 2';
 create function api.rows_of() returns table (x int, y api.mood) stable language sql as $$ select 1, 'calm'::api.mood $$;
 create procedure api.proc() language sql as '';
+create function api.several(a int) returns int stable language sql as 'select 1';
+create function api.several(a int, b api.mood, c api.mood[] default null) returns int stable language sql as 'select 2';
+create function api.several(a int, b int, c int, d int) returns int stable language sql as 'select 3';
+revoke all on function api.several(int, int, int, int) from public;
+create schema elsewhere; create table elsewhere.port (id int primary key);
+create table api.trip (id int primary key, port_id int references elsewhere.port, harbour_id int references api.harbour);
 """  # noqa: E501 (each line is one object)
 
 
@@ -67,8 +73,20 @@ def test_the_document_is_valid(document: Any) -> None:
 
 def test_it_has_every_object_that_is_served(service: Service, document: Any) -> None:
     assert service.get("/bare").json() == []
-    relations = {"harbour", "berth", "A b/c~d%e", "bare", "parted", "shown", "fixed", "stored", "far", "farther"}
-    functions = {"plain", "many", "writes", "body", "odd name/x", "over", "rows_of"}
+    relations = {
+        "harbour",
+        "berth",
+        "A b/c~d%e",
+        "bare",
+        "parted",
+        "shown",
+        "fixed",
+        "stored",
+        "far",
+        "farther",
+        "trip",
+    }
+    functions = {"plain", "many", "writes", "body", "odd name/x", "over", "rows_of", "several"}
     assert document["definitions"].keys() == relations
     assert document["paths"].keys() == {
         "/",
@@ -148,6 +166,25 @@ def test_operations_of_a_function(document: Any) -> None:
     assert [operation["tags"] for operation in item.values()] == [["(rpc) plain"]] * 2
     assert item["post"]["parameters"][0]["name"] == "args"
     assert [parameter["name"] for parameter in item["get"]["parameters"]] == ["a", "b", "c", "d"]
+
+
+def test_the_described_overload(document: Any) -> None:
+    """It is the one with most parameters that the role may call. Its types are as in its search path."""
+    parameters = document["paths"]["/rpc/several"]["get"]["parameters"]
+    assert [(item["name"], item["format"]) for item in parameters] == [("a", "int32"), ("b", "mood"), ("c", "mood[]")]
+    assert document["paths"]["/rpc/over"]["post"]["parameters"][0]["schema"]["required"] == ["b"]
+
+
+def test_types_of_results_of_functions(document: Any) -> None:
+    singular = "application/vnd.pgrst.object+json"
+    produced = ["application/json", f"{singular};nulls=stripped", singular]
+    assert document["paths"]["/rpc/plain"]["get"]["produces"] == produced
+
+
+def test_notes_of_foreign_keys_name_tables_of_the_schema(document: Any) -> None:
+    properties = document["definitions"]["trip"]["properties"]
+    assert "description" not in properties["port_id"]
+    assert "Foreign Key to `harbour.id`" in properties["harbour_id"]["description"]
 
 
 def test_types_of_columns(document: Any) -> None:

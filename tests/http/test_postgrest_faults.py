@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import httpx
 import pytest
@@ -41,9 +42,18 @@ def test_a_restart_of_the_database(serve_once: Serve, own_postgres: PostgresServ
     refused = wait_until(lambda: _refused(service.get("/item")), "a refusal")
     assert refused.json() == error(refused.json()["code"])
     assert (refused.json()["code"] in ("PGRST000", "PGRST001"), refused.headers["retry-after"]) == (True, "1")
+    unreachable = wait_until(lambda: _with_code(service.get("/item"), "PGRST000"), "an attempt to connect", 30)
+    assert (unreachable["message"], unreachable["hint"]) == ("Database connection error.", None)
+    # The text of the driver.
+    assert f"port {own_postgres.port} failed: Connection refused" in unreachable["details"]
     own_postgres.start()
     wait_until(lambda: service.get("/item").status_code == 200, "the database", 30)
     Case("POST /item", 201, body='{"id": 2}').check(service.client)
+
+
+def _with_code(response: httpx.Response, code: str) -> dict[str, Any] | None:
+    body = response.json()
+    return body if isinstance(body, dict) and body.get("code") == code else None
 
 
 def _refused(response: httpx.Response) -> httpx.Response | None:

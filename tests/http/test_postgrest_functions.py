@@ -62,6 +62,8 @@ create function api.status() returns text language plpgsql as $$ begin
   perform set_config('response.headers', '[{"Set-Cookie":"a=1"},{"Set-Cookie":"b=2"},{"X-A":"b"}]', true);
   return 'tea'; end $$;
 create function api.bad_headers() returns int language sql as $$ select set_config('response.headers', '{"a":"b"}', true); select 1 $$;
+create function api.odd_header(name text, content text) returns int language sql as
+  $$ select set_config('response.headers', json_build_array(json_build_object(name, content))::text, true); select 1 $$;
 create function api.bad_status() returns int language sql as $$ select set_config('response.status', 'x', true); select 1 $$;
 create function api.raise_pt() returns int language plpgsql as $$ begin
   raise sqlstate 'PT429' using message = 'slow down', detail = 'd', hint = 'h'; end $$;
@@ -81,8 +83,12 @@ create function api."page.html"() returns text language sql immutable as $$ sele
 create domain "text/html" as text;
 create domain api."application/x-bytes" as bytea;
 create domain "*/*" as bytea;
+create domain "Text/X-Capitals" as text; create function api.capitals() returns "Text/X-Capitals" immutable language sql as
+  $$ select 'c'::"Text/X-Capitals" $$;
 create function api.page() returns "text/html" language sql immutable as $$ select '<p>x</p>'::"text/html" $$;
 create function api.bytes() returns api."application/x-bytes" language sql immutable as $$ select '\\x00ff'::api."application/x-bytes" $$;
+create function api.escaped_bytes() returns api."application/x-bytes" stable language sql as
+  $$ select set_config('bytea_output', 'escape', true); select '\\x5c00ff'::bytea::api."application/x-bytes" $$;
 create function api.any_type() returns "*/*" language sql immutable as $$ select 'any'::bytea::"*/*" $$;
 create domain "text/tab-separated-values" as text;
 create function api.tsv_step(text, anyelement) returns text language sql immutable as $$ select coalesce($1, '') || $2::text || E'\\n' $$;
@@ -92,6 +98,9 @@ create domain "application/x-harbours" as text;
 create function api.h_step(text, api.harbour) returns text language sql immutable as $$ select coalesce($1, '') || $2.title || ';' $$;
 create function api.h_end(text) returns "application/x-harbours" language sql immutable as $$ select $1::"application/x-harbours" $$;
 create aggregate api.harbours(api.harbour) (sfunc = api.h_step, stype = text, finalfunc = api.h_end);
+create function api.several(a text, b int default 1) returns int immutable language sql as 'select 1';
+create function api.several(a text) returns int immutable language sql as 'select 2';
+create function api.several(a int) returns int immutable language sql as 'select 3';
 create function api.defaults(a int default 1) returns int immutable language sql as 'select a';
 create function api.odd_name("a.b" int) returns int immutable language sql as 'select "a.b"';
 create function other.hidden() returns int language sql as 'select 1';
@@ -113,6 +122,18 @@ create function api.optional(variadic parts int[] default '{}') returns int immu
 create function api.bits(b bit(3), c char(2)) returns text immutable language sql as $$ select b::text || '/' || c $$;
 create function api.length_of(voyage api.voyage) returns int immutable language sql as 'select $1.id';
 create function api.doubled(api.voyage) returns numeric immutable language sql as 'select $1.fare * 2';
+create domain api.long_trip as api.trip; create function api.long_trips() returns setof api.long_trip stable language sql as
+  'select v::api.trip::api.long_trip from api.voyage v order by id';
+create function api.pairs() returns table (voyage api.voyage, stops text[], notes json, harbours api.harbour[]) stable language sql as
+  $$ select v, array['a', 'b'], '{"k": "The cats"}'::json, array(select h from api.harbour h order by id) from api.voyage v where id = 2 $$;
+create function api.documents() returns table (body text, vector tsvector) immutable language sql as
+  $$ values ('The cats'::text, to_tsvector('english', 'The cats')) $$;
+create function api.origin(api.voyage) returns api.harbour immutable language sql as $$ select row(9, 'Bergen')::api.harbour $$;
+create table public.ship (id int primary key, harbour_id int references api.harbour); insert into public.ship values (1, 2);
+create view api.ship as select * from public.ship;
+create function api.ships() returns setof public.ship stable security definer language sql as 'select * from public.ship';
+create table other.hull (id int primary key); create view api.hull as select * from other.hull;
+create function api.hulls() returns setof other.hull stable security definer language sql as 'select 1';
 create function api.all_harbours() returns setof api.harbour stable language sql as 'select * from api.harbour order by id';
 create function api.pages() returns setof "text/html" immutable language sql as $$ select '<p>'::"text/html" $$;
 create function api.no_page() returns "text/html" immutable language sql as $$ select null::"text/html" where false $$;
@@ -136,6 +157,9 @@ create aggregate api.odds_json(api.odd) (sfunc = api.odd_step, stype = text, fin
 create aggregate api.odds_csv(api.odd) (sfunc = api.odd_step, stype = text, finalfunc = api.odd_csv);
 create function api."a setting"(name text) returns text language sql stable as 'select current_setting($1, true)';
 create function api.add_up(by int) returns int language sql as 'update api.counter set n = n + by returning n';
+create function api.stable_denied() returns void stable language plpgsql as $$ begin raise 'no'; end $$;
+create function api.immutable_denied(a int) returns int immutable language plpgsql as $$ begin raise 'no'; end $$;
+create function api.stable_status() returns void stable language sql as $$ select set_config('response.status', '299', true) $$;
 create function api.denied() returns int language plpgsql as $$ begin
   perform set_config('response.status', '299', true); raise 'no'; end $$;
 """  # noqa: E501 (each line is one object)
@@ -222,6 +246,15 @@ CASES = [
             "Could not choose the best candidate function between: api.range_of(v => integer), api.range_of(v => text)",
             hint="Try renaming the parameters or the function itself in the database so function "
             "overloading can be resolved",
+        ),
+    ),
+    Case(
+        "GET /rpc/several?a=3",
+        300,
+        error(
+            "PGRST203",
+            "Could not choose the best candidate function between: api.several(a => integer), "
+            "api.several(a => text), api.several(a => text, b => integer)",
         ),
     ),
     Case("GET /rpc/over", text="0"),
@@ -358,6 +391,10 @@ CASES = [
     Case("POST /rpc/slow", 500, error("57014"), body="{}"),
     Case("POST /rpc/isolation", json="serializable", body="{}"),
     Case("GET /rpc/page", headers={"accept": "text/html"}, text="<p>x</p>", has={"content-type": "text/html"}),
+    *(
+        Case("GET /rpc/capitals", headers={"accept": name}, text="c", has={"content-type": "Text/X-Capitals"})
+        for name in ("text/x-capitals", "TEXT/X-Capitals")
+    ),
     Case("GET /rpc/page", headers={"accept": "application/json"}, json="<p>x</p>"),
     Case(
         "GET /rpc/bytes",
@@ -437,6 +474,14 @@ CASES += [
         body="a\n1\n",
         headers=CSV,
     ),
+    # bodies that are empty or invalid
+    Case("POST /rpc/over", 400, error("PGRST102", "Empty or invalid json"), body=" "),
+    Case("POST /rpc/over", text="0", body=" {}\n"),
+    Case("POST /rpc/text_of?columns=a", 400, error("22P02"), body=""),
+    Case("POST /rpc/over", text="2", body="a=1;b=2", headers=FORM),
+    Case("POST /rpc/over", text="1", body="&a=1&", headers=FORM),
+    Case("POST /rpc/text_of", json="", body="a", headers=FORM),
+    Case("POST /rpc/over", text="0", body="a,b\n", headers=CSV),
     # names of arguments in quotes
     Case("GET /rpc/odd_name?%22a.b%22=5", text="5"),
     Case("GET /rpc/tide?%22at_harbour%22=1", text="1.42"),
@@ -517,6 +562,41 @@ CASES += [
         has={"content-range": "1-1/*"},
     ),
     *(Case(f"GET /rpc/tide?at_harbour=1&{query}", 400, error("42703")) for query in ("select=x", "order=x", "x=eq.1")),
+    # columns of results
+    Case("GET /rpc/long_trips?select=fare&id=eq.2", json=[{"fare": 500}]),
+    Case(
+        "GET /rpc/pairs?select=voyage->fare,first:stops->>0,notes->>k,harbours->1->title",
+        json=[{"fare": 500, "first": "a", "k": "The cats", "title": "Riga"}],
+    ),
+    Case(
+        "GET /rpc/pairs?select=stops&voyage->>id=eq.2&notes->>k=like.The*&order=voyage->fare",
+        json=[{"stops": ["a", "b"]}],
+    ),
+    Case("GET /rpc/pairs?select=stops&voyage->>id=eq.3", json=[]),
+    Case("GET /voyage?select=origin->title&origin->>id=eq.9&id=eq.1", json=[{"title": "Bergen"}]),
+    Case("GET /rpc/documents?select=body&body=fts(english).cat", json=[{"body": "The cats"}]),
+    Case("GET /rpc/documents?select=body&body=fts(simple).the", json=[{"body": "The cats"}]),
+    Case("GET /rpc/documents?select=body&body=fts(english).the", json=[]),
+    Case("GET /rpc/documents?select=body&vector=fts(english).cats", json=[{"body": "The cats"}]),
+    # rows of a table behind a view of the same name
+    Case("GET /rpc/ships?select=id,harbour(title)", json=[{"id": 1, "harbour": {"title": "Riga"}}]),
+    Case("GET /rpc/hulls?select=id&id=eq.1", json=[{"id": 1}]),
+    # names of rows in errors
+    *(
+        Case(f"GET /rpc/{call}", 400, error("42703", f"column {name}.nope does not exist"))
+        for call, name in (
+            ("all_harbours?select=nope", "harbour"),
+            ("one_voyage?id=1&nope=eq.1", "voyage"),
+            ("table_of?select=nope", "int4"),
+            ("many_outs?select=nope", "record"),
+            ("numbers?order=nope", "numbers"),
+        )
+    ),
+    Case(
+        "GET /rpc/many_outs?select=a,harbour(id)",
+        400,
+        error("PGRST200", "Could not find a relationship between 'record' and 'harbour' in the schema cache"),
+    ),
     # ranges and totals
     Case("GET /rpc/arrivals?harbour=1", headers={"prefer": "count=planned"}, has={"content-range": "0-1/*"}),
     Case(
@@ -593,6 +673,29 @@ CASES += [
     ),
     Case("GET /voyage?select=count", json=[{"count": 3}]),
     # settings and errors
+    Case(
+        "POST /rpc/odd_header",
+        text="1",
+        body='{"name":"X-A","content":"a\\tb \u00e9"}',
+        has={"x-a": "a\tb \u00e9"},
+    ),
+    *(
+        Case("POST /rpc/odd_header", 500, error("PGRST111"), body=json.dumps({"name": name, "content": content}))
+        for name, content in (("X-A", "a\r\nX-B: c"), ("X A", "a"), ("", "a"), ("Transfer-Encoding", "chunked"))
+    ),
+    *(
+        Case("POST /rpc/raise_pgrst", 500, error("PGRST121"), body=json.dumps({"m": message, "d": detail}))
+        for message, detail in (
+            ('{"code":"X","message":"m"}', '{"status":400,"headers":{"X A":"b"}}'),
+            ('{"code":"X","message":"m"}', '{"status":400,"headers":{"X-A":"b\\n"}}'),
+            ('{"code":"X\\n","message":"m"}', '{"status":400,"headers":{}}'),
+        )
+    ),
+    *(Case(f"{method} /rpc/stable_denied", 400) for method in ("GET", "HEAD")),
+    Case("POST /rpc/stable_denied", 400, error("P0001", "no"), body="{}"),
+    *(Case(f"{method} /rpc/immutable_denied?a=1", 400) for method in ("GET", "HEAD")),
+    *(Case(f"{method} /rpc/stable_status", 299) for method in ("GET", "HEAD")),
+    Case("HEAD /rpc/stable_denied", 400, headers=COUNTED),
     Case("POST /rpc/denied", 400, error("P0001", "no"), body="{}"),
     Case(
         "POST /rpc/bad_headers",
@@ -677,6 +780,11 @@ def test_a_value_is_converted_alike_with_and_without_columns(service: Service) -
             assert (plain.status_code, plain.text) == (read.status_code, read.text), (name, value)
             succeeded += plain.status_code == 200
     assert succeeded > 200
+
+
+def test_bytes_do_not_depend_on_settings(service: Service) -> None:
+    response = service.client.get("/rpc/escaped_bytes", headers={"accept": "application/x-bytes"})
+    assert response.content == b"\\\x00\xff"
 
 
 def test_a_whole_body_as_xml(service: Service, every_database: Database) -> None:

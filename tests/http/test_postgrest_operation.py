@@ -130,7 +130,10 @@ def test_root_function_and_timings(ports: tuple[int, int]) -> None:
 def test_admin_server(ports: tuple[int, int]) -> None:
     admin = f"http://127.0.0.1:{ports[1]}"
     assert [httpx.get(f"{admin}{path}").status_code for path in ("/live", "/ready", "/nope")] == [200, 200, 404]
-    assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in httpx.get(f"{admin}/metrics").text
+    metrics = httpx.get(f"{admin}/metrics").text
+    assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in metrics
+    for name, value in (("max", 10), ("available", 10), ("waiting", 0)):
+        assert f"\npgrst_db_pool_{name} {value}.0\n" in metrics
     assert httpx.get(f"{admin}/metrics").headers["content-type"] == "text/plain; charset=utf-8"
     cache = httpx.get(f"{admin}/schema_cache").json()
     assert cache["dbTables"][0][0] == ["api", "item"]
@@ -271,6 +274,15 @@ def test_a_watched_file_is_read_again_when_it_is_saved(
         ('jwt-secret = "@/nowhere"', "PostgRest: jwt-secret: the file /nowhere can't be read"),
         ('jwt-secret = "@secret.bin"', "PostgRest: jwt-secret: the file secret.bin is not UTF-8"),
         ('db-tx-end = "sometimes"', "PostgRest:TransactionEnd"),
+        ('log-level = "loud"', "x.conf: log-level: 'loud' is not one of crit, error, warn, info, debug"),
+        ("admin-server-port = 3000", "x.conf: admin-server-port cannot be the same as server-port"),
+        *(
+            (
+                f'server-unix-socket = "s"\nserver-unix-socket-mode = "{mode}"',
+                f"x.conf: server-unix-socket-mode: '{mode}' is not an octal number between 600 and 777",
+            )
+            for mode in ("500", "800", "abc")
+        ),
     ],
 )
 def test_errors_of_a_file_say_where_and_what(tmp_path: Path, text: str, message: str) -> None:

@@ -178,7 +178,7 @@ def test_callers_with_keys_are_distinguished(service: Service) -> None:
 def test_vary_and_accept_encoding_select_the_cached_response(
     service: Service, path: str, requests: list[dict[str, str]]
 ) -> None:
-    """RFC 9111, 4.1. Responses with a content coding are also distinguished by Accept-Encoding, regardless of `Vary`."""
+    """RFC 9111, 4.1. Responses with a content coding are distinguished by Accept-Encoding even without `Vary`."""
     header = [service.get(path, headers=headers).headers["content-length"] for headers in requests]
     response = [service.get(path, headers=headers) for headers in requests]
     assert [item.headers["x-cache"] for item in response] == ["hit"] * len(requests)

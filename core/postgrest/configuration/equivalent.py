@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
-from rowcall.core.postgrest.options import url_host
+from rowcall.core.postgrest.options import InvalidOptionError, url_host
 
 _DEFAULT_PORT = "3000"
 _ANY_HOST = {"!4": "0.0.0.0", "*4": "0.0.0.0", "*": "0.0.0.0", "!6": "::", "*6": "*"}  # noqa: S104 (PostgREST's)
 """Host of `Urls` for each name of PostgREST that stands for several addresses."""
 _POOL = "ConnectionSettings:Pool:"
 _LEVELS = {"crit": "Fatal", "error": "Error", "warn": "Warning", "info": "Information", "debug": "Debug"}
+_APPLICATION_NAME = re.compile(r"(?:^|[?&\s])application_name\s*=")
 _BOOLEANS = {"on": "true", "off": "false"}
 
 
@@ -19,9 +21,9 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return pairs of a key's path in this service and its text.
 
     texts: by key of PostgREST. Ordinary endpoints are switched off, because the file describes all that is served.
+    Raises `InvalidOptionError` for values with which PostgREST does not start.
     """
     return [
-        ("ConnectionStrings:Default", texts.get("db-uri") or "postgresql://"),
         ("Service:RoutineOptions:Enabled", "false"),
         ("Service:CrudSource:Enabled", "false"),
         ("Service:SqlFileSource:Enabled", "false"),
@@ -29,6 +31,7 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
         ("DataProtection:Enabled", "false"),
         # This engine accepts unencoded quotes and arrows in URLs, which many clients of PostgREST send.
         ("HttpServer:Engine", "Auto"),
+        *_connection(texts),
         *_listener(texts),
         *_pool(texts),
         *_log(texts),
@@ -37,14 +40,29 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     ]
 
 
+def _connection(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the connection string, and that its `application_name` counts if it has one."""
+    uri = texts.get("db-uri") or "postgresql://"
+    yield "ConnectionStrings:Default", uri
+    if _APPLICATION_NAME.search(uri):
+        yield "ConnectionSettings:SetApplicationNameInConnection", "false"
+
+
 def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the address at which the service listens: a socket, or host and port."""
     socket = texts.get("server-unix-socket")
     if socket:
         yield "Urls", f"http://unix:{socket}"
-        yield "HttpServer:UnixSocketPermissions", texts.get("server-unix-socket-mode") or "660"
+        yield "HttpServer:UnixSocketPermissions", _socket_mode(texts.get("server-unix-socket-mode") or "660")
         return
     yield "Urls", f"http://{_host(texts, 'server-host')}:{texts.get('server-port') or _DEFAULT_PORT}"
+
+
+def _socket_mode(text: str) -> str:
+    """Return the permissions of a socket. Raises `InvalidOptionError` unless they are octal, from 600 to 777."""
+    if re.fullmatch("0*[67][0-7]{2}", text) is None:
+        raise InvalidOptionError(f"server-unix-socket-mode: {text!r} is not an octal number between 600 and 777")
+    return text
 
 
 def _host(texts: Mapping[str, str], *keys: str) -> str:
@@ -66,20 +84,28 @@ def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _log(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the levels of the log. PostgREST's level is that of requests; messages of a start are always logged."""
+    """Yield the levels of the log. PostgREST's level is that of requests; messages of a start are always logged. Raises
+    `InvalidOptionError` for an unknown level.
+    """
+    level = texts.get("log-level") or "error"
+    if level not in _LEVELS:
+        raise InvalidOptionError(f"log-level: {level!r} is not one of {', '.join(_LEVELS)}")
     yield "Log:MinimalLevels:rowcall", "Information"
     yield "Log:MinimalLevels:rowcall.client", "Information"
-    yield "Log:MinimalLevels:rowcall.http", _LEVELS.get(texts.get("log-level") or "error", "Error")
+    yield "Log:MinimalLevels:rowcall.http", _LEVELS[level]
 
 
 def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the keys of the section `PostgRest`, as far as `texts` has them, and with an admin port also the host of
-    the admin server."""
+    the admin server. Raises `InvalidOptionError` for an admin port that is that of the service."""
     for key in INTERFACE_KEYS:
         text = texts.get(key.postgrest)
         if text is not None and key.postgrest != "admin-server-host":
             yield f"PostgRest:{key.name}", _BOOLEANS.get(text.lower(), text) if key.is_flag else text
-    if texts.get("admin-server-port"):
+    admin_port = texts.get("admin-server-port")
+    if admin_port:
+        if admin_port == (texts.get("server-port") or _DEFAULT_PORT):
+            raise InvalidOptionError("admin-server-port cannot be the same as server-port")
         yield "PostgRest:AdminServerHost", _host(texts, "admin-server-host", "server-host")
     for name, text in texts.items():
         if name.startswith(APP_SETTINGS):

@@ -15,15 +15,15 @@ ENVIRONMENT_PREFIX = "PGRST_"
 class ConfigurationKey:
     """One key.
 
-    postgrest: its name in PostgREST. name: in the section `PostgRest`. default, meaning: for the manual. reloadable:
-    the database may set it, and `NOTIFY` reads it again. aliases: former names in PostgREST.
+    postgrest: its name in PostgREST. name: in the section `PostgRest`. default, meaning: for the manual. in_database:
+    the database may set it. aliases: former names in PostgREST.
     """
 
     postgrest: str
     name: str
     default: str | None
     meaning: str
-    reloadable: bool = True
+    in_database: bool = True
     secret: bool = False
     aliases: tuple[str, ...] = ()
 
@@ -55,10 +55,10 @@ def _key(
     default: str | None,
     meaning: str,
     *aliases: str,
-    reloadable: bool = True,
+    in_database: bool = True,
     secret: bool = False,
 ) -> ConfigurationKey:
-    return ConfigurationKey(postgrest, name, default, meaning, reloadable, secret, aliases)
+    return ConfigurationKey(postgrest, name, default, meaning, in_database, secret, aliases)
 
 
 INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
@@ -80,7 +80,6 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
         "TransactionEnd",
         "commit",
         "End of transactions: commit, commit-allow-override, rollback or rollback-allow-override.",
-        reloadable=False,
     ),
     _key(
         "db-hoisted-tx-settings",
@@ -90,9 +89,15 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
     ),
     _key("db-root-spec", "RootFunction", None, "Function behind the root path.", "root-spec"),
     _key("db-prepared-statements", "PreparedStatements", "true", "Prepare statements by name."),
-    _key("db-channel", "Channel", "pgrst", "Channel of NOTIFY for reloads."),
-    _key("db-channel-enabled", "ChannelEnabled", "true", "Listen for NOTIFY on that channel."),
-    _key("db-config", "DatabaseConfiguration", "true", "Read settings `pgrst.…` of the login role too."),
+    _key("db-channel", "Channel", "pgrst", "Channel of NOTIFY for reloads.", in_database=False),
+    _key("db-channel-enabled", "ChannelEnabled", "true", "Listen for NOTIFY on that channel.", in_database=False),
+    _key(
+        "db-config",
+        "DatabaseConfiguration",
+        "true",
+        "Read settings `pgrst.…` of the login role too.",
+        in_database=False,
+    ),
     _key("db-pre-config", "PreConfig", None, "Function that sets `pgrst.…` before they are read."),
     _key("jwt-secret", "JwtSecret", None, "Secret, JWK or JWK set that tokens are verified with.", secret=True),
     _key("jwt-secret-is-base64", "JwtSecretIsBase64", "false", "The secret is in base64.", "secret-is-base64"),
@@ -118,7 +123,6 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
         None,
         "Public address of the service.",
         "server-proxy-uri",
-        reloadable=False,
     ),
     _key("client-error-verbosity", "ClientErrorVerbosity", "verbose", "verbose, or minimal without details and hint."),
     _key(
@@ -135,17 +139,21 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
         "AdminServerHost",
         None,
         "Host of the admin server. null: 127.0.0.1; in a file of PostgREST, that of the service.",
-        reloadable=False,
+        in_database=False,
     ),
     _key(
-        "admin-server-port", "AdminServerPort", None, "Port of the admin server. null: there is none.", reloadable=False
+        "admin-server-port",
+        "AdminServerPort",
+        None,
+        "Port of the admin server. null: there is none.",
+        in_database=False,
     ),
     _key(
         "admin-server-unix-socket",
         "AdminServerUnixSocket",
         None,
         "Path of the socket of the admin server, instead of its port.",
-        reloadable=False,
+        in_database=False,
     ),
 )
 SERVICE_KEYS = (

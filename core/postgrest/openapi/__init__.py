@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from rowcall.core.postgrest.openapi.functions import function_path
+from rowcall.core.postgrest.openapi.functions import described_functions, function_path
 from rowcall.core.postgrest.openapi.privileges import Accessible
 from rowcall.core.postgrest.openapi.relations import definition, parameters_of, relation_path
 from rowcall.core.postgrest.options import PostgRestOptions
@@ -128,10 +128,8 @@ def _paths(
     for item in relations:
         relation = schema.relations[name, item]
         yield {f"/{item}": relation_path(relation, *_split(relation.comment))}
-    for function in accessible.functions:
-        overloads = schema.functions.get((name, function))
-        if overloads is not None:
-            yield {f"/rpc/{function}": function_path(overloads[0], *_split(overloads[0].comment))}
+    for function in described_functions(schema, name, accessible.functions):
+        yield {f"/rpc/{function.name}": function_path(function, *_split(function.comment))}
 
 
 def _definition(schema: Schema, relation: Relation) -> Mapping[str, Any]:

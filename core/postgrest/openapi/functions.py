@@ -2,10 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rowcall.core.postgrest.openapi.types import swagger_type, typed
-from rowcall.core.postgrest.schema import Argument, Function
+from rowcall.core.postgrest.schema import Argument, Function, Schema
+
+_TYPES = [
+    "application/json",
+    "application/vnd.pgrst.object+json;nulls=stripped",
+    "application/vnd.pgrst.object+json",
+]
+
+
+def described_functions(schema: Schema, name: str, types: Mapping[int, Sequence[str]]) -> Iterator[Function]:
+    """Yield the functions of a schema that are described: of several with the same name the one with most parameters,
+    as a path has one description. name: of the schema. types: of the arguments, as the description has them, for the
+    oids of accessible functions.
+    """
+    for (namespace, _), overloads in schema.functions.items():
+        accessible = [item for item in overloads if item.oid in types] if namespace == name else []
+        if accessible:
+            yield _with_types(max(accessible, key=_rank), types)
+
+
+def _rank(function: Function) -> tuple[object, ...]:
+    """Return the order among functions of one name, of which the last one is described."""
+    arguments = [(item.name, item.type) for item in function.arguments]
+    return len(arguments), function.comment or "", arguments
+
+
+def _with_types(function: Function, types: Mapping[int, Sequence[str]]) -> Function:
+    """Return the function with other texts of the types of its arguments. types: by oid of the function."""
+    texts = types[function.oid]
+    if len(texts) != len(function.arguments):
+        return function  # It was replaced after the schema had been read.
+    arguments = tuple(replace(item, type=text) for item, text in zip(function.arguments, texts, strict=True))
+    return replace(function, arguments=arguments)
 
 
 def function_path(function: Function, summary: str | None, description: str | None) -> dict[str, Any]:
@@ -15,7 +49,7 @@ def function_path(function: Function, summary: str | None, description: str | No
         shared["summary"] = summary
     if description is not None:
         shared["description"] = description
-    shared["produces"] = ["application/json", "application/vnd.pgrst.object+json"]
+    shared["produces"] = _TYPES
     shared["responses"] = {"200": {"description": "OK"}}
     result: dict[str, Any] = {
         "post": {**shared, "parameters": [_body(function), {"$ref": "#/parameters/preferParams"}]}

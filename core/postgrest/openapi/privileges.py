@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,18 +20,22 @@ _VISIBLE_TABLE = (
     "OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')"
 )
 _FUNCTIONS = (
-    "SELECT json_agg(DISTINCT p.proname ORDER BY p.proname) FROM pg_catalog.pg_proc p "
-    "WHERE p.pronamespace = n.oid AND ({visible})"
+    "SELECT json_object_agg(p.oid, ARRAY(SELECT pg_catalog.format_type(a.type, NULL) "
+    "FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY a(type, place) ORDER BY a.place)) "
+    "FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid AND p.prokind = 'f' AND ({visible})"
 )
 _VISIBLE_FUNCTION = "pg_catalog.has_function_privilege(p.oid, 'EXECUTE')"
 
 
 @dataclass(frozen=True, slots=True)
 class Accessible:
-    """What a role may access in a schema: sorted names of relations and functions, and the comment of the schema."""
+    """What a role may access in a schema: sorted names of relations, functions, and the comment of the schema.
+
+    functions: for each oid the types of the arguments, as they are written with the search path of the request.
+    """
 
     relations: Sequence[str]
-    functions: Sequence[str]
+    functions: Mapping[int, Sequence[str]]
     comment: str | None
 
 
@@ -53,7 +57,7 @@ def privileges_statement(schema: str, *, all_visible: bool) -> Statement:
 def read_privileges(value: bytes) -> Accessible:
     """Parse the JSON text that the statement of `privileges_statement` selects; empty: nothing is accessible."""
     relations: list[str] | None
-    functions: list[str] | None
+    functions: dict[str, list[str]] | None
     content: Any = orjson.loads(value) if value else [None, None, None]
     relations, functions, comment = content
-    return Accessible(relations or (), functions or (), comment)
+    return Accessible(relations or (), {int(oid): types for oid, types in (functions or {}).items()}, comment)

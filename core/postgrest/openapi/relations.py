@@ -25,14 +25,14 @@ def definition(schema: Schema, relation: Relation) -> dict[str, Any]:
 
 
 def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
-    """Return column → name of the target relation and its column, for columns that are foreign keys by themselves. If a
-    column has several targets, tables have precedence over views.
+    """Return column → name of the target relation and its column, for columns that are foreign keys by themselves to a
+    relation of the same schema. If a column has several targets, tables have precedence over views.
     """
     result: dict[str, tuple[str, str]] = {}
     items = schema.relationships.get((relation.schema, relation.name), ())
     for item in sorted(items, key=lambda item: item.target_is_view):
         to_one = item.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_ONE) and not item.referenced
-        if to_one and len(item.columns) == 1 and item.function is None:
+        if to_one and len(item.columns) == 1 and item.function is None and item.target[0] == relation.schema:
             outer, inner = item.columns[0]
             result.setdefault(outer, (item.target[1], inner))
     return result

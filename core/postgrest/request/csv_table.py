@@ -54,10 +54,9 @@ def _end(pattern: re.Pattern[str], text: str) -> int:
 
 def _refused(reason: str, rest: str) -> ApiError:
     """Return the error of a text. rest: its end, which could not be read."""
-    left = rest.encode()
-    shown = f'"{_escaped(left)}"'
-    if len(left) > _LONGEST:
-        shown = f"{left[:_LONGEST].decode(errors='replace')} (truncated)"
+    left = rest[: _LONGEST + 1].encode()
+    shortened = f"{left[:_LONGEST].decode(errors='replace')} (truncated)"
+    shown = shortened if len(left) > _LONGEST else f'"{_escaped(left)}"'
     return errors.invalid_body(f"parse error ({reason}) at {shown}")
 
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
-from urllib.parse import parse_qsl
 
 import orjson
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.csv_table import parse_csv
+from rowcall.core.postgrest.request.query_string import parameters
 from rowcall.core.text import exact_json
 
 JSON = "application/json"
@@ -36,14 +36,13 @@ class Payload(NamedTuple):
     r"""A body.
 
     text: the JSON as it arrived, or as made from CSV or a form; of a raw body its text, or `\x…` for bytes. Without
-    `columns`, a JSON body that is neither object nor array is `[]`. An empty one of a call is `{}`. keys: names of
+    `columns`, a JSON body that is neither object nor array is `[]`, and an empty one of a call is `{}`. keys: names of
     columns or arguments, without repetition: those of `columns` for a JSON body if the request has this parameter, else
     those of the objects, of the CSV header row (if rows follow) or of the form, in their order there. is_array: the
     JSON is an array, or with `columns` no object. rows: number of its elements; 1 for a JSON body if the request has
-    `columns`, as the JSON is not parsed then.
-    fields: names and values of a form, with repetitions. raw_type: type of PostgreSQL for a raw body. texts: values of
-    a JSON object of a call in the order of `keys`, as `json_to_record` would pass them to the input functions of their
-    types; None if one of them may not be passed as a text.
+    `columns`, as the JSON is not parsed then. fields: names and values of a form, with repetitions. raw_type: type of
+    PostgreSQL for a raw body. texts: values of a JSON object of a call in the order of `keys`, as `json_to_record`
+    would pass them to the input functions of their types; None if one of them may not be passed as a text.
     """
 
     kind: PayloadKind
@@ -67,8 +66,8 @@ def parse_payload(
     """Parse a body of JSON, CSV or a form; for a call, also one of text/plain, text/xml or application/octet-stream.
 
     columns: value of the parameter `columns`, which only JSON bodies use; None: the request has none. function: the
-    body is for a call; an empty JSON body is `{}` then. Raises `ApiError` (`PGRST102`) for an invalid body or another
-    media type.
+    body is for a call; an empty JSON body is `{}` then. Raises `ApiError` for an invalid body or another media type
+    (`PGRST102`), and for bytes that PostgreSQL refuses as a text (`22021`).
     """
     media_type = media_type_of(content_type)
     if media_type == JSON:
@@ -79,19 +78,19 @@ def parse_payload(
         return _form(_text(body))
     if function and media_type in _RAW:
         raw_type = _RAW[media_type]
-        text = "\\x" + body.hex() if raw_type == "bytea" else body.decode("utf-8", "replace")
+        text = "\\x" + body.hex() if raw_type == "bytea" else _unread_text(body)
         return Payload(PayloadKind.RAW, text, raw_type=raw_type)
     raise errors.invalid_body(f"Content-Type not acceptable: {media_type}")
 
 
 def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload:
-    """Return the payload of a JSON body. With `columns`, the JSON is not checked here. An empty body of a call is `{}`,
-    and a value that is neither object nor array is an empty array. Raises `ApiError`."""
-    if function and (not body or body.isspace()):
-        body = b"{}"
+    """Return the payload of a JSON body. With `columns`, the JSON is not checked here. Without, an empty body of a call
+    is `{}`, and a value that is neither object nor array is an empty array. Raises `ApiError`."""
     if columns is not None:
-        text = _text(body)
+        text = _unread_text(body)
         return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip(" \t\r\n")[:1] != "{")
+    if function and not body:
+        body = b"{}"
     value = _parsed(body)
     text = body.decode()
     if isinstance(value, dict):
@@ -105,9 +104,10 @@ def _parsed(body: bytes) -> object:
     """Return the value of a JSON text. Raises `ApiError` if it is invalid."""
     try:
         return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        with suppress(ValueError):
-            return exact_json.parse(body, written=False)  # orjson refuses numbers that are no double, such as 1e400
+    except orjson.JSONDecodeError as error:
+        if "infinity" in error.msg:  # orjson refuses numbers beyond double precision, such as 1e400
+            with suppress(ValueError):
+                return exact_json.parse_with_number_texts(body)
         raise errors.invalid_body("Empty or invalid json") from None
 
 
@@ -144,6 +144,14 @@ def _common_keys(elements: list[object]) -> tuple[str, ...]:
     return tuple(first)
 
 
+def _unread_text(body: bytes) -> str:
+    """Return the text of a body that only PostgreSQL reads. Raises its error (`22021`) if it is not UTF-8."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise errors.invalid_utf8(body[error.start :]) from None
+
+
 def _text(body: bytes) -> str:
     """Return the text of a body. Raises `ApiError` if it is not UTF-8."""
     try:
@@ -168,8 +176,7 @@ def _csv(text: str) -> Payload:
 
 
 def _form(text: str) -> Payload:
-    """Return the payload of a form, which is split at `&` and `;`. If a name is repeated, the JSON has its last
-    value."""
-    fields = tuple(parse_qsl(text.replace(";", "&"), keep_blank_values=True))
+    """Return the payload of a form, split at `&` and `;`. If a name is repeated, the JSON has its last value."""
+    fields = tuple((name, value or "") for name, value in parameters(text))
     values = dict(fields)
     return Payload(PayloadKind.FORM, orjson.dumps(values).decode(), tuple(values), fields=fields)

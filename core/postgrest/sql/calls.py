@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from rowcall.core.postgrest.plan import Plan
 from rowcall.core.postgrest.request.payload import Payload, PayloadKind
-from rowcall.core.postgrest.schema import Argument, Function, Schema
+from rowcall.core.postgrest.schema import Argument, Column, Function, Relation, Schema
 from rowcall.core.postgrest.sql.output import ROW, SCALAR, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.postgrest.sql.reads import Renderer, count_query
 from rowcall.core.text.naming import quote_identifier, quote_qualified
@@ -54,7 +54,7 @@ def call_statement(
     """
     parameters = Parameters()
     called = _call(function, arguments, payload, parameters)
-    renderer = Renderer(schema, parameters)
+    renderer = Renderer(schema, parameters, declared=_declared_rows(function))
     level = renderer.level(plan.root, source=CALL)
     total, counted = "NULL", ""
     if count and not function.returns_set:
@@ -62,11 +62,20 @@ def call_statement(
     elif count:
         counted = f", pgrst_count AS ({count_query(renderer, plan.root, None, CALL)})"
         total = "SELECT count(*) FROM pgrst_count"
+    # PostgreSQL leaves out a stable function whose result is not used, unless its CTE is materialized.
+    kept = "MATERIALIZED " if output.kind == "none" and is_scalar(function) else ""
     sql = (
-        f"WITH {CALL} AS ({called}), {SOURCE} AS ({level}){counted} SELECT {result_columns(output, total=total)} "
+        f"WITH {CALL} AS {kept}({called}), {SOURCE} AS ({level}){counted} SELECT {result_columns(output, total=total)} "
         f"FROM (SELECT * FROM {SOURCE}) {ROW}"
     )
     return Statement(sql, tuple(parameters.values))
+
+
+def _declared_rows(function: Function) -> Relation:
+    """Return a relation with the columns that a function declares by OUT parameters or TABLE."""
+    outputs = enumerate(function.outputs, 1)
+    columns = tuple(Column(item.name or f"column{place}", item.type, item.type) for place, item in outputs)
+    return Relation(*function.result, columns)
 
 
 def is_scalar(function: Function) -> bool:

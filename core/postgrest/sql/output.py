@@ -94,10 +94,15 @@ def body(output: Output) -> str:
         case "geojson":
             return _GEOJSON
         case "value":
-            return f"(array_agg({row}))[1]::text"
+            return _text(f"(array_agg({row}))[1]", output)
         case "handler" if output.handler is not None:
-            return f"{quote_qualified(*output.handler.function)}({row})::text"
+            return _text(f"{quote_qualified(*output.handler.function)}({row})", output)
     raise ValueError(f"unknown kind of output: {output.kind!r}")
+
+
+def _text(value: str, output: Output) -> str:
+    """Return the SQL of the text of a value; of a bytea in hexadecimal form, whatever `bytea_output` the role has."""
+    return rf"E'\\x' || encode({value}, 'hex')" if output.binary else f"{value}::text"
 
 
 def _stripped(text: str, output: Output) -> str:

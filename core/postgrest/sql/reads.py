@@ -63,12 +63,19 @@ _JSON_TYPES = frozenset(("json", "jsonb"))
 class Renderer:
     """Renders the levels of one plan as SQL, and adds their values to the parameters."""
 
-    def __init__(self, schema: Schema, parameters: Parameters, whole_row: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        parameters: Parameters,
+        whole_row: tuple[str, str] | None = None,
+        declared: Relation | None = None,
+    ) -> None:
         """whole_row: quoted name of a level that a CTE with further columns replaces, and the SQL of its row; None: no
-        CTE has further columns."""
+        CTE has further columns. declared: columns of the top level if it is no relation of the schema."""
         self._schema = schema
         self._parameters = parameters
         self._rows = {} if whole_row is None else dict([whole_row])
+        self._declared = declared
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -77,7 +84,7 @@ class Renderer:
         None: it is not known.
 
         The column is converted to JSON before a path is applied, unless its type is known to be JSON. Types of computed
-        columns and of results of functions are not known.
+        columns are not known.
         """
         text = f"{table}.{quote_identifier(field.name)}"
         if not field.path:
@@ -180,7 +187,7 @@ class Renderer:
 
         parent: quoted name of the level above, in the scope of the join. source: a CTE that replaces the relation.
         """
-        relation = self._schema.relations.get(node.relation)
+        relation = self._schema.relations.get(node.relation) or (self._declared if node.depth == 0 else None)
         table, origin = self._origin(node, parent, source)
         joins = [self._join(child, table) for child in node.children]
         conditions = [*self._join_conditions(node, table, parent)]

@@ -89,8 +89,10 @@ class DedicatedPool:
         self._closed = False
         self.away = False
         """The server cannot be reached, so requests that would have to wait are refused."""
-        self._failing = False
-        """The last attempt to connect has failed: only one connection is opened at a time until an attempt succeeds."""
+        self._failure: str | None = None
+        """Why the last attempt to connect has failed: only one connection is opened at a time until an attempt
+        succeeds. None: it has not failed.
+        """
         self.on_notice: NoticeHandler | None = None
         self.orphaned_sessions = 0
         """Sessions whose connection was closed and that may still exist on the server: they count as connections
@@ -193,7 +195,7 @@ class DedicatedPool:
         """Return the problem of a request without a connection after `seconds`: the pool is exhausted, or the server is
         away.
         """
-        return Overload.late_problem(seconds) if self._all else Overload.unreachable_problem()
+        return Overload.late_problem(seconds) if self._all else Overload.unreachable_problem(self._failure)
 
     def _forget_finished(self) -> None:
         """Remove requests that no longer wait from the head of the queue."""
@@ -208,7 +210,7 @@ class DedicatedPool:
         room = self._options.dedicated_connections - len(self._all) - opening - self.orphaned_sessions
         if self._closed or room <= 0 or len(self._opening) >= len(self._waiting):
             return
-        if self._failing and self._opening:
+        if self._failure is not None and self._opening:
             return
         task = asyncio.get_running_loop().create_task(self._open())
         self._opening.add(task)
@@ -241,14 +243,14 @@ class DedicatedPool:
             try:
                 connection = await self._connector.open()
             except Exception as error:  # every error: a pool that stops trying has no connections
-                self._failing = True
-                log.warning("connection pool exclusive: cannot connect: %s", str(error).strip())
+                self._failure = str(error).strip()
+                log.warning("connection pool exclusive: cannot connect: %s", self._failure)
                 if len(self._opening) > 1:
                     return  # another attempt continues
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
                 continue
-            self._failing = False
+            self._failure = None
             self._adopt(connection)
             return
 

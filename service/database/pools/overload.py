@@ -9,6 +9,15 @@ class ConnectionTimeoutError(UnavailableError):
     """No connection of the pool became free in time."""
 
 
+class UnreachableError(UnavailableError):
+    """The database cannot be reached."""
+
+    cause: str | None = None
+    """Message of the driver about the last attempt; None if it is unknown. It names the server, so only an interface
+    that promises it to clients may send it.
+    """
+
+
 class Overload:
     """Makes the problem documents for requests for which there is no connection."""
 
@@ -21,8 +30,12 @@ class Overload:
         return unavailable("the service is stopping")
 
     @staticmethod
-    def unreachable_problem() -> Problem:
-        return unavailable("the database cannot be reached")
+    def unreachable_problem(cause: str | None = None) -> Problem:
+        """Return the problem of a request while the server cannot be reached. cause: message of the driver."""
+        detail = "the database cannot be reached"
+        problem = UnreachableError(503, detail, headers=unavailable(detail).headers)
+        problem.cause = cause
+        return problem
 
     @staticmethod
     def late_problem(seconds: float) -> Problem:

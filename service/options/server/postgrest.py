@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from rowcall.core.cache.options import CacheOptions
@@ -64,7 +65,7 @@ def secret_of(text: str) -> str:
     if not text.startswith("@"):
         return text
     try:
-        return Path(text[1:]).read_text(encoding="utf-8").removesuffix("\n")
+        return _content(Path(text[1:])).removesuffix("\n")
     except OSError as error:
         raise InvalidOptionError(f"jwt-secret: the file {text[1:]} can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -72,3 +73,13 @@ def secret_of(text: str) -> str:
             f"jwt-secret: the file {text[1:]} is not UTF-8 (byte {error.start}); "
             "write a binary key in base64 and set jwt-secret-is-base64"
         ) from None
+
+
+def _content(path: Path) -> str:
+    """Return the present text of a file. A pipe, such as `/dev/stdin`, is read once only."""
+    return path.read_text(encoding="utf-8") if path.is_file() else _content_of_pipe(path)
+
+
+@cache
+def _content_of_pipe(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

@@ -40,6 +40,12 @@ class Types:
             oid, name = domain[3], domain[4]
         return oid, name
 
+    def is_row(self, oid: int, kind: str) -> bool:
+        """Whether the type, or the one below all domains, is a row type. kind: `typtype` of the type."""
+        while (domain := self.domains.get(oid)) is not None:
+            oid, kind = domain[3], domain[8]
+        return kind == "c"
+
     def is_required(self, oid: int) -> bool:
         """Whether the type is a domain that refuses NULL, or whose base is such a domain, at any depth."""
         while (domain := self.domains.get(oid)) is not None:
@@ -90,7 +96,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
     `queries.FUNCTIONS`.
     """
     (_, schema, name, _, volatility, is_set, _, names, modes, count, defaults, variadic, type_names, _) = row[:14]
-    oid, kind, _, result_name, settings, comment, base_kind, _, base_name = row[14:]
+    oid, kind, type_name, result_name, settings, comment = row[14:]
     modes = modes or ["i"] * count
     names = list(names or [])
     names += [""] * (len(modes) - len(names))
@@ -98,11 +104,11 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
     if any(not item.name for item in arguments) and not _takes_body(arguments):
         return None
     outputs = tuple(
-        Argument(item, type_name)
-        for item, mode, type_name in zip(names, modes, type_names or [], strict=True)
+        Argument(item, type_of)
+        for item, mode, type_of in zip(names, modes, type_names or [], strict=True)
         if mode in "obt"
     )
-    is_composite = bool(outputs) or kind == "c" or (kind == "d" and base_kind == "c")
+    composite = bool(outputs) or types.is_row(oid, kind)
     relation = _relation_of(oid, types)
     media_type = types.media_type(oid)
     return Function(
@@ -111,7 +117,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         arguments,
         volatility,
         is_set,
-        is_composite,
+        composite,
         result_name == "void",
         result_name,
         relation,
@@ -120,7 +126,8 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         comment,
         media_type is not None and types.base_of(oid, "")[1] == "bytea",
         outputs,
-        base_name if is_composite else "",
+        type_name if composite else "",
+        row[0],
     )
 
 

@@ -67,8 +67,8 @@ where r.rulename = '_RETURN'
 
 DOMAINS = """
 select t.oid, n.nspname, t.typname, t.typbasetype, format_type(t.typbasetype, null), format_type(t.oid, null),
-       t.typnotnull, pg_get_expr(t.typdefaultbin, 0)
-from pg_type t join pg_namespace n on n.oid = t.typnamespace
+       t.typnotnull, pg_get_expr(t.typdefaultbin, 0), b.typtype::text
+from pg_type t join pg_namespace n on n.oid = t.typnamespace join pg_type b on b.oid = t.typbasetype
 where t.typtype = 'd' and n.nspname <> 'information_schema'
 """
 
@@ -80,8 +80,8 @@ select p.oid, n.nspname, p.proname, p.prokind::text, p.provolatile::text, p.pror
        (select array_agg(format_type(u.type, null) order by u.place)
         from unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality u(type, place)),
        p.proargtypes::oid[],
-       t.oid, t.typtype::text, t.typrelid, format_type(t.oid, null), p.proconfig,
-       obj_description(p.oid, 'pg_proc'), b.typtype::text, b.typrelid, coalesce(b.typname, t.typname)
+       t.oid, t.typtype::text, coalesce(b.typname, t.typname), format_type(t.oid, null), p.proconfig,
+       obj_description(p.oid, 'pg_proc')
 from pg_proc p join pg_namespace n on n.oid = p.pronamespace and n.nspname = any(%(searched)s)
      join pg_type t on t.oid = p.prorettype
      left join pg_type b on b.oid = t.typbasetype

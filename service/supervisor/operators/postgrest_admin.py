@@ -25,6 +25,9 @@ from rowcall.service.sockets.listeners import Address
 _SECONDS = 5.0
 """Longest time of a check in seconds."""
 _TEXT = "text/plain; charset=utf-8"
+_CONNECTIONS = "rowcall_database_connections"
+_IN_FLIGHT = "rowcall_database_requests_in_flight"
+_WAITING = "rowcall_database_requests_waiting"
 _EMPTY = AdminResponse(_TEXT, b"")
 
 
@@ -34,7 +37,7 @@ class PostgRestAdmin:
 
     Must be created in the running event loop. catalogue: what workers serve; None before the first reading. running:
     whether there are workers. sample: the gauges of each worker, None for one that does not answer. loads: how often
-    the schema was read with success.
+    the schema was read with success. most_connections: maximum of one worker.
     """
 
     def __init__(
@@ -45,7 +48,9 @@ class PostgRestAdmin:
         running: Callable[[], bool],
         sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]],
         loads: Callable[[], int],
+        most_connections: int,
     ) -> None:
+        self._most_connections = most_connections
         self._connector = connector
         self._catalogue = catalogue
         self._running = running
@@ -124,27 +129,36 @@ class PostgRestAdmin:
         samples = self._wait(_as_coroutine(self._sample()))
         catalogue = self._catalogue()
         seconds = 0.0 if catalogue is None else catalogue.load_seconds
-        return AdminResponse(_TEXT, exposition(postgrest_families(samples, seconds, self._loads()), open_metrics=False))
+        families = postgrest_families(samples, seconds, self._loads(), self._most_connections)
+        return AdminResponse(_TEXT, exposition(families, open_metrics=False))
 
 
-def postgrest_families(samples: Sequence[Sequence[Gauge] | None], seconds: float, loads: int) -> list[Family]:
+def postgrest_families(
+    samples: Sequence[Sequence[Gauge] | None], seconds: float, loads: int, most_connections: int
+) -> list[Family]:
     """Return the metrics that PostgREST has as well. samples: the gauges of each worker, None for one that did not
-    answer. seconds: duration of the last reading of the schema. loads: number of readings.
+    answer. seconds: duration of the last reading of the schema. loads: number of readings. most_connections: maximum
+    of one worker.
     """
-    connections = _sum(samples, "rowcall_database_connections")
-    waiting = _sum(samples, "rowcall_database_requests_waiting")
+    answered = [sample for sample in samples if sample is not None]
+    most = most_connections * len(answered)
+    busy = sum(map(_busy, answered))
+    waiting = sum(value for sample in answered for name, _, value in sample if name == _WAITING)
     success = (("status", "SUCCESS"),)
     return [
         single("pgrst_schema_cache_query_time_seconds", "gauge", "Time of the last reading.", seconds),
         Family("pgrst_schema_cache_loads", "counter", "Readings of the schema.", [(success, float(loads))]),
-        single("pgrst_db_pool_max", "gauge", "Connections of the pools.", connections),
+        single("pgrst_db_pool_max", "gauge", "Maximum number of connections.", most),
+        single("pgrst_db_pool_available", "gauge", "Connections that may begin another request.", max(0, most - busy)),
         single("pgrst_db_pool_waiting", "gauge", "Requests without a connection.", waiting),
     ]
 
 
-def _sum(samples: Sequence[Sequence[Gauge] | None], name: str) -> float:
-    """Return the sum of the gauges with this name over all workers that answered."""
-    return sum(value for sample in samples if sample is not None for other, _, value in sample if other == name)
+def _busy(sample: Sequence[Gauge]) -> float:
+    """Return the number of connections of a worker with a request in flight; those of a pipelined pool have several."""
+    open_connections = {tuple(labels.items()): value for name, labels, value in sample if name == _CONNECTIONS}
+    in_flight = [(tuple(labels.items()), value) for name, labels, value in sample if name == _IN_FLIGHT]
+    return sum(min(value, open_connections.get(pool, 0)) for pool, value in in_flight)
 
 
 async def _as_coroutine(work: Awaitable[Any]) -> Any:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.operations.metrics import ProfilingOptions
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
@@ -194,6 +195,7 @@ class OperatorServers:
             lambda: bool(shown.workers.running),
             shown.questions.sample,
             lambda: self._loads,
+            shown.settings.read(PoolOptions).dedicated_connections,
         )
         log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
 

@@ -120,6 +120,7 @@ def test_invalid_json_in_a_composed_error_is_pgrst121(
         ('{"code":"1","message":"m","details":{}}', '{"status":400,"headers":{}}'),
         ('{"code":"1","message":"m","hint":1}', '{"status":400,"headers":{}}'),
         (BODY, '{"status":true,"headers":{}}'),
+        (BODY, '{"status":404.5,"headers":{}}'),
         (BODY, '{"status":400,"headers":{"a":1}}'),
         (BODY, '{"status":400,"headers":{"a":"b\\nc: d"}}'),
         (BODY, '{"status":400,"headers":{"a b":"c"}}'),
@@ -129,6 +130,10 @@ def test_invalid_json_in_a_composed_error_is_pgrst121(
 def test_wrong_types_in_a_composed_error_are_pgrst121(message: str, detail: str) -> None:
     error = from_database("PGRST", message, detail, None, anonymous=True)
     assert (error.status, error.code) == (500, "PGRST121")
+
+
+def test_a_status_may_be_a_decimal_number() -> None:
+    assert from_database("PGRST", BODY, '{"status":404.0,"headers":{}}', None, anonymous=True).status == 404
 
 
 def test_a_composed_error() -> None:

@@ -103,6 +103,8 @@ def test_content_range_and_status(offset: int, rows: int, total: int | None, sta
     ("header", "content_types"),
     [
         ("", ["*/*"]),
+        ("text/csv;q=x, application/json;q=0.9", ["text/csv; charset=utf-8", "application/json; charset=utf-8"]),
+        ("text/csv;q=1e-1, application/json;q=0.5", ["application/json; charset=utf-8", "text/csv; charset=utf-8"]),
         ("text/csv;q=0.5, application/json", ["application/json; charset=utf-8", "text/csv; charset=utf-8"]),
         ("*/*, text/csv", ["text/csv; charset=utf-8", "*/*"]),
         ("application/json;q=0.9, text/csv;q=high", ["text/csv; charset=utf-8", "application/json; charset=utf-8"]),

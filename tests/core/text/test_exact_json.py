@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from rowcall.core.text.exact_json import LEVELS, parse
+from rowcall.core.text.exact_json import LEVELS, parse, parse_with_number_texts
 
 
 def nested(levels: int) -> bytes:
@@ -29,6 +29,20 @@ def test_parsed_json_is_written_unchanged(text: str) -> None:
 )
 def test_characters_and_large_numbers_are_preserved(text: bytes, written: str) -> None:
     assert orjson.dumps(parse(text)).decode() == written
+
+
+def test_numbers_are_read_as_their_texts() -> None:
+    assert parse_with_number_texts(rb'{"a":1e400,"b":[-0,1.50],"c":"\ud83d\ude00"}') == {
+        "a": "1e400",
+        "b": ["-0", "1.50"],
+        "c": "\N{GRINNING FACE}",
+    }
+
+
+@pytest.mark.parametrize("text", [r'["\ud800"]', r'{"\ud800":1}', "NaN", "[1", "[" * 100_000])
+def test_invalid_json_is_refused_without_its_numbers(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_with_number_texts(text.encode())
 
 
 @pytest.mark.parametrize(

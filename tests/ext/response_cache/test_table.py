@@ -124,7 +124,7 @@ def test_a_copy_invalidated_since_is_not_stored() -> None:
 
 
 def test_an_earlier_clock_value_does_not_undo_an_invalidation() -> None:
-    """A loop over many responses passes the time of its start, which precedes later invalidations by other processes."""
+    """A loop over many responses passes the time of its start, which precedes invalidations by other processes."""
     _, mine, yours = tables()
     number = acquire_lease(mine, b"one", 100.5)
     for table, at in ((mine, 100.0), (yours, 101.0), (mine, 100.0)):

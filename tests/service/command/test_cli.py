@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.auth.password_hash import verify_password
-from rowcall.service.command.configuration_files import load
+from rowcall.core.config import ConfigError
+from rowcall.service.command.configuration_files import configuration_files, load
 from rowcall.service.command.switches import SWITCHES, File, parse_arguments
 from tests.harness.command import COMMAND, clean_environment, rowcall
 
@@ -30,6 +31,17 @@ def test_the_switch_for_the_console_is_its_key(tmp_path: Path) -> None:
     for given in (["--console"], ["--console", "--postgrest", str(tmp_path / "shop.conf")]):
         assert load(parse_arguments(given)).settings.flag("Console:Enabled"), given
         assert not load(parse_arguments(given[1:])).settings.flag("Console:Enabled")
+
+
+def test_the_environment_alone_can_configure_postgrests_interface(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGRST_DB_SCHEMAS", "shop")
+    arguments = parse_arguments(["--postgrest", "--HttpServer:Workers=3"])
+    settings = load(arguments).settings
+    assert (settings.at("PostgRest:Schemas"), settings.at("HttpServer:Workers")) == ("shop", 3)
+    assert configuration_files(arguments) == ()
+    monkeypatch.setenv("PGRST_LOG_LEVEL", "loud")
+    with pytest.raises(ConfigError, match="environment: log-level: 'loud' is not one of"):
+        load(arguments)
 
 
 @pytest.mark.parametrize("switch", ["--help", "-h", "/?", "--HELP"])

@@ -99,6 +99,10 @@ def test_the_bearer_scheme_of_authorization_is_read(header: str | None, token: s
         (jws(b'{"a":NaN}'), "PGRST303", "Parsing claims failed", None),
         (jws(b'{"a":1e400}'), "PGRST303", "Parsing claims failed", None),
         ("a.b.c", "PGRST301", "JWT cryptographic operation failed", None),
+        *(
+            (token, "PGRST301", "No suitable key or wrong key type", "None of the keys was able to decode the JWT")
+            for token in (f"{signed({})}!", ".!.".join(signed({}).split(".")[::2]), "eyJhbGciOiJIUzI1NiJ9.\xe9.x")
+        ),
         (f"{'W1tb' * 2_000}.e30.e30", "PGRST301", "JWT cryptographic operation failed", None),
     ],
 )  # fmt: skip
@@ -123,9 +127,11 @@ def test_claims_of_users_are_texts_and_numbers() -> None:
     assert dict(user.claims) == {"sub": "u1", "level": "7", "share": "0.5", "user_id": "u1", "user_roles": "anon"}
 
 
-@pytest.mark.parametrize("claims", [{"exp": NOW - 29}, {"nbf": NOW + 29}, {"iat": NOW + 29}, {"exp": None}])
+@pytest.mark.parametrize("claims", [{"exp": NOW - 30}, {"nbf": NOW + 30}, {"iat": NOW + 30}, {"exp": None}])
 def test_clocks_may_differ_by_thirty_seconds(claims: Any) -> None:
-    assert authenticated(signed(claims)).role == "anon"
+    """Times are whole seconds, so a fraction of the current one does not count."""
+    authentication = Authentication(OPTIONS, lambda: NOW + 0.9)
+    assert authentication.authenticate(f"Bearer {signed(claims)}").role == "anon"
 
 
 @pytest.mark.parametrize(
@@ -207,6 +213,27 @@ def test_a_token_without_an_id_is_checked_with_every_key() -> None:
         authenticated(signed({"role": "a"}, b"\2" * 32, kid="3"), options)
 
 
+def test_keys_for_encryption_verify_no_token() -> None:
+    """As in the key set of an identity provider."""
+    key = rsa.generate_private_key(65537, 2048)
+    token = signed({"role": "a"}, key, "RS256")
+    signing = jwk(key.public_key(), use="sig", alg="RS256")
+    for other in (jwk(key.public_key(), use="enc"), jwk(key.public_key(), alg="RSA-OAEP")):
+        options = PostgRestOptions(jwt_secret=json.dumps({"keys": [other]}), anonymous_role="anon")
+        with pytest.raises(TokenError) as failure:
+            authenticated(token, options)
+        assert failure.value.details == "No suitable key was found to decode the JWT"
+        options = PostgRestOptions(jwt_secret=json.dumps({"keys": [other, signing]}), anonymous_role="anon")
+        assert authenticated(token, options).role == "a"
+
+
+def test_a_private_key_verifies_like_its_public_key() -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    secret = jwt.algorithms.RSAAlgorithm.to_jwk(key)
+    options = PostgRestOptions(jwt_secret=secret, anonymous_role="anon")
+    assert authenticated(signed({"role": "a"}, key, "RS256"), options).role == "a"
+
+
 def test_base64_secret_in_either_alphabet() -> None:
     key = bytes(range(220, 256)) * 2
     for encoded in (base64.b64encode(key), base64.urlsafe_b64encode(key)):
@@ -246,7 +273,8 @@ def test_a_secret_of_the_environment_may_be_any_bytes() -> None:
 CLAIMS = {
     "app": {"roles": ["reader", "ops", "admin-x"]},
     "https://x/role": {"key": "web"},
-    "b-c": [{"name": "one"}, {"name": "two"}],
+    "b-c": [{"name": "one", "rank": 1}, {"name": "two", "rank": 2, "leads": True}],
+    "first": 1,
     "number": 5,
 }
 
@@ -270,6 +298,26 @@ CLAIMS = {
         ("$.number", "5"),
         ("$.app.roles[9]", "anon"),
         ("$.nothing", "anon"),
+        ("$.app.roles[1:]", "ops"),
+        ("$.app.roles[-1:]", "admin-x"),
+        ("$.app.roles[::-1]", "admin-x"),
+        ("$.app.roles[3:]", "anon"),
+        ("$.app.roles[::0]", "anon"),
+        ("$.app.roles[9, 1]", "ops"),
+        ("$['nothing', 'number']", "5"),
+        ("$..key", "web"),
+        ("$..[?@ == 'two']", "two"),
+        ("$.app.roles[?(!(@ == 'reader') && @ != 'ops')]", "admin-x"),
+        ("$.app.roles[?@ > 'ops']", "reader"),
+        ("$['b-c'][?@.rank >= 2].name", "two"),
+        ("$['b-c'][?@.rank == $.first].name", "one"),
+        ("$['b-c'][?@.leads == true].name", "two"),
+        ("$['b-c'][?@.name][1].name", "anon"),
+        ("$['b-c'][?!@.leads].name", "one"),
+        ("$['b-c'][?@.leads == null].name", "anon"),
+        (".app.roles[2][6:]", "x"),
+        ('.app.roles[?(@ ^== "adm")][:5]', "admin"),
+        (".app.roles[0][-3:-1]", "de"),
     ],
 )
 def test_path_of_the_role(path: str, role: str) -> None:
@@ -277,7 +325,24 @@ def test_path_of_the_role(path: str, role: str) -> None:
     assert authenticated(signed(CLAIMS), options).role == role
 
 
-@pytest.mark.parametrize("path", ["role", "$.a[", "$.a[?(x)]", "$["])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "role",
+        "$.a[",
+        "$.a[?(x)]",
+        "$[",
+        "$.a[]",
+        "$.a[1,]",
+        "$.a[?@ ==]",
+        "$.a[?(@]",
+        "$..",
+        ".a##",
+        ".a;;b",
+        ".#$%",
+        "1",
+    ],
+)
 def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidOptionError):
         Authentication(PostgRestOptions(jwt_role_claim_key=path))
