@@ -58,7 +58,7 @@ def test_the_parser_reads_the_same_rows_as_its_twin(
         (b"", []),
     ],
 )
-def test_lines_become_arrays(text: bytes, rows: list[bytes | None]) -> None:
+def test_csv_lines_are_converted_to_array_literals(text: bytes, rows: list[bytes | None]) -> None:
     assert read(CsvRows(b",", True, True), [text]) == rows
 
 
@@ -167,7 +167,7 @@ CELLS = st.lists(st.one_of(st.none(), st.text(alphabet='ab"\\{},é ', max_size=8
 
 
 @given(st.lists(st.one_of(st.none(), CELLS), max_size=5), st.sets(st.integers(1, 7), max_size=4).map(sorted).map(tuple))
-def test_cells_become_columns(rows: list[list[str | None] | None], places: tuple[int, ...]) -> None:
+def test_csv_cells_are_converted_to_column_arrays(rows: list[list[str | None] | None], places: tuple[int, ...]) -> None:
     made = columns([None if row is None else literal([*row], quoted=True).encode() for row in rows], places)
     expected = [[None if row is None or len(row) < place else row[place - 1] for row in rows] for place in places]
     assert [elements(column.decode()) for column in made] == expected

@@ -113,7 +113,7 @@ def test_path_and_body_together(service: Service, body: bytes, status: int, seen
         problem(response, status)
 
 
-def test_path_wins_over_a_key_of_the_same_name(service: Service) -> None:
+def test_path_has_precedence_over_a_key_of_the_same_name(service: Service) -> None:
     assert answer(service.post("/parcels/7/labels", content=b'{"parcel":8,"texts":[]}'))[2] == "7{}"
 
 

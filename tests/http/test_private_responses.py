@@ -123,7 +123,7 @@ def test_private_by_default(service: Service, caller: dict[str, str], path: str)
         assert (refused.status_code, *caching(refused)) == (401, DEFAULT, [CREDENTIALS])
 
 
-def test_the_comment_decides(service: Service, caller: dict[str, str]) -> None:
+def test_cache_control_of_the_comment_is_used(service: Service, caller: dict[str, str]) -> None:
     assert caching(ask(service, "stored-once", caller)) == ("no-store", [])
     assert caching(ask(service, "in-browsers", caller)) == ("private, max-age=60", [CREDENTIALS])
 

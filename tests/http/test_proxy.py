@@ -350,7 +350,7 @@ def test_a_response_is_returned_unchanged(service: Service, prepared_upstream: U
     assert "keep-alive" not in response.headers
 
 
-def test_headers_of_the_comment_win(service: Service) -> None:
+def test_headers_of_the_comment_have_precedence(service: Service) -> None:
     response = service.get("/own-header?a=x")
     assert response.headers.get_list("x-one") == ["mine"]
     assert (response.headers["x-mine"], response.headers["x-two"]) == ("x", "2")

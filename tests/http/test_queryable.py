@@ -412,7 +412,7 @@ def test_an_invalid_query_does_not_cause_a_reading_of_the_catalogue(service: Ser
 
 
 @pytest.mark.parametrize(("order", "other"), [("about->x", "about->deck"), ("crew", "crew.asc.nullslast")])
-def test_orders_with_the_same_sql_have_cursors_of_their_own(service: Service, order: str, other: str) -> None:
+def test_orders_with_the_same_sql_have_different_cursors(service: Service, order: str, other: str) -> None:
     """The SQL contains neither the keys of a JSON path nor what PostgreSQL assumes anyway."""
     for each in (order, other, order, other):
         response = service.get(f"/ships?limit=5&order={each}")

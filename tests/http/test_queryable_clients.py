@@ -151,7 +151,7 @@ def test_generated_types_restrict_columns_and_operators(
 
 
 @pytest.mark.slow
-def test_the_python_client_takes_the_parameters(service: Service) -> None:
+def test_the_python_client_accepts_the_query_parameters(service: Service) -> None:
     assert type_errors(service.folder, "public_api.py") == ""
     with load_client(service.folder / "public_api.py").Client(service.url) as client:
         rows = client.ships_get(id="gt.9", order="id.desc", limit=2)
@@ -159,7 +159,7 @@ def test_the_python_client_takes_the_parameters(service: Service) -> None:
 
 
 @pytest.mark.parametrize("version", sorted(VERSIONS))
-def test_the_document_has_the_parameters(snapshot: SchemaSnapshot, version: str) -> None:
+def test_the_openapi_document_has_the_query_parameters(snapshot: SchemaSnapshot, version: str) -> None:
     made = document(snapshot.endpoints, snapshot.types_of, OpenApiOptions(title="x", spec=VERSIONS[version]))
     from openapi_spec_validator import OpenAPIV30SpecValidator, OpenAPIV31SpecValidator
 
@@ -182,7 +182,7 @@ def test_the_document_has_the_parameters(snapshot: SchemaSnapshot, version: str)
     assert list(by_body["requestBody"]["content"]["application/json"]["schema"]["properties"]) == ["least"]
 
 
-def test_tools_take_the_parameters(snapshot: SchemaSnapshot, service: Service) -> None:
+def test_tools_accept_the_query_parameters(snapshot: SchemaSnapshot, service: Service) -> None:
     entries = tool_entries(snapshot.endpoints, snapshot.types_of, ToolOptions())
     properties = entries["ship"].described["inputSchema"]["properties"]
     assert properties["id"]["description"].startswith("Filter: an operator and a value")

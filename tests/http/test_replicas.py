@@ -373,7 +373,7 @@ def test_a_service_starts_without_its_replica(shop: Database, servers: Servers, 
 
 
 @pytest.mark.slow
-def test_a_standby_takes_over(run_folder: Path, tmp_path: Path, serve_once: Serve) -> None:
+def test_a_promoted_standby_becomes_the_primary(run_folder: Path, tmp_path: Path, serve_once: Serve) -> None:
     """Both hosts stand in both strings: who is what is found out."""
     if not (INSTALLATIONS and (INSTALLATIONS[0].bin / "pg_basebackup").exists()):
         pytest.skip("no PostgreSQL with pg_basebackup found")

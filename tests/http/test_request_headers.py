@@ -154,7 +154,7 @@ def test_configured_headers_are_added_and_override_those_of_the_client(service: 
     assert (seen["X-Site"], seen["X-Secret"]) == ("north", "")
 
 
-def test_the_instance_id_is_the_same_for_all_workers(service: Service) -> None:
+def test_the_instance_id_is_equal_in_all_workers(service: Service) -> None:
     ids = set()
     for _ in range(20):
         with service.new_client() as client:

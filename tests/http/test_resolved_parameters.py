@@ -238,6 +238,6 @@ def test_unknown_keys_are_still_unknown(service: Service) -> None:
     problem(service.get("/push?uid=7&text=x&_token=evil"), 404)
 
 
-def test_every_worker_resolves(service: Service) -> None:
+def test_parameters_are_resolved_by_every_worker(service: Service) -> None:
     bodies = {service.get("/push?uid=7&text=x", headers={"Connection": "close"}).text for _ in range(20)}
     assert bodies == {"7|x|seven"}

@@ -119,7 +119,7 @@ def test_another_error_after_a_retry_is_returned_unchanged(service: Service, dat
     assert _runs(database) == 2
 
 
-def test_a_strategy_has_its_own_codes_and_pauses(service: Service, database: Database) -> None:
+def test_a_retry_strategy_has_its_own_codes_and_delays(service: Service, database: Database) -> None:
     assert answer(service.get("/api/named?code=SH001&failures=1")) == (200, TEXT, "run 2")
     database.execute("alter sequence flaky_runs restart")
     members = problem(service.get("/api/named?code=SH001&failures=2"), 500)

@@ -92,7 +92,9 @@ def test_one_job_for_each_time_over_two_hosts(hosts: list[Service], database: Da
 
 
 @pytest.mark.slow
-def test_runs_are_in_the_audit_trail_and_have_traces_of_their_own(own_database: Database, serve_once: Serve) -> None:
+def test_scheduled_runs_are_recorded_in_the_audit_trail_with_separate_traces(
+    own_database: Database, serve_once: Serve
+) -> None:
     own_database.execute(install_sql() + SQL)
     own_database.execute(
         "create table call (entry jsonb); create procedure audit_trail(_calls json) language sql "
@@ -263,7 +265,7 @@ def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_expressions_of_crontab(own_database: Database, tmp_path: Path) -> None:
+def test_crontab_expressions_are_supported(own_database: Database, tmp_path: Path) -> None:
     """Expressions with the same times have the same next ones, and those that crontab(5) does not know are named."""
     groups = (
         ("0 0 * * 0", "0 0 * * 7", "0 0 * * sun", "0 0 * * SUN", "@weekly", "@Weekly", "00 00 * * 7"),
@@ -325,7 +327,7 @@ def test_schedules_are_left_out_if_jobs_are_disabled(
         ("0 * * * *", "2026-03-29", [f"{hour:02}:00" for hour in range(24)]),
     ],
 )
-def test_changes_of_daylight_saving_time(
+def test_jobs_are_scheduled_across_daylight_saving_time_changes(
     own_database: Database, expression: str, day: str, expected: list[str]
 ) -> None:
     """The clocks of two hosts, one a little slow, run over the day of the change."""

@@ -265,7 +265,9 @@ def test_wrong_codes_delay_further_attempts(
     ]
 
 
-def test_recovery_codes(service: Service, browser: httpx.Client, user: int, database: Database) -> None:
+def test_a_recovery_code_is_accepted_once(
+    service: Service, browser: httpx.Client, user: int, database: Database
+) -> None:
     app, codes = enrolled(browser, user)
     token = pending_token(sign_in(browser, user), "totp", "recovery_code")
     assert verify(browser, token=token, recoveryCode=codes[3]).status_code == 200

@@ -124,7 +124,7 @@ def test_a_claim_with_a_nul_is_refused(service: Service, changes: dict[str, obje
     problem(refused, 401)
 
 
-def test_a_token_signed_with_another_secret(service: Service) -> None:
+def test_a_token_signed_with_another_secret_is_refused(service: Service) -> None:
     assert not is_let_in(service, bearer(signed_token(key=SECRET.upper())))
     assert not is_let_in(service, bearer(signed_token(algorithm="HS384")))
 
@@ -134,13 +134,13 @@ def part(content: object) -> str:
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", "", None])
-def test_a_token_without_signature(service: Service, algorithm: str | None) -> None:
+def test_a_token_without_signature_is_refused(service: Service, algorithm: str | None) -> None:
     body = signed_token().split(".")[1]
     for signature in ("", "x", signed_token().split(".")[2]):
         assert not is_let_in(service, bearer(f"{part({'alg': algorithm, 'typ': 'JWT'})}.{body}.{signature}"))
 
 
-def test_a_token_with_other_claims_under_an_old_signature(service: Service) -> None:
+def test_a_token_with_changed_claims_is_refused(service: Service) -> None:
     head, body, signature = signed_token().split(".")
     payload = json.loads(base64.urlsafe_b64decode(body + "=="))
     assert not is_let_in(service, bearer(f"{head}.{part({**payload, 'user_roles': 'boss'})}.{signature}"))

@@ -120,7 +120,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("routine", "status", "content_type", "body"), SHAPES, ids=[row[0] for row in SHAPES])
-def test_declared_result_decides_the_body(
+def test_declared_result_type_determines_the_body(
     service: Service, routine: str, status: int, content_type: str | None, body: str
 ) -> None:
     assert answer(service.get(f"/api/{routine}")) == (status, content_type, body)

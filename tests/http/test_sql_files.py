@@ -170,7 +170,7 @@ def test_raw_rows_are_text(service: Service) -> None:
         ("POST", "do-block", ""),
     ],
 )
-def test_the_content_decides_the_method_and_where_parameters_travel(
+def test_the_statement_determines_the_method_and_the_place_of_parameters(
     service: Service, method: str, name: str, body: str
 ) -> None:
     sent = b"" if name in ("locked-bed", "do-block") else b'{"bedId":7}'
@@ -199,7 +199,7 @@ def test_headers_of_the_comment_are_filled_with_parameters(service: Service) -> 
     assert service.get("/api/virtual?a=1&Format_Name=pdf").headers["x-format"] == "pdf"
 
 
-def test_parameters_may_stand_in_the_path(service: Service) -> None:
+def test_parameters_may_be_part_of_the_path(service: Service) -> None:
     assert answer(service.get("/beds/2/kind")) == (200, JSON, '["moss"]')
 
 

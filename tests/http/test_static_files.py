@@ -236,7 +236,7 @@ def test_a_compressed_sibling_is_sent_to_clients_that_accept_it(
     assert response.headers["vary"] == "Accept-Encoding"
 
 
-def test_a_compressed_sibling_has_a_tag_of_its_own_that_is_compared(service: Service) -> None:
+def test_a_compressed_sibling_has_its_own_etag(service: Service) -> None:
     headers = {"Accept-Encoding": "gzip"}
     tag = service.request("HEAD", "/packed.css", headers=headers).headers["etag"]
     unchanged = service.get("/packed.css", headers={**headers, "If-None-Match": tag})

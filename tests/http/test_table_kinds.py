@@ -196,7 +196,7 @@ class TestKinds:
         refused = problem(kinds.request("PUT", "/api/numbered-view", json=row), 400)
         assert [item["message"] for item in refused.get("errors", [])] == errors
 
-    def test_a_view_that_a_trigger_makes_insertable_takes_every_column(self, kinds: Service) -> None:
+    def test_a_view_with_an_insert_trigger_accepts_every_column(self, kinds: Service) -> None:
         assert kinds.request("PUT", "/api/part-entry", json={"name": "washer"}).status_code == 204
         assert kinds.get("/api/part-view?id=106").json() == [{"id": 106, "name": "washer", "loud": "WASHER"}]
         assert kinds.request("DELETE", "/api/part-view?id=106").status_code == 204
@@ -229,7 +229,7 @@ class TestKinds:
     def test_a_parent_shows_the_rows_of_its_children(self, kinds: Service) -> None:
         assert kinds.get("/api/parent").json() == [{"a": 5}]
 
-    def test_a_deferrable_key_decides_no_conflicts(self, kinds: Service) -> None:
+    def test_a_deferrable_key_permits_no_on_conflict(self, kinds: Service) -> None:
         assert methods(kinds, "/api/deferred/returning") == {"POST", "PUT", "DELETE"}
         assert methods(kinds, "/api/deferred/on-conflict-do-nothing") == set()
 

@@ -181,7 +181,7 @@ class TestInsert:
 
 
 class TestConflict:
-    def test_do_nothing_leaves_the_row(self, service: Service, crate: int) -> None:
+    def test_do_nothing_does_not_change_the_row(self, service: Service, crate: int) -> None:
         row = {"crateId": crate, "label": "other"}
         assert service.request("PUT", "/api/crate/on-conflict-do-nothing", json=row).status_code == 204
         assert service.request("PUT", "/api/crate/on-conflict-do-nothing/returning", json=row).json() == []

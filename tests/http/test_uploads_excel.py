@@ -286,7 +286,7 @@ def test_a_hostile_workbook_is_reported_and_has_no_other_effect(service: Service
     assert (entry["success"], entry["status"]) == (False, "InvalidFormat")
 
 
-def test_a_sheet_without_a_size_of_its_own_is_as_wide_as_its_widest_row(service: Service, database: Database) -> None:
+def test_a_sheet_without_dimensions_is_as_wide_as_its_widest_row(service: Service, database: Database) -> None:
     database.execute("truncate line")
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("S")

@@ -134,7 +134,7 @@ def test_the_example_of_the_specification(own_database: Database, serve_once: Se
     assert (response.status_code, response.text) == (200, "0")
 
 
-def test_standard_webhooks(service: Service, database: Database) -> None:
+def test_standard_webhooks_signatures_are_verified(service: Service, database: Database) -> None:
     body = '{"type": "opened",  "text": "\u00e9"}'.encode()
     assert send(service, "/standard", body, standard(body, "msg_1")).text == "1"
     assert database.value("select payload ->> 'text' from received where what = 'opened'") == "\u00e9"
@@ -156,7 +156,7 @@ def test_standard_webhooks(service: Service, database: Database) -> None:
     assert database.value("select count(*) from received where what = 'opened'") == 2
 
 
-def test_asymmetric_signatures(service: Service) -> None:
+def test_asymmetric_signatures_are_verified(service: Service) -> None:
     body = b'{"type": "asymmetric"}'
     when = str(int(time.time()))
     signature = base64.b64encode(PRIVATE.sign(f"msg_a.{when}.".encode() + body)).decode()
@@ -210,7 +210,7 @@ def test_a_failed_webhook_can_be_repeated(service: Service, database: Database) 
     assert send(service, "/standard", better, standard(better, "msg_b")).text == "1"
 
 
-def test_stripe(service: Service) -> None:
+def test_stripe_signatures_are_verified(service: Service) -> None:
     body = b'{"id": "evt_1", "type": "paid"}'
 
     def headers(body: bytes, at: float) -> dict[str, str]:
@@ -227,7 +227,7 @@ def test_stripe(service: Service) -> None:
     problem(send(service, "/stripe", body, {}), 400)
 
 
-def test_github(service: Service) -> None:
+def test_github_signatures_are_verified(service: Service) -> None:
     body = b'{"type": "push"}'
     signature = "sha256=" + hmac.new(PLAIN.encode(), body, hashlib.sha256).hexdigest()
     assert send(service, "/github", body, {"x-hub-signature-256": signature, "x-github-delivery": "1"}).text == "1"
@@ -238,7 +238,7 @@ def test_github(service: Service) -> None:
     problem(send(service, "/github", body, {"x-hub-signature": "sha1=00"}), 400)
 
 
-def test_slack_signs_forms(service: Service) -> None:
+def test_slack_signatures_of_forms_are_verified(service: Service) -> None:
     body, when = b"token=x&command=%2Fweather", str(int(time.time()))
     signed = f"v0:{when}:".encode() + body
     headers = {
@@ -251,7 +251,7 @@ def test_slack_signs_forms(service: Service) -> None:
     problem(send(service, "/slack", body + b"&x=1", headers), 403)
 
 
-def test_shopify(service: Service) -> None:
+def test_shopify_signatures_are_verified(service: Service) -> None:
     body = b'{"type": "sold"}'
     signature = base64.b64encode(hmac.digest(PLAIN.encode(), body, "sha256")).decode()
     assert send(service, "/shopify", body, {"x-shopify-hmac-sha256": signature}).text == "1"

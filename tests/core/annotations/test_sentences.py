@@ -61,7 +61,7 @@ def test_misspelt_names_do_not_read_as_sentence(text: str) -> None:
     ("word", "other", "distance"),
     [("", "", 0), ("ab", "ba", 1), ("abc", "abd", 1), ("abc", "ab", 1), ("a", "abcde", 3)],
 )
-def test_edit_distance(word: str, other: str, distance: int) -> None:
+def test_the_edit_distance_is_computed(word: str, other: str, distance: int) -> None:
     assert edit_distance(word, other, 2) == distance
     assert edit_distance(other, word, 2) == distance
 

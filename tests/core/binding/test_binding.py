@@ -96,7 +96,7 @@ class TestQueryNulls:
         assert query_value("text", "x=", query_null=QueryNull.EMPTY_STRING) is None
 
     @pytest.mark.parametrize("type_name", ["text", "integer", "jsonb"])
-    def test_null_literal_makes_the_word_null(self, type_name: str) -> None:
+    def test_null_literal_converts_the_word_null(self, type_name: str) -> None:
         assert query_value(type_name, "x=NuLL", query_null=QueryNull.NULL_LITERAL) is None
 
     def test_null_literal_applies_to_each_element(self) -> None:

@@ -69,7 +69,7 @@ def test_http_exposes_and_sets_method_and_path(comment: str, expected: tuple[str
         ("@param_type BODY_JSON", Transport.BODY),
     ],
 )
-def test_a_method_resets_the_transport_and_the_last_line_wins(comment: str, transport: Transport) -> None:
+def test_a_method_resets_the_transport_and_the_last_line_applies(comment: str, transport: Transport) -> None:
     assert options(comment).transport is transport
 
 
@@ -435,7 +435,7 @@ def test_lifetime_and_profile_of_a_cache_may_be_assigned() -> None:
 
 
 @pytest.mark.parametrize("later", ["cache_profile cold", "cache_profile = cold"])
-def test_of_two_cache_profiles_the_later_wins_with_a_warning(later: str) -> None:
+def test_of_two_cache_profiles_the_later_applies_with_a_warning(later: str) -> None:
     draft = Draft("f()", "GET")
     read_comment(f"HTTP\ncache_profile hot\ncached\n{later}", draft)
     assert draft.get("caching", Caching()).profile == "cold"

@@ -164,7 +164,7 @@ def test_a_stub_is_a_url_and_a_response() -> None:
         ("  \\IR ../x.sql", ("../x.sql", True)),
     ],
 )
-def test_an_include_stands_between_statements(line: str, include: tuple[str, bool]) -> None:
+def test_an_include_is_a_step_between_statements(line: str, include: tuple[str, bool]) -> None:
     first, second, third = steps(f"select 1;\n{line}\nselect 2")
     assert isinstance(second, Include)
     assert (second.path, second.relative, second.line) == (*include, 2)

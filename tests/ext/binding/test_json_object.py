@@ -111,7 +111,7 @@ def test_strings_are_unescaped(text: str, ascii_only: bool) -> None:
 
 
 @pytest.mark.parametrize("number", [b"1.50", b"12345678901234567890", b"1e400", b"-0.0", b"1E+2"])
-def test_digits_survive(number: bytes) -> None:
+def test_digits_of_numbers_are_preserved(number: bytes) -> None:
     assert members(b'{"x": %s }' % number) == [("x", number)]
 
 

@@ -27,7 +27,7 @@ from tests.harness.effort import examples
     ("%61=%C3%a9", [("a", "é".encode())]),
     ("é=😀", [("é", "😀".encode())]),
 ])  # fmt: skip
-def test_pairs(query: str, pairs: list[tuple[str, bytes]]) -> None:
+def test_query_strings_are_parsed_into_pairs(query: str, pairs: list[tuple[str, bytes]]) -> None:
     assert parse(query) == pairs
 
 

@@ -32,7 +32,7 @@ def texts(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_the_date_stands_before_the_extension(tmp_path: Path) -> None:
+def test_the_date_is_inserted_before_the_extension(tmp_path: Path) -> None:
     opened(tmp_path / "new" / "folder").write(entries("a"))
     assert texts(tmp_path / "new" / "folder") == {f"log{stamp()}.txt": "a\n"}
 

@@ -73,7 +73,7 @@ def test_keys_that_the_database_may_set(own_database: Database) -> None:
     assert configured(own_database, {"db-config": "false"}) == {}
 
 
-def test_settings_of_the_role_win_over_those_of_the_function(own_database: Database) -> None:
+def test_settings_of_the_role_have_precedence_over_those_of_the_function(own_database: Database) -> None:
     own_database.execute(
         """
         create function pre_config() returns void language sql as $$
