@@ -50,12 +50,12 @@ class MappingChange(Generic[Value]):
     removed: frozenset[Name]
 
     @classmethod
-    def between(cls, old: Mapping[Name, Value], new: Mapping[Name, Value]) -> MappingChange[Value]:
+    def from_snapshots(cls, old: Mapping[Name, Value], new: Mapping[Name, Value]) -> MappingChange[Value]:
         """Return the change from `old` to `new`."""
         changed = {name: value for name, value in new.items() if old.get(name) != value}
         return cls(changed, frozenset(old.keys() - new.keys()))
 
-    def applied(self, old: Mapping[Name, Value]) -> dict[Name, Value]:
+    def apply_to(self, old: Mapping[Name, Value]) -> dict[Name, Value]:
         """Return a copy of `old` with the change."""
         # `dict` is the fastest copy of many members, during which a worker serves no requests.
         result = dict(old)
@@ -79,26 +79,26 @@ class CatalogueChange:
     functions: MappingChange[tuple[Function, ...]]
 
     @classmethod
-    def between(cls, old: PostgRestCatalogue | None, new: PostgRestCatalogue) -> CatalogueChange:
+    def from_snapshots(cls, old: PostgRestCatalogue | None, new: PostgRestCatalogue) -> CatalogueChange:
         """Return the change from `old` to `new`. old: None: there is no previous reading, so that the change contains
         everything."""
         former = _NO_SCHEMA if old is None else old.schema
         schema = new.schema
         return cls(
             replace(new, schema=replace(schema, relations={}, relationships={}, functions={})),
-            MappingChange.between(former.relations, schema.relations),
-            MappingChange.between(former.relationships, schema.relationships),
-            MappingChange.between(former.functions, schema.functions),
+            MappingChange.from_snapshots(former.relations, schema.relations),
+            MappingChange.from_snapshots(former.relationships, schema.relationships),
+            MappingChange.from_snapshots(former.functions, schema.functions),
         )
 
-    def applied(self, old: PostgRestCatalogue | None) -> PostgRestCatalogue:
+    def apply_to(self, old: PostgRestCatalogue | None) -> PostgRestCatalogue:
         """Return the next reading. old: the reading on which this change is based; None: there is none."""
         former = _NO_SCHEMA if old is None else old.schema
         schema = replace(
             self.rest.schema,
-            relations=self.relations.applied(former.relations),
-            relationships=self.relationships.applied(former.relationships),
-            functions=self.functions.applied(former.functions),
+            relations=self.relations.apply_to(former.relations),
+            relationships=self.relationships.apply_to(former.relationships),
+            functions=self.functions.apply_to(former.functions),
         )
         return replace(self.rest, schema=schema)
 

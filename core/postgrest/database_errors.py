@@ -58,7 +58,7 @@ def from_database(sqlstate: str, message: str, detail: str | None, hint: str | N
     """Return the error of the interface for an error of PostgreSQL. anonymous: the request runs as the role without a
     token."""
     if sqlstate == RAISED:
-        return _raised(message, detail)
+        return _error_raised_by_sql(message, detail)
     status, reason = _status(sqlstate, message, anonymous)
     headers = {"www-authenticate": "Bearer"} if status == 401 else {}
     return ApiError(status, sqlstate, message, detail, hint, headers, reason)
@@ -81,7 +81,7 @@ def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | No
     return _BY_STATE.get(sqlstate) or _BY_CLASS.get(sqlstate[:2], 400), None
 
 
-def _raised(message: str, detail: str | None) -> ApiError:
+def _error_raised_by_sql(message: str, detail: str | None) -> ApiError:
     """Return the error that SQL composes by `raise sqlstate 'PGRST'`; if its parts cannot be read, an error that
     says so."""
     body = _object(message)

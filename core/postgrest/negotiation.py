@@ -63,13 +63,13 @@ def negotiate(
     of a relation require. Raises `ApiError` (`PGRST107`) if none can be produced.
     """
     for media in accepted:
-        negotiated = _produced(media, schema, shape, plans, plain_select)
+        negotiated = _negotiated_output(media, schema, shape, plans, plain_select)
         if negotiated is not None:
             return negotiated
     raise errors.no_media_type(media.shown for media in accepted)
 
 
-def _produced(media: MediaType, schema: Schema, shape: Shape, plans: bool, plain: bool) -> Negotiated | None:
+def _negotiated_output(media: MediaType, schema: Schema, shape: Shape, plans: bool, plain: bool) -> Negotiated | None:
     """Return how a media type is produced; None: it cannot be. plans, plain: as `plans` and `plain_select` of
     `negotiate`."""
     if media.name == PLAN:
@@ -87,7 +87,7 @@ def _plan(media: MediaType, schema: Schema, shape: Shape, plain: bool) -> Negoti
     wrapped_name, _, parameters = media.plan_for.partition(";")
     base = wrapped_name.partition("+")[0] if wrapped_name.startswith("application/vnd.pgrst.") else wrapped_name
     stripped = "nulls=stripped" in parameters.replace(" ", "")
-    inner = _produced(MediaType(base.strip(), media.plan_for, stripped), schema, shape, False, plain)
+    inner = _negotiated_output(MediaType(base.strip(), media.plan_for, stripped), schema, shape, False, plain)
     return None if inner is None else replace(inner, content_type=media.content_type, singular=False, plan=media)
 
 

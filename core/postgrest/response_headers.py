@@ -56,8 +56,8 @@ def _pairs(text: str) -> Headers:
 
 
 def is_field(name: str, value: str) -> bool:
-    """Return whether SQL can set a header with this name and value (RFC 9110, 5.1 and 5.5). Message framing belongs to
-    the HTTP server."""
+    """Return whether SQL can set a header with this name and value (RFC 9110, 5.1 and 5.5). `Transfer-Encoding` belongs
+    to the HTTP server, which also refuses a wrong `Content-Length`."""
     return _IS_TOKEN(name) is not None and _CONTROL(value) is None and name.lower() != "transfer-encoding"
 
 

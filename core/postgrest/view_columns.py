@@ -60,12 +60,12 @@ def base_columns(views: Mapping[int, str]) -> Iterator[tuple[int, int, Origin]]:
     origins = {view: dict(column_origins(action)) for view, action in views.items()}
     for view, columns in origins.items():
         for number, origin in columns.items():
-            resolved = _resolved(origin, origins)
+            resolved = _resolve_origin(origin, origins)
             if resolved is not None:
                 yield view, number, resolved
 
 
-def _resolved(origin: Origin, origins: Mapping[int, Mapping[int, Origin]]) -> Origin | None:
+def _resolve_origin(origin: Origin, origins: Mapping[int, Mapping[int, Origin]]) -> Origin | None:
     """Return the origin of a column through any number of views. None: one of these views has an expression there."""
     for _ in range(100):  # views cannot refer to themselves; a limit all the same
         columns = origins.get(origin[0])

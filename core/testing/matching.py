@@ -127,7 +127,8 @@ def _json_lines(value: Any) -> list[str]:
 
 
 def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:
-    """Return the lines of a unified diff, without the lines that begin its hunks (`@@ … @@`)."""
+    """Return the lines of a unified diff, with `--- expected` and `+++ actual` at its begin and two lines of context,
+    but without the lines that begin its hunks (`@@ … @@`). An empty list if the lines are equal."""
     lines = difflib.unified_diff(list(expected), list(actual), "expected", "actual", lineterm="", n=2)
     return [line for line in lines if not line.startswith("@@")]
 

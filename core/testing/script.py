@@ -62,7 +62,8 @@ class SqlStep:
 
     @property
     def title(self) -> str:
-        """The first 80 characters of the first line; for a DO block its place."""
+        """The name of the step in reports: the first line of the statement, at most 80 characters; for a DO block
+        `assert block (line N)`."""
         if self.do_block:
             return f"assert block (line {self.line})"
         return lines_of(self.text.lstrip())[0].rstrip()[:80]

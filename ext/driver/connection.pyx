@@ -380,8 +380,12 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1:
-        """Handle the end of a statement, whose last result is `result`. Its rows have come before, in chunks, so this
-        result has none. If it has rows, or rows are missing, the connection is closed."""
+        """Handle the end of a statement, whose last result is `result`.
+
+        Its rows have come before, in chunks, so this result has none. If it has rows, or the number of received rows is
+        not that of the command tag, the connection is closed. If a query had no rows, its columns are checked here; an
+        error becomes the `failure` of the execution. For a script, this statement's part of the body is completed.
+        """
         cdef BodyWriter renderer = execution.renderer
         execution.seen_result = True
         if pq.ntuples(result) > 0:
@@ -609,7 +613,12 @@ cdef class Connection:
         return 0
 
     cdef bint _continue_head(self, Execution execution) except -1:
-        """Send the next segment of a script or a rollback, if the head needs one; return whether it does."""
+        """Send what a script at the head still needs; return whether the head continues, or the connection was closed.
+
+        If no error has occurred, this is its next segment, and the execution is marked as `committed`, as an earlier
+        segment may be. Otherwise it is a rollback, if the script has left a transaction open and the connection is not
+        `owned`. If executions wait behind the head, the connection is closed instead of sending a segment.
+        """
         if execution.rolling_back or self.state == ConnectionState.CLOSED:
             return False
         try:
@@ -685,10 +694,13 @@ cdef class Connection:
         return 0
 
     cdef int _batch_done(self) except -1:
-        """Close the connection if a transaction was left open; drain it if the session has changed or has too many
-        statements.
+        """Check the connection after executions have finished; if it remains usable, call `on_capacity`.
 
-        Called after a read that finished executions. This costs no round trip.
+        The connection is closed if, with no execution in flight, a transaction was left open or unexpected results
+        wait. It is drained if the session has changed or has too many prepared statements, and closed if it drains and
+        no execution is in flight. While it is `owned`, only the last rule applies, and `on_capacity` is not called.
+
+        Called after a read that finished executions, and by `end_cancel`. This costs no round trip.
         """
         if self.state == ConnectionState.CLOSED:
             return 0

@@ -140,12 +140,14 @@ def _connection_test(configuration: Configuration) -> str:
 
 
 def _conninfo(target: ConnectionInfo) -> str:
-    """Return the connection string of libpq, with a time limit for connecting."""
+    """Return the connection string for libpq. If the target sets no timeout for connecting, it is `_CONNECT_TIMEOUT`
+    seconds."""
     return make_conninfo(**for_libpq({"connect_timeout": _CONNECT_TIMEOUT, **target.parameters}))
 
 
 def _has_default(configuration: Configuration) -> bool:
-    """Return whether there is the connection that is tested, `ConnectionStrings:Default`."""
+    """Return whether the configuration has the connection `ConnectionStrings:Default`, in any case of letters. True
+    also if its PostgreSQL is embedded, so that nothing is tested."""
     names = connection_names(configuration.settings)
     return any(name.casefold() == _TESTED.casefold() for name in names)
 

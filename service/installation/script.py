@@ -60,7 +60,11 @@ def newest() -> int:
 
 
 def install_sql(grantees: Sequence[str] = ()) -> str:
-    """Return the whole script, which is one transaction. grantees: roles of services that may use the schema."""
+    """Return the SQL script that installs the schema `rowcall` or updates it to the newest version, in one transaction.
+    Steps that are already installed are skipped.
+
+    grantees: roles of services that may use the schema and execute its functions, also those of later versions.
+    """
     return "".join(_parts(grantees))
 
 

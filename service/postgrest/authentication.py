@@ -88,11 +88,11 @@ class Authentication:
         for an anonymous caller if there is no anonymous role.
         """
         token = None if authorization is None else bearer_token(authorization)
-        return _permitted(self._anonymous if token is None else self._caller_of(token))
+        return _require_caller(self._anonymous if token is None else self._caller_of(token))
 
-    def authenticated(self, claims: Mapping[str, Any]) -> Authenticated:
+    def caller_of(self, claims: Mapping[str, Any]) -> Authenticated:
         """Return the caller with these claims, without checking them. Raises `TokenError`."""
-        return _permitted(self._caller(claims))
+        return _require_caller(self._caller(claims))
 
     def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
         """Return the caller with these claims, with the anonymous role if they name none; None if there is no anonymous
@@ -167,8 +167,8 @@ class Authentication:
             raise TokenError(
                 "PGRST301", "No suitable key or wrong key type", "No suitable key was found to decode the JWT"
             )
-        signature = _decoded(parts[2])
-        readable = signature is not None and _decoded(parts[1]) is not None
+        signature = _decode_base64(parts[2])
+        readable = signature is not None and _decode_base64(parts[1]) is not None
         if not readable or not any(
             _verifies(algorithm, f"{parts[0]}.{parts[1]}".encode(), key, signature or b"") for key in keys
         ):
@@ -204,7 +204,7 @@ class Authentication:
             raise TokenError("PGRST303", "JWT not in audience")
 
 
-def _permitted(caller: Authenticated | None) -> Authenticated:
+def _require_caller(caller: Authenticated | None) -> Authenticated:
     """Return the caller. Raises `TokenError` for None: there is no anonymous role."""
     if caller is None:
         raise TokenError("PGRST302", "Anonymous access is disabled")
@@ -315,7 +315,7 @@ def _verifies(algorithm: Algorithm, message: bytes, key: _Key, signature: bytes)
         return False
 
 
-def _decoded(part: str) -> bytes | None:
+def _decode_base64(part: str) -> bytes | None:
     """Decode a part of a token, in URL-safe base64; None if it is invalid."""
     try:
         return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
@@ -325,7 +325,7 @@ def _decoded(part: str) -> bytes | None:
 
 def _json_part(part: str) -> Any:
     """Return the value of a part of a token; None if it is no JSON, or is nested too deeply."""
-    content = _decoded(part)
+    content = _decode_base64(part)
     try:
         return None if content is None else json.loads(content)
     except (ValueError, RecursionError):

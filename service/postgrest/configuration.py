@@ -46,8 +46,10 @@ async def read_database_configuration(
 
 
 async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) -> dict[str, str]:
-    """Run a function and return the settings that are not empty then, by name without prefix (`db_schemas`). name: of
-    the function, with its schema if it contains a dot. Raises `psycopg.Error`.
+    """Run the function `db-pre-config` and return the settings `pgrst.…` that are not empty then, by name without
+    prefix (`db_schemas`); only those of keys that the database may set, and none of the application.
+
+    name: of the function, with its schema if it contains a dot. Raises `psycopg.Error`.
     """
     names = [key.postgrest.replace("-", "_") for key in INTERFACE_KEYS if key.in_database]
     async with connection.transaction():

@@ -13,7 +13,7 @@ from rowcall.core.postgrest.database_errors import from_database
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.negotiation import Negotiated
 from rowcall.core.postgrest.options import PostgRestOptions
-from rowcall.core.postgrest.request.preferences import applied
+from rowcall.core.postgrest.request.preferences import preference_applied
 from rowcall.core.postgrest.response_headers import (
     VARY,
     is_sendable,
@@ -97,7 +97,7 @@ class Responder:
         headers = renamed_warning(renamed)
         if negotiated is not None:
             headers += (("content-type", negotiated.content_type), *request.profile_headers)
-        preferred = applied(
+        preferred = preference_applied(
             request.preferences,
             method=request.method,
             transaction=self._options.end_may_be_overridden,

@@ -52,14 +52,14 @@ class RequestSettings:
         """
         headers, cookies = headers_and_cookies(request.scope)
         return [
-            *self.shared(request, read_only, hoisted),
+            *self.values_without_headers(request, read_only, hoisted),
             b"request.headers",
             headers,
             b"request.cookies",
             cookies,
         ]
 
-    def shared(self, request: ApiRequest, read_only: bool, hoisted: Hoisted) -> Values:
+    def values_without_headers(self, request: ApiRequest, read_only: bool, hoisted: Hoisted) -> Values:
         """Return the settings without headers and cookies. Parameters as for `values`."""
         user = request.user
         timezone = request.negotiation.preferences.timezone

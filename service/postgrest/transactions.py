@@ -70,7 +70,7 @@ class Transactions:
         if not self.is_one_segment(request, work):
             return None
         cached = self._statements.find(work.statement, request.user.role, work.options.repeatable)
-        execution = Execution(cached.statement, values_of(work.statement), self._ahead(request, work))
+        execution = Execution(cached.statement, values_of(work.statement), self._preceding_statements(request, work))
         execution.label = request.scope.path
         execution.notice_listener = listener
         work.pace = cached.pace
@@ -90,7 +90,7 @@ class Transactions:
 
     def shared_settings(self, request: ApiRequest, work: Work) -> Values:
         """Return the settings of a request without headers and cookies."""
-        return self._settings.shared(request, work.options.read_only, work.options.hoisted)
+        return self._settings.values_without_headers(request, work.options.read_only, work.options.hoisted)
 
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
         """Return the result of an execution that `begin` has started; None: it has to run again, alone.
@@ -116,17 +116,17 @@ class Transactions:
         mode = "read only" if work.options.read_only else "read write"
         start = (
             (statement_for(f"begin isolation level {level} {mode}", 0), []),
-            *self._ahead(request, work),
+            *self._preceding_statements(request, work),
         )
         async with self._runs.transaction(request.disconnected, listener) as transaction:
             estimate = None
             try:
                 if work.estimate is not None:
-                    statement, values = self._prepared(request, work.estimate)
+                    statement, values = self._setting_values(request, work.estimate)
                     execution = await transaction.run(statement, values, start)
                     estimate = self._result_of_plan(request, execution)
                     start = ()
-                statement, values = self._prepared(request, work.statement)
+                statement, values = self._setting_values(request, work.statement)
                 execution = await transaction.run(statement, values, start)
             except ValueError:
                 raise _unsendable() from None
@@ -142,14 +142,14 @@ class Transactions:
                 self._raise_if_failed(request, await transaction.end(COMMIT))
         return result
 
-    def _prepared(self, request: ApiRequest, sql: Sql) -> tuple[Any, Values]:
+    def _setting_values(self, request: ApiRequest, sql: Sql) -> tuple[Any, Values]:
         return self._statements.find(sql, request.user.role, repeatable=False).statement, values_of(sql)
 
-    def _ahead(self, request: ApiRequest, work: Work) -> PrecedingStatements:
+    def _preceding_statements(self, request: ApiRequest, work: Work) -> PrecedingStatements:
         """Return the settings of a request, and the call of the pre-request function."""
         options = work.options
         settings = preceding_settings(self._settings.values(request, options.read_only, options.hoisted))
-        return settings if self._before is None else (*settings, self._prepared(request, self._before))
+        return settings if self._before is None else (*settings, self._setting_values(request, self._before))
 
     def _level(self, request: ApiRequest, work: Work) -> str | None:
         """Return the isolation level as SQL; None: it is the default. An unknown level counts as the default."""

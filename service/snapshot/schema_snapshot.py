@@ -163,7 +163,7 @@ class SnapshotChange:
             new.example_requests,
             None
             if new.postgrest is None or new.postgrest == old.postgrest
-            else CatalogueChange.between(old.postgrest, new.postgrest),
+            else CatalogueChange.from_snapshots(old.postgrest, new.postgrest),
         )
 
     @property
@@ -188,7 +188,7 @@ class SnapshotChange:
             self.left_out,
             self.looked_at,
             self.example_requests,
-            old.postgrest if self.postgrest is None else self.postgrest.applied(old.postgrest),
+            old.postgrest if self.postgrest is None else self.postgrest.apply_to(old.postgrest),
         )
 
 

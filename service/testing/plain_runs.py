@@ -60,8 +60,12 @@ class _NestedTransaction(PlainTransaction):
             self._connection.owned = True
 
     async def run(self, statement: Statement, values: Values, ahead: PrecedingStatements) -> Execution:
-        """Run a statement, and return its execution. ahead: statements in front of it; if there are any, the first is
-        BEGIN, which a savepoint replaces if the test has an open transaction."""
+        """Run a statement, and return its finished execution, successful or not.
+
+        If the test has an open transaction, a savepoint replaces BEGIN, and the settings that the request changes are
+        recorded before, so that the session restores them. ahead: statements in front of it; if there are any, the
+        first is BEGIN. Raises `psycopg.Error` if the settings cannot be read.
+        """
         if self._nested and ahead:
             # The first statement in front is BEGIN.
             if self._session is not None:
@@ -79,8 +83,10 @@ class _NestedTransaction(PlainTransaction):
 
 
 def _settings_of(ahead: PrecedingStatements) -> list[str]:
-    """Return the names of the settings that a request changes, without the access mode. ahead: statements in front of
-    the main statement, with their values.
+    """Return the names of the settings to restore after a request: those that the statements in front of it set,
+    without the access mode, and those by which functions set the response (`_SET_BY_FUNCTIONS`).
+
+    ahead: statements in front of the main statement, with their values.
     """
     names = [
         name.decode()

@@ -20,12 +20,12 @@ DESCRIPTORS = "tests/drills/test_descriptors.py"
 
 TESTED = {
     "A backend is killed or terminated": (
-        (DATABASE, "test_killed_backends_cost_no_answer"),
+        (DATABASE, "test_every_request_gets_a_response_if_backends_are_killed"),
         (DATABASE, "test_read_only_requests_survive_a_killed_backend"),
     ),
     "The database is stopped, or fails over": (
-        (DATABASE, "test_server_stopped_and_started_under_load"),
-        (DATABASE, "test_while_the_server_is_away_clients_are_asked_to_retry"),
+        (DATABASE, "test_service_recovers_after_a_database_restart_under_load"),
+        (DATABASE, "test_unreachable_database_gets_503_with_retry_after"),
     ),
     "The database hangs: it accepts connections and says nothing": (
         (HANG, "test_a_hanging_server_leaks_no_connections"),
@@ -38,31 +38,31 @@ TESTED = {
         (NEIGHBOURS, "test_the_time_limit_of_a_request_begins_with_it"),
     ),
     "A client leaves while its query runs": (
-        (LIMITS, "test_query_of_a_client_that_left_is_cancelled"),
+        (LIMITS, "test_query_of_a_disconnected_client_is_cancelled"),
         (NEIGHBOURS, "test_the_query_of_a_disconnected_client_is_cancelled_on_a_shared_connection"),
         (NEIGHBOURS, "test_requests_behind_a_query_of_a_disconnected_client_are_served"),
     ),
     "A function changes its result, or is dropped": (
-        (SCHEMA, "test_changed_return_type_is_never_rendered_as_the_old_one"),
-        (SCHEMA, "test_dropped_endpoint_is_never_an_error_of_the_service"),
+        (SCHEMA, "test_changed_return_type_is_never_rendered_with_the_old_shape"),
+        (SCHEMA, "test_dropped_endpoint_never_gets_500"),
     ),
     "A worker dies": (
         (WORKERS, "test_killed_worker_is_replaced"),
-        (WORKERS, "test_worker_that_dies_again_and_again_is_started_less_and_less_often"),
+        (WORKERS, "test_repeatedly_exiting_worker_is_restarted_with_growing_delay"),
     ),
     "The supervisor is killed": ((WORKERS, "test_workers_do_not_outlive_a_killed_supervisor"),),
-    "A key file is damaged": ((KEYS, "test_damaged_key_file_takes_no_other_key_away"),),
+    "A key file is damaged": ((KEYS, "test_damaged_key_file_does_not_affect_other_keys"),),
     "The clock steps": (
-        (KEYS, "test_signing_in_works_whatever_the_clock_does"),
-        (KEYS, "test_token_from_the_future_is_refused_also_where_it_is_remembered"),
+        (KEYS, "test_sign_in_works_after_clock_steps"),
+        (KEYS, "test_token_from_the_future_is_refused_even_if_cached"),
     ),
     "More clients than descriptors": (
         (DESCRIPTORS, "test_more_clients_than_descriptors_are_served"),
         (DESCRIPTORS, "test_a_stream_without_a_free_descriptor_is_503"),
     ),
-    "Clients that send nothing, or stop half-way": ((IDLE, "test_connection_on_which_nothing_happens_is_closed"),),
+    "Clients that send nothing, or stop half-way": ((IDLE, "test_idle_connection_is_closed"),),
     "More requests than the database can take": (
-        (LIMITS, "test_full_queue_answers_at_once_when_to_come_again"),
+        (LIMITS, "test_full_queue_gets_503_with_retry_after_at_once"),
         (LIMITS, "test_waiting_for_a_connection_is_bounded"),
     ),
 }

@@ -67,51 +67,51 @@ def service(database: Database, serve: Serve) -> Service:
         ("over?n=1&m=2", "anonymous12"),
     ],
 )
-def test_a_client_cannot_choose_its_claims(service: Service, path: str, answer: str) -> None:
+def test_claims_are_not_taken_from_the_query_string(service: Service, path: str, answer: str) -> None:
     assert service.get(f"/api/{path}").text == answer
 
 
 @pytest.mark.parametrize("value", ["41", None, 41, {"a": 1}, ["boss"]])
-def test_nor_in_a_body(service: Service, value: object) -> None:
+def test_claims_are_not_taken_from_the_body(service: Service, value: object) -> None:
     body = {"userId": value, "userRoles": value, "note": "x"}
     assert service.post("/api/posted", json=body).text == "anonymous|none|x"
 
 
-def test_nor_in_the_path(service: Service) -> None:
+def test_claims_are_not_taken_from_the_path(service: Service) -> None:
     assert service.get("/users/41").text == "anonymous"
 
 
-def test_nor_in_a_header_of_the_answer(service: Service) -> None:
+def test_response_header_placeholders_ignore_claims_sent_by_anonymous_callers(service: Service) -> None:
     assert service.get("/api/needed?userId=41").headers.get("x-user", "") == ""
 
 
-def test_signed_in_callers_get_their_own_claims(service: Service) -> None:
+def test_claim_parameters_of_signed_in_callers_ignore_query_values(service: Service) -> None:
     headers = bearer(tokens(service, "BearerToken")["accessToken"])
     assert service.get("/api/needed?userId=42", headers=headers).text == "410"
 
 
 @pytest.mark.parametrize("query", ["", '?headers={"X-Proof":"forged"}', "?headers=", "?headers=null"])
-def test_headers_are_those_of_the_request(service: Service, query: str) -> None:
+def test_request_headers_parameter_is_not_taken_from_the_query_string(service: Service, query: str) -> None:
     assert service.get(f"/api/seen{query}", headers={"X-Proof": "real"}).text == "real"
 
 
 @pytest.mark.parametrize("body", ["{}", '{"headers":{"X-Proof":"forged"}}', '{"headers":null}'])
-def test_in_a_body_as_well(service: Service, body: str) -> None:
+def test_request_headers_parameter_is_not_taken_from_the_body(service: Service, body: str) -> None:
     assert service.post("/api/seen-posted", content=body, headers={"X-Proof": "real"}).text == "real"
 
 
 # --- sign-in -------------------------------------------------------------------------------------------------------
 
 
-def shown(response: httpx.Response) -> tuple[object, ...]:
+def comparable_response(response: httpx.Response) -> tuple[object, ...]:
     headers = {name: value for name, value in response.headers.items() if name != "date"}
     return response.status_code, headers, response.content
 
 
 @pytest.mark.slow
-def test_failed_sign_ins_look_alike(service: Service) -> None:
+def test_failed_sign_ins_get_identical_responses(service: Service) -> None:
     def attempt(path: str, **body: object) -> tuple[object, ...]:
-        return shown(service.post(f"/api/{path}", json=body))
+        return comparable_response(service.post(f"/api/{path}", json=body))
 
     unknown = attempt("sign-in", nick="unknown", passphrase="x")
     assert unknown[0] == 401
@@ -123,13 +123,15 @@ def test_failed_sign_ins_look_alike(service: Service) -> None:
     assert attempt("flat-login", who="unknown", **{"pass": "wrong"}) == unknown
 
 
-def test_the_log_distinguishes_them(service: Service) -> None:
+def test_log_states_the_reason_of_a_failed_sign_in(service: Service) -> None:
     service.post("/api/sign-in", json={"nick": "mo", "passphrase": "hush"})
     service.wait_for_log("wrong password, user id 42, user name mo")
 
 
 @pytest.mark.slow
-def test_a_key_makes_them_distinguishable_again(own_database: Database, serve_once: Serve) -> None:
+def test_setting_restores_distinguishable_responses_to_failed_sign_ins(
+    own_database: Database, serve_once: Serve
+) -> None:
     service = serve_once(own_database, member_sql(), {"Auth:BearerTokenAuth": "true", OPEN_AGAIN: "true"})
     problem(service.post("/api/sign-in", json={"nick": "kiri", "passphrase": "wrong"}), 404)
     problem(service.post("/api/sign-in", json={"nick": "unknown", "passphrase": KIRI}), 401)

@@ -59,23 +59,23 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     return serve(database, member_sql() + SQL, {**ANTIFORGERY, **files, **patterns}, workers=2)
 
 
-def fresh(service: Service, method: str, path: str, **options: object) -> httpx.Response:
+def request_on_new_connection(service: Service, method: str, path: str, **options: object) -> httpx.Response:
     """Send a request over a new connection, so to any worker, with no cookies but the arguments."""
     with service.new_client() as client:
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 
-def fetch(service: Service, headers: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
+def fetch_token(service: Service, headers: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
     """Return a token, and the cookies to send with it."""
-    response = fresh(service, "GET", "/token", headers=headers)
+    response = request_on_new_connection(service, "GET", "/token", headers=headers)
     assert response.status_code == 200, response.text
     own = response.headers["set-cookie"].partition(";")[0]
     others = [headers["Cookie"]] if headers and "Cookie" in headers else []
     return response.json()["token"], {"Cookie": "; ".join([*others, own])}
 
 
-def test_a_token_for_scripts(service: Service) -> None:
-    response = fresh(service, "GET", "/token")
+def test_token_endpoint_returns_token_field_and_header_names(service: Service) -> None:
+    response = request_on_new_connection(service, "GET", "/token")
     assert response.json() == {"fieldName": FIELD, "headerName": HEADER, "token": response.json()["token"]}
     assert list(response.json()) == ["fieldName", "headerName", "token"]
     name, _, attributes = response.headers["set-cookie"].partition("=")
@@ -87,37 +87,44 @@ def test_a_token_for_scripts(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/form.html", "/form.htm"])
-def test_a_page_has_a_token(service: Service, path: str) -> None:
-    page = fresh(service, "GET", path)
+def test_html_page_contains_a_valid_token(service: Service, path: str) -> None:
+    page = request_on_new_connection(service, "GET", path)
     field, token, user, rest = page.text.split("|")
     assert (field, user, rest) == (FIELD, "null", "{other}")
     assert page.headers.get_list("cache-control") == ["no-cache, no-store"]
     assert page.headers.get_list("pragma") == ["no-cache"]
     assert page.headers["x-frame-options"] == "SAMEORIGIN"
     cookie = {"Cookie": page.headers["set-cookie"].partition(";")[0]}
-    sent = fresh(service, "POST", "/api/note", data={"text": "hi", FIELD: token}, headers=cookie)
+    sent = request_on_new_connection(service, "POST", "/api/note", data={"text": "hi", FIELD: token}, headers=cookie)
     assert (sent.status_code, sent.text) == (200, "hi")
 
 
-def test_other_files_have_none(service: Service) -> None:
-    response = fresh(service, "GET", "/plain.txt")
+def test_other_static_files_contain_no_token(service: Service) -> None:
+    response = request_on_new_connection(service, "GET", "/plain.txt")
     assert response.text == "{antiForgeryFieldName}|{antiForgeryToken}|null|{other}"
     assert "set-cookie" not in response.headers
     assert "x-frame-options" not in response.headers
 
 
-def test_the_cookie_of_a_browser_stays(service: Service) -> None:
-    first, cookie = fetch(service)
-    again = fresh(service, "GET", "/token", headers=cookie)
+def test_antiforgery_cookie_is_reused_for_later_tokens(service: Service) -> None:
+    first, cookie = fetch_token(service)
+    again = request_on_new_connection(service, "GET", "/token", headers=cookie)
     assert "set-cookie" not in again.headers
     for token in (first, again.json()["token"]):
-        assert fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie).text == "x"
+        assert (
+            request_on_new_connection(
+                service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie
+            ).text
+            == "x"
+        )
 
 
-def test_a_token_is_good_on_every_worker(service: Service) -> None:
-    token, cookie = fetch(service)
+def test_token_is_accepted_by_every_worker(service: Service) -> None:
+    token, cookie = fetch_token(service)
     answers = {
-        fresh(service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, HEADER: token}).text
+        request_on_new_connection(
+            service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, HEADER: token}
+        ).text
         for _ in range(24)
     }
     assert answers == {"x"}
@@ -136,79 +143,95 @@ def test_a_token_is_good_on_every_worker(service: Service) -> None:
     ],
 )
 def test_a_form_without_a_token_is_refused(service: Service, kind: str, body: bytes) -> None:
-    token, cookie = fetch(service)
+    token, cookie = fetch_token(service)
     sent = {**cookie, "Content-Type": kind}
-    problem(fresh(service, "POST", "/api/note", content=body, headers=sent), 400)
-    problem(fresh(service, "POST", "/api/note", content=body, headers={**sent, HEADER: "A" + token}), 400)
-    problem(fresh(service, "POST", "/api/note", content=body, headers={"Content-Type": kind, HEADER: token}), 400)
-    good = fresh(service, "POST", "/api/note", content=body, headers={**sent, HEADER: token})
+    problem(request_on_new_connection(service, "POST", "/api/note", content=body, headers=sent), 400)
+    problem(
+        request_on_new_connection(service, "POST", "/api/note", content=body, headers={**sent, HEADER: "A" + token}),
+        400,
+    )
+    problem(
+        request_on_new_connection(
+            service, "POST", "/api/note", content=body, headers={"Content-Type": kind, HEADER: token}
+        ),
+        400,
+    )
+    good = request_on_new_connection(service, "POST", "/api/note", content=body, headers={**sent, HEADER: token})
     assert (good.status_code, good.text) == (200, "x")
 
 
-def test_the_field_of_a_multipart_form(service: Service) -> None:
-    token, cookie = fetch(service)
+def test_multipart_form_field_carries_the_token(service: Service) -> None:
+    token, cookie = fetch_token(service)
     files = {"text": (None, "x"), FIELD: (None, token)}
-    sent = fresh(service, "POST", "/api/note", files=files, headers=cookie)
+    sent = request_on_new_connection(service, "POST", "/api/note", files=files, headers=cookie)
     assert (sent.status_code, sent.text) == (200, "x")
-    alone = fresh(service, "POST", "/api/bare", files={FIELD: (None, token)}, headers=cookie)
+    alone = request_on_new_connection(service, "POST", "/api/bare", files={FIELD: (None, token)}, headers=cookie)
     assert (alone.status_code, alone.text) == (200, "bare")
-    alone = fresh(service, "POST", "/api/bare", data={FIELD: token}, headers=cookie)
+    alone = request_on_new_connection(service, "POST", "/api/bare", data={FIELD: token}, headers=cookie)
     assert (alone.status_code, alone.text) == (200, "bare")
 
 
 @pytest.mark.parametrize(("values", "answer"), [({"a": "1"}, "one"), ({"a": "1", "b": "2"}, "two")])
-def test_the_field_does_not_choose_the_routine(service: Service, values: dict[str, str], answer: str) -> None:
-    token, cookie = fetch(service)
-    assert fresh(service, "POST", "/twin", data={**values, FIELD: token}, headers=cookie).text == answer
+def test_token_field_does_not_affect_overload_selection(service: Service, values: dict[str, str], answer: str) -> None:
+    token, cookie = fetch_token(service)
+    assert (
+        request_on_new_connection(service, "POST", "/twin", data={**values, FIELD: token}, headers=cookie).text
+        == answer
+    )
 
 
-def test_another_browsers_token_is_refused(service: Service) -> None:
-    token, _ = fetch(service)
-    _, cookie = fetch(service)
-    response = fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie)
+def test_token_of_another_browser_is_refused(service: Service) -> None:
+    token, _ = fetch_token(service)
+    _, cookie = fetch_token(service)
+    response = request_on_new_connection(service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie)
     problem(response, 400)
     assert "another browser" in response.json()["detail"]
 
 
-def test_json_of_anonymous_callers_needs_no_token(service: Service) -> None:
-    assert fresh(service, "POST", "/api/note", json={"text": "x"}).text == "x"
+def test_anonymous_json_request_needs_no_token(service: Service) -> None:
+    assert request_on_new_connection(service, "POST", "/api/note", json={"text": "x"}).text == "x"
 
 
-def test_a_session_by_cookie_needs_a_token(service: Service) -> None:
+def test_cookie_session_request_needs_a_token(service: Service) -> None:
     session = with_cookie(service)
-    problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers=session), 400)
-    anonymous, cookie = fetch(service)
+    problem(request_on_new_connection(service, "POST", "/api/pay", json={"n": 1}, headers=session), 400)
+    anonymous, cookie = fetch_token(service)
     both = {"Cookie": f"{session['Cookie']}; {cookie['Cookie']}"}
-    problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers={**both, HEADER: anonymous}), 400)
-    token, both = fetch(service, session)
-    assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers={**both, HEADER: token}).text == "1"
-    assert fresh(service, "POST", "/api/pay", data={"n": 1, FIELD: token}, headers=both).text == "1"
-    assert fresh(service, "GET", "/api/closed", headers=session).text == "in"
+    problem(
+        request_on_new_connection(service, "POST", "/api/pay", json={"n": 1}, headers={**both, HEADER: anonymous}), 400
+    )
+    token, both = fetch_token(service, session)
+    assert (
+        request_on_new_connection(service, "POST", "/api/pay", json={"n": 1}, headers={**both, HEADER: token}).text
+        == "1"
+    )
+    assert request_on_new_connection(service, "POST", "/api/pay", data={"n": 1, FIELD: token}, headers=both).text == "1"
+    assert request_on_new_connection(service, "GET", "/api/closed", headers=session).text == "in"
 
 
 def test_a_token_is_bound_to_the_user(service: Service) -> None:
-    token, both = fetch(service, with_cookie(service))
+    token, both = fetch_token(service, with_cookie(service))
     own = both["Cookie"].rpartition("; ")[2]
     other = with_cookie(service, "mo")["Cookie"]
     theirs = {"Cookie": f"{other}; {own}", HEADER: token}
-    problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers=theirs), 400)
+    problem(request_on_new_connection(service, "POST", "/api/pay", json={"n": 1}, headers=theirs), 400)
 
 
 def test_signing_out_needs_a_token(service: Service) -> None:
     session = with_cookie(service)
-    problem(fresh(service, "POST", "/api/sign-out", json={}, headers=session), 400)
-    token, both = fetch(service, session)
-    done = fresh(service, "POST", "/api/sign-out", json={}, headers={**both, HEADER: token})
+    problem(request_on_new_connection(service, "POST", "/api/sign-out", json={}, headers=session), 400)
+    token, both = fetch_token(service, session)
+    done = request_on_new_connection(service, "POST", "/api/sign-out", json={}, headers={**both, HEADER: token})
     assert done.status_code in (200, 204)
 
 
-def test_bearer_tokens_are_free(service: Service) -> None:
+def test_bearer_token_request_needs_no_antiforgery_token(service: Service) -> None:
     token = bearer(tokens(service, "BearerToken")["accessToken"])
-    assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers=token).text == "1"
-    assert fresh(service, "POST", "/api/pay", data={"n": 1}, headers=token).text == "1"
+    assert request_on_new_connection(service, "POST", "/api/pay", json={"n": 1}, headers=token).text == "1"
+    assert request_on_new_connection(service, "POST", "/api/pay", data={"n": 1}, headers=token).text == "1"
 
 
-def test_names_and_places_are_configured(own_database: Database, serve_once: Serve) -> None:
+def test_settings_change_token_names_and_locations(own_database: Database, serve_once: Serve) -> None:
     settings = {
         **ANTIFORGERY,
         "Antiforgery:CookieName": "xsrf",
@@ -218,54 +241,73 @@ def test_names_and_places_are_configured(own_database: Database, serve_once: Ser
         "Antiforgery:SuppressXFrameOptionsHeader": "true",
     }
     service = serve_once(own_database, member_sql() + SQL, settings)
-    response = fresh(service, "GET", "/token")
+    response = request_on_new_connection(service, "GET", "/token")
     body = response.json()
     assert (body["fieldName"], body["headerName"]) == ("proof", "X-Proof")
     assert response.headers["set-cookie"].startswith("xsrf=")
     assert "x-frame-options" not in response.headers
     cookie = {"Cookie": response.headers["set-cookie"].partition(";")[0]}
-    problem(fresh(service, "POST", "/api/note", data={"text": "x", "proof": body["token"]}, headers=cookie), 400)
-    sent = fresh(service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, "X-Proof": body["token"]})
+    problem(
+        request_on_new_connection(
+            service, "POST", "/api/note", data={"text": "x", "proof": body["token"]}, headers=cookie
+        ),
+        400,
+    )
+    sent = request_on_new_connection(
+        service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, "X-Proof": body["token"]}
+    )
     assert sent.text == "x"
 
 
 @pytest.mark.slow
-def test_tokens_may_be_issued_only(own_database: Database, serve_once: Serve) -> None:
+def test_enforcement_can_be_switched_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, member_sql() + SQL, {**ANTIFORGERY, "Antiforgery:Enforce": "false"})
-    token, _ = fetch(service)
-    assert fresh(service, "POST", "/api/note", data={"text": "x"}).text == "x"
-    assert fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}).text == "x"
-    assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers=with_cookie(service)).text == "1"
+    token, _ = fetch_token(service)
+    assert request_on_new_connection(service, "POST", "/api/note", data={"text": "x"}).text == "x"
+    assert request_on_new_connection(service, "POST", "/api/note", data={"text": "x", FIELD: token}).text == "x"
+    assert (
+        request_on_new_connection(service, "POST", "/api/pay", json={"n": 1}, headers=with_cookie(service)).text == "1"
+    )
 
 
-def test_a_path_that_is_none_ends_the_start(own_database: Database, tmp_path: Path) -> None:
+def test_invalid_token_path_stops_the_start(own_database: Database, tmp_path: Path) -> None:
     values = {"ConnectionStrings:Default": own_database.conninfo, **ANTIFORGERY, "Antiforgery:TokenPath": "token"}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert "Antiforgery:TokenPath" in done.stderr + done.stdout
 
 
-def test_a_key_of_a_program_is_no_form_of_a_page(service: Service) -> None:
+def test_valid_api_key_replaces_the_antiforgery_token(service: Service) -> None:
     """No page can add the header of an API key; an unknown key proves nothing."""
     cookie = with_cookie(service)
     for more in ({}, cookie):
-        sent = fresh(service, "POST", "/api/note", data={"text": "hi"}, headers={**more, "X-Api-Key": "right"})
+        sent = request_on_new_connection(
+            service, "POST", "/api/note", data={"text": "hi"}, headers={**more, "X-Api-Key": "right"}
+        )
         assert (sent.status_code, sent.text) == (200, "hi")
-    problem(fresh(service, "POST", "/api/note", data={"text": "hi"}, headers={"X-Api-Key": "wrong"}), 400)
+    problem(
+        request_on_new_connection(service, "POST", "/api/note", data={"text": "hi"}, headers={"X-Api-Key": "wrong"}),
+        400,
+    )
 
 
-def test_tags_are_forgotten_with_a_token(service: Service) -> None:
-    token, cookies = fetch(service, with_cookie(service))
-    problem(fresh(service, "POST", "/forget?tag=a", headers=cookies), 400)
-    assert fresh(service, "POST", "/forget?tag=a", headers={**cookies, HEADER: token}).status_code == 200
+def test_invalidation_by_tag_needs_a_token(service: Service) -> None:
+    token, cookies = fetch_token(service, with_cookie(service))
+    problem(request_on_new_connection(service, "POST", "/forget?tag=a", headers=cookies), 400)
+    assert (
+        request_on_new_connection(service, "POST", "/forget?tag=a", headers={**cookies, HEADER: token}).status_code
+        == 200
+    )
     key = {"X-Api-Key": "right"}
-    assert fresh(service, "POST", "/forget?tag=a", headers=key).status_code == 200
+    assert request_on_new_connection(service, "POST", "/forget?tag=a", headers=key).status_code == 200
 
 
-def test_cached_responses_are_invalidated_with_a_token(service: Service) -> None:
-    token, cookies = fetch(service, with_cookie(service))
-    problem(fresh(service, "POST", "/api/priced/purge?sku=a", headers=cookies), 400)
-    problem(fresh(service, "POST", "/api/priced/purge?sku=a", headers=cookies, data={"x": "y"}), 400)
+def test_invalidation_path_needs_a_token(service: Service) -> None:
+    token, cookies = fetch_token(service, with_cookie(service))
+    problem(request_on_new_connection(service, "POST", "/api/priced/purge?sku=a", headers=cookies), 400)
+    problem(
+        request_on_new_connection(service, "POST", "/api/priced/purge?sku=a", headers=cookies, data={"x": "y"}), 400
+    )
     for headers in ({**cookies, HEADER: token}, {"X-Api-Key": "right"}):
-        sent = fresh(service, "POST", "/api/priced/purge?sku=a", headers=headers)
+        sent = request_on_new_connection(service, "POST", "/api/priced/purge?sku=a", headers=headers)
         assert (sent.status_code, sent.json()) == (200, {"invalidated": False})

@@ -47,7 +47,7 @@ def status(service: Service, name: str, password: str) -> int:
 
 
 @pytest.mark.slow
-def test_new_hashes_and_sign_ins(service: Service) -> None:
+def test_new_passwords_are_hashed_by_argon2id_and_verified_at_sign_in(service: Service) -> None:
     stored = service.post("/enlist", json={"name": "ana", "password": "correct horse"}).text
     assert stored.startswith("$argon2id$v=19$m=20000,t=2,p=1$")
     assert PasswordHasher().verify(stored, "correct horse")
@@ -58,7 +58,7 @@ def test_new_hashes_and_sign_ins(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_hashes_of_pbkdf2_are_verified_and_replaced(service: Service, database: Database) -> None:
+def test_pbkdf2_hashes_are_verified_and_replaced_by_argon2id(service: Service, database: Database) -> None:
     old = password_hash.hash_password("old horse")
     database.execute(f"insert into member values ('ben', '{old}')")
     assert status(service, "ben", "wrong") == 401
@@ -85,19 +85,19 @@ def test_hashes_of_pbkdf2_are_verified_and_replaced(service: Service, database: 
         "correct horse",
     ],
 )
-def test_other_texts_are_no_hashes(stored: str) -> None:
+def test_malformed_hashes_are_rejected(stored: str) -> None:
     assert argon2_hash.work_of(stored) is None
     assert argon2_hash.verify_password("correct horse", stored) is False
 
 
-def test_a_decoy_takes_the_same_work() -> None:
+def test_decoy_hash_has_the_same_work_factors() -> None:
     work = Argon2(20_000, 2, threads=2)
     assert argon2_hash.work_of(argon2_hash.decoy(work)) == work
     assert argon2_hash.verify_password("x", argon2_hash.decoy(work)) is False
 
 
 @pytest.mark.slow
-def test_hashes_of_argon2_are_verified_where_new_ones_are_pbkdf2(own_database: Database, serve_once: Serve) -> None:
+def test_argon2_hashes_are_verified_if_pbkdf2_is_configured(own_database: Database, serve_once: Serve) -> None:
     plain = {key: value for key, value in SETTINGS.items() if "Argon2" not in value and "Argon2" not in key}
     service = serve_once(own_database, SQL, plain)
     stored = argon2_hash.hash_password("good horse", Argon2(20_000, 2))
@@ -108,7 +108,7 @@ def test_hashes_of_argon2_are_verified_where_new_ones_are_pbkdf2(own_database: D
 
 
 @pytest.mark.slow
-def test_too_little_memory_is_refused(own_database: Database, tmp_path: object) -> None:
+def test_too_small_argon2_memory_is_a_configuration_error(own_database: Database, tmp_path: object) -> None:
     key = AUTHENTICATION + "Argon2Memory"
     settings = (f"--{AUTHENTICATION}PasswordHashAlgorithm=Argon2id", f"--{key}=1000")
     done = rowcall(tmp_path, "--validate", *settings, f"--ConnectionStrings:Default={own_database.conninfo}")  # type: ignore[arg-type]

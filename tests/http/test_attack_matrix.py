@@ -194,16 +194,16 @@ def service(database: Database, serve: Serve, upstream: Upstream, tmp_path_facto
 
 @pytest.fixture(scope="module")
 def callers(service: Service) -> dict[str, Caller]:
-    def let_in(nick: str, scheme: str) -> httpx.Response:
+    def sign_in(nick: str, scheme: str) -> httpx.Response:
         with service.new_client() as client:
             response = client.post("/api/let-in", json={"nick": nick, "scheme": scheme})
         assert response.status_code == 200, response.text
         return response
 
-    cookie = let_in("kiri", "Cookies").headers["set-cookie"].partition(";")[0]
-    opaque = let_in("kiri", "BearerToken").json()
-    signed = let_in("kiri", "Bearer").json()
-    other = let_in("mo", "BearerToken").json()
+    cookie = sign_in("kiri", "Cookies").headers["set-cookie"].partition(";")[0]
+    opaque = sign_in("kiri", "BearerToken").json()
+    signed = sign_in("kiri", "Bearer").json()
+    other = sign_in("mo", "BearerToken").json()
     token = opaque["accessToken"]
     return {
         "anonymous": Caller({}, None),
@@ -224,7 +224,7 @@ def callers(service: Service) -> dict[str, Caller]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
-def test_every_kind_of_caller_is_let_in_where_the_rule_says_so(
+def test_access_rule_decides_for_every_kind_of_caller_and_endpoint(
     service: Service, callers: dict[str, Caller], http2: bool
 ) -> None:
     wrong: dict[tuple[str, str, str], int] = {}
@@ -242,7 +242,7 @@ def test_every_kind_of_caller_is_let_in_where_the_rule_says_so(
     assert wrong == {}
 
 
-def test_a_login_is_open_whatever_its_comment_says(service: Service, callers: dict[str, Caller]) -> None:
+def test_login_endpoint_is_public_with_any_access_rule(service: Service, callers: dict[str, Caller]) -> None:
     for access in ACCESS:
         for caller in callers.values():
             with service.new_client() as client:

@@ -35,7 +35,7 @@ def audit(folder: Path, database: Database, role: str, *arguments: str) -> tuple
 
 
 @pytest.mark.slow
-def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str, tmp_path: Path) -> None:
+def test_manual_page_shows_the_output_of_the_audit_command(own_database: Database, clerk: str, tmp_path: Path) -> None:
     own_database.execute(PAGE.sql.replace("clerk", clerk))
     settings = [f"--{key}={value}" for key, value in PAGE.settings.items()]
     code, message = audit(tmp_path, own_database, clerk, *settings)
@@ -54,7 +54,7 @@ def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str,
 
 
 @pytest.mark.slow
-def test_work_without_a_request_is_listed(own_database: Database, tmp_path: Path) -> None:
+def test_schedules_webhooks_jobs_and_batch_routes_are_listed(own_database: Database, tmp_path: Path) -> None:
     """Schedules, subscribers of webhooks, and the routes of jobs and batches."""
     own_database.execute(install_sql())
     own_database.execute("""
@@ -96,7 +96,9 @@ def test_work_without_a_request_is_listed(own_database: Database, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp_path: Path) -> None:
+def test_ineffective_row_security_policies_and_role_rights_are_reported(
+    own_database: Database, clerk: str, tmp_path: Path
+) -> None:
     """Policies of a table that the service owns have no effect; once they are forced, only intended findings remain."""
     own_database.execute(f"""
         create table letter (id int, owner_id int);
@@ -130,7 +132,7 @@ def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp
 
 
 @pytest.mark.slow
-def test_views_that_read_with_the_rights_of_their_owner(own_database: Database, clerk: str, tmp_path: Path) -> None:
+def test_views_without_security_invoker_are_reported(own_database: Database, clerk: str, tmp_path: Path) -> None:
     if own_database.value("select current_setting('server_version_num')::int") < 150_000:
         pytest.skip("security_invoker needs PostgreSQL 15")
     own_database.execute(f"""
@@ -146,7 +148,7 @@ def test_views_that_read_with_the_rights_of_their_owner(own_database: Database, 
     assert [item["about"] for item in report["findings"] if item["code"] == "view"] == ["public.by_owner"]
 
 
-def test_secrets_in_generated_documents_are_found(own_database: Database, clerk: str, tmp_path: Path) -> None:
+def test_secrets_in_generated_documents_are_reported(own_database: Database, clerk: str, tmp_path: Path) -> None:
     """Prose, defaults of parameters and sources of routines are published: the audit compares them with the secrets."""
     secret = "nTx7yQ2vKp9wRb4sLd8fHg3jZc6mVa1eUo5iXr0tYqWk"
     own_database.execute(f"""
@@ -184,7 +186,7 @@ def test_secrets_in_generated_documents_are_found(own_database: Database, clerk:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_start_logs_what_is_open(own_database: Database, serve_once: Serve) -> None:
+def test_start_logs_public_endpoints(own_database: Database, serve_once: Serve) -> None:
     own_database.execute("""
         create function look() returns int language sql stable as 'select 1';
         comment on function look() is E'HTTP GET\\nallow_anonymous';

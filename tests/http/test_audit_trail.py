@@ -46,11 +46,11 @@ def service(database: Database, serve: Serve) -> Service:
 def calls(database: Database, count: int) -> list[tuple[object, ...]]:
     """Return the calls in the order in which they began."""
     sql = "select endpoint, routine, user_id, user_name, scheme, address, status from call order by at"
-    wait_until(lambda: len(database.fetch(sql)) >= count, f"{count} calls have been written down")
+    wait_until(lambda: len(database.fetch(sql)) >= count, f"{count} calls have been recorded")
     return database.fetch(sql)
 
 
-def test_calls_are_written_down_with_their_callers(service: Service, database: Database) -> None:
+def test_calls_are_recorded_with_their_callers(service: Service, database: Database) -> None:
     token = bearer(service.post("/api/sign-in").json()["accessToken"])
     assert service.get("/api/closed?x=4242", headers=token).status_code == 200
     assert service.get("/api/closed").status_code == 401
@@ -75,7 +75,7 @@ def test_calls_are_written_down_with_their_callers(service: Service, database: D
 
 
 @pytest.mark.slow
-def test_records_wait_while_the_command_fails_and_the_failure_is_logged(
+def test_records_are_queued_and_the_error_is_logged_if_the_command_fails(
     own_database: Database, serve_once: Serve
 ) -> None:
     """The command fails: that does not delay requests, and the log reports it."""
@@ -94,7 +94,7 @@ def test_records_wait_while_the_command_fails_and_the_failure_is_logged(
 
 
 @pytest.mark.slow
-def test_only_the_records_that_the_command_refuses_are_lost(own_database: Database, serve_once: Serve) -> None:
+def test_only_rejected_records_of_a_batch_are_dropped(own_database: Database, serve_once: Serve) -> None:
     """The records of a refused batch are written over one connection."""
     own_database.execute(
         TRAIL + "; alter table call add check (status <> 400), add backend int default pg_backend_pid()"
@@ -111,7 +111,7 @@ def test_only_the_records_that_the_command_refuses_are_lost(own_database: Databa
 
 
 @pytest.mark.slow
-def test_refused_records_are_counted_if_the_service_stops(own_database: Database, serve_once: Serve) -> None:
+def test_rejected_records_are_counted_if_the_service_stops(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(
         TRAIL
         + """; create function judge() returns trigger language plpgsql as $$begin

@@ -47,24 +47,26 @@ def opened(database: Database, by_default: Service, serve: Serve) -> Service:
 @pytest.mark.parametrize(
     "path", ["plain?a=1", "plain", "plain?a=x", "plain?a=1&unknown=1", "plain-strict?a=", "closed", "closed-to-roles"]
 )
-def test_anonymous_callers_learn_nothing_about_parameters(by_default: Service, path: str) -> None:
+def test_anonymous_caller_gets_401_before_parameter_validation(by_default: Service, path: str) -> None:
     members = problem(by_default.get(f"/api/{path}"), 401)
     assert members["title"] == "Unauthorized"
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"a":1}'])
-def test_anonymous_callers_learn_nothing_about_bodies(by_default: Service, body: bytes) -> None:
+def test_anonymous_caller_gets_401_before_body_validation(by_default: Service, body: bytes) -> None:
     problem(by_default.post("/api/posted", content=body), 401)
 
 
-def test_the_log_says_what_opens_an_endpoint_and_the_refusal_does_not(by_default: Service) -> None:
+def test_log_names_the_remedy_for_401_and_the_response_does_not(by_default: Service) -> None:
     assert "detail" not in problem(by_default.get("/api/plain?a=1"), 401)
     entry = by_default.wait_for_log("/api/plain: 401:")
     assert "allow_anonymous" in entry
     assert "RequiresAuthorization" in entry
 
 
-def test_a_key_hides_what_there_is(own_database: Database, serve_once: Serve) -> None:
+def test_hide_paths_makes_closed_endpoints_and_unknown_paths_identical(
+    own_database: Database, serve_once: Serve
+) -> None:
     """Status, headers and body are the same for closed endpoints, unknown paths and other methods."""
     settings = {"Service:RequiresAuthorization": None, "Service:HidePaths": "true", "Auth:BearerTokenAuth": "true"}
     login = (
@@ -95,23 +97,23 @@ def test_a_key_hides_what_there_is(own_database: Database, serve_once: Serve) ->
 
 
 @pytest.mark.parametrize("path", ["opened", "opened-alias"])
-def test_annotation_opens_an_endpoint(by_default: Service, path: str) -> None:
+def test_allow_anonymous_annotation_makes_an_endpoint_public(by_default: Service, path: str) -> None:
     assert answer(by_default.get(f"/api/{path}")) == (200, TEXT, "open")
 
 
-def test_strict_shortcut_is_for_those_who_are_let_in(by_default: Service) -> None:
+def test_strict_routine_with_null_returns_204_for_authorized_callers(by_default: Service) -> None:
     assert answer(by_default.get("/api/opened-strict?a=")) == (204, None, "")
 
 
-def test_unknown_path_is_not_found_before_anything_else(by_default: Service) -> None:
+def test_unknown_path_gets_404_before_authorization(by_default: Service) -> None:
     problem(by_default.get("/api/nowhere"), 404)
 
 
-def test_wrong_method_is_refused_before_anything_else(by_default: Service) -> None:
+def test_wrong_method_gets_405_before_authorization(by_default: Service) -> None:
     problem(by_default.post("/api/plain"), 405)
 
 
-def test_configuration_opens_every_endpoint_but_the_closed_ones(opened: Service) -> None:
+def test_requires_authorization_false_opens_endpoints_without_authorize(opened: Service) -> None:
     assert answer(opened.get("/api/plain?a=1")) == (200, TEXT, "plain")
     problem(opened.get("/api/closed"), 401)
     problem(opened.get("/api/closed-to-roles"), 401)

@@ -62,7 +62,7 @@ def signed_in(service: Service, provider: IdentityProvider, sid: str, **user: st
     return session_of(response)
 
 
-def holds(service: Service, session: dict[str, str]) -> bool:
+def is_valid_on_all_workers(service: Service, session: dict[str, str]) -> bool:
     """Return whether the session is valid on every worker: each connection may reach another one."""
     result = set()
     for _ in range(8):
@@ -77,40 +77,40 @@ def notify(service: Service, token: str, path: str = PATH) -> httpx.Response:
         return client.post(path, data={"logout_token": token})
 
 
-def test_the_session_of_a_sign_in_ends_on_all_workers(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_with_sid_ends_that_session_on_all_workers(service: Service, provider: IdentityProvider) -> None:
     item, other = signed_in(service, provider, "one"), signed_in(service, provider, "other")
-    assert holds(service, item)
-    assert holds(service, other)
+    assert is_valid_on_all_workers(service, item)
+    assert is_valid_on_all_workers(service, other)
     response = notify(service, provider.logout_token(sub=ALMA["sub"], sid="one"))
     assert (response.status_code, response.content) == (200, b"")
     assert response.headers["cache-control"] == "no-store"
-    wait_until(lambda: not _any(service, item), "no worker takes it")
-    assert not holds(service, item)
-    assert holds(service, other)
+    wait_until(lambda: not _is_valid(service, item), "no worker takes it")
+    assert not is_valid_on_all_workers(service, item)
+    assert is_valid_on_all_workers(service, other)
     with fresh(service) as client:
         assert client.post("/signin-id/refresh", headers=item).status_code == 401
 
 
-def _any(service: Service, session: dict[str, str]) -> bool:
+def _is_valid(service: Service, session: dict[str, str]) -> bool:
     with fresh(service) as client:
         return client.get("/api/me", headers=session).status_code == 200
 
 
-def test_all_sessions_of_a_user_end(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_with_sub_ends_all_sessions_of_the_user(service: Service, provider: IdentityProvider) -> None:
     mine = [signed_in(service, provider, f"mine {number}", sub="me") for number in range(2)]
     theirs = signed_in(service, provider, "theirs", sub="them")
     assert notify(service, provider.logout_token(sub="me", typ=None)).status_code == 200
-    wait_until(lambda: not any(_any(service, session) for session in mine), "no worker takes them")
-    assert holds(service, theirs)
+    wait_until(lambda: not any(_is_valid(service, session) for session in mine), "no worker takes them")
+    assert is_valid_on_all_workers(service, theirs)
 
 
-def test_what_is_refreshed_belongs_to_the_same_session(service: Service, provider: IdentityProvider) -> None:
+def test_refreshed_tokens_belong_to_the_same_session(service: Service, provider: IdentityProvider) -> None:
     session = signed_in(service, provider, "kept")
     with fresh(service) as client:
         renewed = client.post("/signin-id/refresh", headers=session)
     assert renewed.status_code == 200, renewed.text
     assert notify(service, provider.logout_token(sid="kept")).status_code == 200
-    wait_until(lambda: not _any(service, session_of(renewed)), "no worker takes it")
+    wait_until(lambda: not _is_valid(service, session_of(renewed)), "no worker takes it")
 
 
 NOW = int(time.time())
@@ -135,9 +135,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("claims", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_logout_token_ends_nothing(
-    service: Service, provider: IdentityProvider, database: Database, claims: dict[str, Any], said: str
+@pytest.mark.parametrize(("claims", "reason"), REFUSED.values(), ids=REFUSED)
+def test_invalid_logout_token_ends_no_session(
+    service: Service, provider: IdentityProvider, database: Database, claims: dict[str, Any], reason: str
 ) -> None:
     before = database.value("select count(*) from session where ended")
     response = notify(service, provider.logout_token(**{"sub": ALMA["sub"], **claims}))
@@ -145,11 +145,11 @@ def test_what_is_no_logout_token_ends_nothing(
     assert response.headers["cache-control"] == "no-store"
     body = response.json()
     assert body["error"] == "invalid_request"
-    assert any(part in body["error_description"] for part in said.split("|")), body
+    assert any(part in body["error_description"] for part in reason.split("|")), body
     assert database.value("select count(*) from session where ended") == before
 
 
-def test_who_has_not_signed_it_ends_nothing(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_with_invalid_signature_ends_no_session(service: Service, provider: IdentityProvider) -> None:
     key = provider.key
     provider.rotate()
     old = provider.key
@@ -163,13 +163,13 @@ def test_who_has_not_signed_it_ends_nothing(service: Service, provider: Identity
     assert notify(service, f"{header}.{payload}.").status_code == 400
 
 
-def test_a_token_is_good_for_one_use(service: Service, provider: IdentityProvider) -> None:
+def test_logout_token_is_accepted_once(service: Service, provider: IdentityProvider) -> None:
     token = provider.logout_token(sub="another")
     answers = [notify(service, token).status_code for _ in range(6)]
     assert answers == [200, 400, 400, 400, 400, 400]
 
 
-def test_other_requests(service: Service, provider: IdentityProvider) -> None:
+def test_malformed_logout_requests_are_refused(service: Service, provider: IdentityProvider) -> None:
     token = provider.logout_token(sub="another")
     with fresh(service) as client:
         assert client.post(PATH, json={"logout_token": token}).status_code == 400
@@ -182,7 +182,9 @@ def test_other_requests(service: Service, provider: IdentityProvider) -> None:
     assert notify(service, token).status_code == 200
 
 
-def test_it_is_written_down(service: Service, provider: IdentityProvider, database: Database) -> None:
+def test_back_channel_logout_is_recorded_in_the_audit_trail(
+    service: Service, provider: IdentityProvider, database: Database
+) -> None:
     session = signed_in(service, provider, "written")
     notify(service, provider.logout_token(sid="written"))
     with fresh(service) as client:

@@ -104,19 +104,19 @@ def credentials(user: str, password: str) -> dict[str, str]:
     return {name: value}
 
 
-def test_the_values_of_a_command_have_types(service: Service) -> None:
+def test_command_parameters_have_types(service: Service) -> None:
     response = service.get("/api/described", headers=credentials("scale7", "s3cret"))
     assert response.text.startswith("scale7 t ")
     assert service.get("/api/described", headers=credentials("else", "x")).text.startswith("else  ")
 
 
-def test_the_right_password(service: Service) -> None:
+def test_correct_password_is_accepted(service: Service) -> None:
     for _ in range(3):
         assert service.get("/api/weigh", headers=credentials("scale7", "s3cret")).text == "scale7"
     assert service.get("/api/weigh?userName=boss", headers=credentials("mate", "s3cret")).text == "mate"
 
 
-def test_the_word_basic_has_no_case(service: Service) -> None:
+def test_scheme_name_is_case_insensitive(service: Service) -> None:
     """RFC 9110, 11.1."""
     headers = {"Authorization": "basic " + credentials("scale7", "s3cret")["Authorization"][6:]}
     assert service.get("/api/weigh", headers=headers).text == "scale7"
@@ -137,34 +137,34 @@ def test_the_word_basic_has_no_case(service: Service) -> None:
         {"Authorization": "Bearer x"},
     ],
 )
-def test_everything_else_is_challenged(service: Service, headers: dict[str, str]) -> None:
+def test_missing_or_wrong_credentials_get_a_challenge(service: Service, headers: dict[str, str]) -> None:
     response = service.get("/api/weigh", headers=headers)
     assert response.headers["www-authenticate"] == 'Basic realm="rowcall", charset="UTF-8"'
     problem(response, 401)
 
 
-def test_realm(service: Service) -> None:
+def test_configured_realm_is_sent_escaped_in_the_challenge(service: Service) -> None:
     response = service.get("/api/north", headers=credentials("scale7", "s3cret"))
     assert response.headers["www-authenticate"] == 'Basic realm="Depot \\"North\\"", charset="UTF-8"'
     problem(response, 401)
 
 
-def test_a_command_decides_and_gives_claims(service: Service) -> None:
+def test_challenge_command_authenticates_and_returns_claims(service: Service) -> None:
     assert service.get("/api/asked", headers=credentials("scale7", "gate")).text == "scale7falserowcall/api/askedgate"
     assert service.get("/api/asked", headers=credentials("else", "boss")).text == "else?rowcall/api/askedboss"
 
 
-def test_a_command_that_does_not_ask_about_the_password_decides_alone(service: Service) -> None:
+def test_command_without_password_parameter_accepts_any_password(service: Service) -> None:
     assert service.get("/api/unasked", headers=credentials("scale7", "wrong")).text == "in"
     assert service.get("/api/unasked", headers=credentials("unknown", "wrong")).text == "in"
 
 
-def test_roles_apply_behind_a_command(service: Service) -> None:
+def test_roles_of_the_challenge_command_are_checked(service: Service) -> None:
     problem(service.get("/api/asked", headers=credentials("scale7", "nothing")), 403)
 
 
 @pytest.mark.parametrize("word", ["known", "unknown"])
-def test_a_command_that_refuses(service: Service, word: str) -> None:
+def test_challenge_command_can_refuse_the_credentials(service: Service, word: str) -> None:
     response = service.get("/api/asked", headers=credentials("unknown", word))
     assert response.headers["www-authenticate"] == 'Basic realm="rowcall", charset="UTF-8"'
     problem(response, 401)
@@ -177,7 +177,9 @@ def test_passwords_are_not_logged(service: Service) -> None:
     assert STORED not in service.log
 
 
-def test_for_every_endpoint(database: Database, service: Service, serve_once: Serve) -> None:
+def test_configuration_requires_basic_auth_for_every_endpoint(
+    database: Database, service: Service, serve_once: Serve
+) -> None:
     settings = {
         BASIC + "Enabled": "true",
         BASIC + "SslRequirement": "Warning",
@@ -196,7 +198,9 @@ def test_for_every_endpoint(database: Database, service: Service, serve_once: Se
 
 
 @pytest.mark.slow
-def test_without_tls_no_password_is_requested(database: Database, service: Service, serve_once: Serve) -> None:
+def test_basic_auth_requires_tls_or_a_forwarded_https_scheme(
+    database: Database, service: Service, serve_once: Serve
+) -> None:
     strict = serve_once(database)
     problem(strict.get("/api/weigh", headers=credentials("scale7", "s3cret")), 401)
     behind = serve_once(database, settings={"ForwardedHeaders:Enabled": "true"})
@@ -216,7 +220,7 @@ def test_without_tls_no_password_is_requested(database: Database, service: Servi
         ({"Origin": "null"}, 403),
     ],
 )
-def test_a_page_of_another_site_cannot_use_what_the_browser_remembers(
+def test_cross_site_requests_with_stored_credentials_are_refused(
     service: Service, headers: dict[str, str], status: int
 ) -> None:
     """A form of that page is sent with the name and the password that the user has typed here."""
@@ -225,7 +229,7 @@ def test_a_page_of_another_site_cannot_use_what_the_browser_remembers(
     assert service.get("/api/unasked", headers={**sent, **credentials("x", "y")}).status_code == 200
 
 
-def test_a_command_that_was_never_there_is_no_change_of_the_database(service: Service) -> None:
+def test_missing_challenge_function_is_reported_as_500(service: Service) -> None:
     assert problem(service.get("/api/lost", auth=("kiri", "any")), 500)["detail"] == "42883"
 
 
@@ -235,7 +239,7 @@ def cookie(service: Service) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/either", "/other"])
-def test_a_session_is_no_password_and_the_reverse(service: Service, path: str) -> None:
+def test_session_does_not_replace_a_basic_password_among_overloads(service: Service, path: str) -> None:
     """Of routines on one path, one requires HTTP Basic."""
     session, password, wrong = cookie(service), credentials("mate", "s3cret"), credentials("mate", "s3cre")
     for sent in ({"a": 1}, {"a": 1, "b": 2}):
@@ -248,7 +252,7 @@ def test_a_session_is_no_password_and_the_reverse(service: Service, path: str) -
             assert status != 200 or response.text == ("password" if by_password else "session")
 
 
-def test_a_challenge_command_is_asked_once_for_several_routines(database: Database, service: Service) -> None:
+def test_challenge_command_runs_once_for_several_overloads(database: Database, service: Service) -> None:
     before = database.value("select nextval('challenges')")
     assert service.post("/pair", json={"a": 1, "b": 2}, headers=credentials("mate", "s3cret")).text == "two"
     assert service.post("/pair", json={"a": 1}, headers=credentials("mate", "s3cre")).status_code == 401
@@ -256,7 +260,7 @@ def test_a_challenge_command_is_asked_once_for_several_routines(database: Databa
 
 
 @pytest.mark.slow
-def test_a_session_is_no_password_where_paths_are_hidden(
+def test_session_does_not_replace_a_basic_password_with_hidden_paths(
     database: Database, service: Service, serve_once: Serve
 ) -> None:
     hidden = serve_once(database, settings={BASIC + "SslRequirement": "Ignore", "Service:HidePaths": "true", **COOKIES})
@@ -280,7 +284,7 @@ def everywhere(database: Database, service: Service, serve: Serve) -> Service:
 
 
 @pytest.mark.slow
-def test_events_for_callers_do_not_reach_a_subscriber_without_a_password(service: Service, everywhere: Service) -> None:
+def test_events_for_authorized_callers_need_a_password_to_be_received(service: Service, everywhere: Service) -> None:
     """Whether the comment or the configuration requires the password."""
     mate, stream = credentials("mate", "s3cret"), "/api/publish-callers/info"
     for requested, path, result in (
@@ -297,7 +301,7 @@ def test_events_for_callers_do_not_reach_a_subscriber_without_a_password(service
 
 
 @pytest.mark.parametrize("scheme", ["Basic", "basic", "BASIC"])
-def test_a_stream_refuses_wrong_passwords(service: Service, scheme: str) -> None:
+def test_event_stream_refuses_wrong_passwords(service: Service, scheme: str) -> None:
     """Without any, it is open; the scheme is compared without regard to case (RFC 9110, 11.1)."""
     ((_, wrong),) = credentials("mate", "wrong").items()
     with EventStream(
@@ -307,7 +311,9 @@ def test_a_stream_refuses_wrong_passwords(service: Service, scheme: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/api/to-keep", "/api/to-keep-by-line"])
-def test_what_a_password_opens_is_for_no_shared_cache(service: Service, everywhere: Service, path: str) -> None:
+def test_responses_behind_basic_auth_are_not_publicly_cacheable(
+    service: Service, everywhere: Service, path: str
+) -> None:
     """`public` permits a shared cache to store the response to a request with `Authorization` (RFC 9111, 3.5)."""
     mate = credentials("mate", "s3cret")
     assert "public" in service.get(path).headers["cache-control"]

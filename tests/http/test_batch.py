@@ -224,13 +224,15 @@ def test_later_requests_use_earlier_results(service: Service, database: Database
         (request("/echo", {"value": "$1.body.nothing"}), 400),
     ],
 )
-def test_all_or_nothing(service: Service, database: Database, failing: dict[str, Any], status: int) -> None:
+def test_transaction_is_rolled_back_if_one_request_fails(
+    service: Service, database: Database, failing: dict[str, Any], status: int
+) -> None:
     count = "select count(*) from orders where customer = 'gone'"
     response = post(
         service, request("/orders", {"customer": "gone"}), failing, request("/orders", {"customer": "gone"})
     )
     found = problem(response, status)
-    # The key is checked at the end of the transaction, which is no single request.
+    # The deferred key is checked at the end of the transaction, so the error belongs to no single request.
     assert found.get("item") == (None if "999999/lines" in failing["path"] else 2)
     assert database.value(count) == 0
     apart = post(
@@ -245,13 +247,13 @@ def test_all_or_nothing(service: Service, database: Database, failing: dict[str,
     database.execute("delete from orders where customer = 'gone'")
 
 
-def test_requests_see_what_earlier_ones_did_and_others_do_not(service: Service, database: Database) -> None:
+def test_uncommitted_writes_are_visible_only_within_the_batch(service: Service, database: Database) -> None:
     before = service.get("/sees").json()
     seen = bodies(post(service, request("/orders", {"customer": "x"}), get("/sees"), request("/stays"), get("/sees")))
     assert [seen[1], seen[3]] == [str(before + 1), str(before + 2)] or [seen[1], seen[3]] == [before + 1, before + 2]
 
 
-def test_parameters_that_other_connections_fill_do_not_miss_what_earlier_requests_did(service: Service) -> None:
+def test_resolved_parameters_on_other_connections_are_refused_in_a_transaction(service: Service) -> None:
     refused = post(service, request("/orders", {"customer": "ann"}), get("/resolved"))
     assert "a connection of its own" in problem(refused, 400)["detail"]
     before = int(service.get("/resolved").text)
@@ -269,7 +271,7 @@ def test_a_cache_is_neither_read_nor_filled_in_a_transaction(service: Service) -
     assert service.get(f"/orders/{made}/lines").json() == []
 
 
-def test_settings_end_with_their_request(service: Service) -> None:
+def test_settings_of_one_request_do_not_affect_the_next(service: Service) -> None:
     answers = post(
         service, request("/located"), request("/plain"), request("/nothing"), get("$1.headers.location")
     ).json()
@@ -286,7 +288,7 @@ def test_settings_end_with_their_request(service: Service) -> None:
         assert openly in ("true|", "t|")
 
 
-def test_each_request_has_its_own_authorization(service: Service, database: Database) -> None:
+def test_each_request_is_authorized_separately(service: Service, database: Database) -> None:
     with service.new_client() as client:
         client.post("/enter", json={"name": "boss"})
         assert client.post("/batch", json=[request("/for-boss")]).status_code == 200
@@ -294,14 +296,14 @@ def test_each_request_has_its_own_authorization(service: Service, database: Data
         assert problem(client.post("/batch", json=[request("/for-boss")]), 403)["item"] == 1
 
 
-def test_each_request_counts_for_limits(service: Service) -> None:
+def test_each_request_counts_for_rate_limits(service: Service) -> None:
     response = post(service, *(request("/limited") for _ in range(4)), transaction=False)
     assert [item["status"] for item in response.json()] == [200, 200, 200, 429]
     refused = post(service, request("/limited"))
     assert problem(refused, 429)["item"] == 1
 
 
-def test_a_failed_dependency(service: Service) -> None:
+def test_reference_to_a_failed_response_gets_424(service: Service) -> None:
     response = post(
         service, get("/orders/999999"), request("/echo", {"value": "$1.body.id"}), get("/who-openly"), transaction=False
     )
@@ -327,7 +329,7 @@ def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
             assert [item["body"] for item in response.json()] == [address]
 
 
-def test_a_page_of_another_site_cannot_say_that_it_is_of_this_one(service: Service) -> None:
+def test_headers_in_the_batch_cannot_override_cross_site_protection(service: Service) -> None:
     """Browsers send Origin, and over plain HTTP no Fetch Metadata, which a request of the batch could add."""
     body = '[{"method": "POST", "path": "/for-boss", "headers": {"%s": "%s"}}]'
     with service.new_client() as client:
@@ -366,12 +368,12 @@ def test_a_page_of_another_site_cannot_say_that_it_is_of_this_one(service: Servi
         ("[" + ",".join(['{"path": "/sees"}'] * 21) + "]", "at most 20 are allowed"),
     ],
 )
-def test_mistakes_are_named(service: Service, body: str, part: str) -> None:
+def test_malformed_batches_get_400_with_the_reason(service: Service, body: str, part: str) -> None:
     response = service.post("/batch", content=body, headers={"content-type": "application/json"})
     assert part in problem(response, 400)["detail"]
 
 
-def test_other_mistakes(service: Service) -> None:
+def test_invalid_query_or_content_type_is_refused(service: Service) -> None:
     assert "transaction=false" in problem(service.post("/batch?parallel=1", json=[get("/sees")]), 400)["detail"]
     assert (
         "content type"
@@ -382,7 +384,7 @@ def test_other_mistakes(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_limits_of_the_whole(service: Service, database: Database) -> None:
+def test_time_and_size_limits_apply_to_the_whole_batch(service: Service, database: Database) -> None:
     count = "select count(*) from orders where customer = 'slow'"
     assert "Batch:Timeout" in problem(post(service, request("/slow", {"seconds": 30})), 504)["detail"]
     assert database.value(count) == 0
@@ -400,7 +402,7 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?transaction=false"])
-def test_all_requests_together_have_the_time_that_the_client_waits(service: Service, query: str) -> None:
+def test_request_timeout_header_limits_the_whole_batch(service: Service, query: str) -> None:
     short = [request("/slow", {"seconds": 0.3}) for _ in range(5)]
     response = service.post(f"/batch{query}", json=short, headers={"request-timeout": "1"})
     assert "the deadline of the request has passed" in problem(response, 504)["detail"]
@@ -408,7 +410,9 @@ def test_all_requests_together_have_the_time_that_the_client_waits(service: Serv
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transaction", [True, False])
-def test_a_request_ends_with_the_time_of_its_batch(service: Service, database: Database, *, transaction: bool) -> None:
+def test_running_query_is_cancelled_at_the_batch_timeout(
+    service: Service, database: Database, *, transaction: bool
+) -> None:
     running = """select count(*) from pg_stat_activity
         where query ~ 'slow' and state = 'active' and pid <> pg_backend_pid() and datname = current_database()"""
     before = database.value("select count(*) from orders")
@@ -418,7 +422,7 @@ def test_a_request_ends_with_the_time_of_its_batch(service: Service, database: D
 
 
 @pytest.mark.parametrize("transaction", [True, False])
-def test_bytes_that_are_no_text_are_base64(service: Service, transaction: bool) -> None:
+def test_binary_response_bodies_are_base64_encoded(service: Service, transaction: bool) -> None:
     picture, text = post(service, get("/picture"), get("/sees"), transaction=transaction).json()
     assert (base64.b64decode(picture["body"]), picture["encoding"]) == (b"\xff\x00\xfe", "base64")
     assert "encoding" not in text
@@ -444,7 +448,7 @@ def nested(levels: int) -> str:
         ("application/x-ndjson", "[1]\n[2]\n", None),
     ],
 )
-def test_bodies_of_json_are_json_and_others_are_texts(
+def test_json_response_bodies_are_embedded_and_others_are_strings(
     service: Service, transaction: bool, content_type: str, text: str, body: Any
 ) -> None:
     """body: None: the text."""
@@ -466,12 +470,14 @@ def test_bodies_of_json_are_json_and_others_are_texts(
     ],
     ids=["exponent", "digits", "blanks", "invalid", "lines", "levels", "array"],
 )
-def test_a_failed_batch_has_the_members_of_a_json_object(service: Service, body: str, members: bytes) -> None:
+def test_failed_batch_response_includes_members_of_a_json_error_body(
+    service: Service, body: str, members: bytes
+) -> None:
     response = post(service, request("/as-json", {"text": body, "status": "409"}))
     assert (response.status_code, response.content) == (409, members)
 
 
-def test_an_error_with_the_status_of_a_success_is_a_failure(database: Database, serve_once: Serve) -> None:
+def test_error_mapped_to_a_success_status_still_fails_the_batch(database: Database, serve_once: Serve) -> None:
     sql = """create function tolerated() returns int language sql as 'select 1 / (random() * 0)::int';
     comment on function tolerated() is 'HTTP POST /tolerated'"""
     policy = "ErrorHandlingOptions:ErrorCodePolicies:0:"
@@ -482,7 +488,7 @@ def test_an_error_with_the_status_of_a_success_is_a_failure(database: Database, 
     assert (failed.status_code, failed.json()["status"], failed.json()["item"]) == (409, 409, 1)
 
 
-def test_texts_that_begin_with_a_dollar(service: Service) -> None:
+def test_dollar_escapes_in_strings_are_not_references(service: Service) -> None:
     found = bodies(post(service, request("/echo", {"value": ["$$1.body", "$1", "costs $1.body", "$"]})))
     assert found == [["$1.body", "$1", "costs $1.body", "$"]]
 
@@ -500,7 +506,7 @@ def test_values_of_references_are_encoded_in_paths(service: Service) -> None:
     assert "is no path of this service" in answers[2]["body"]["detail"]
 
 
-def test_keys_of_independent_requests(service: Service, database: Database) -> None:
+def test_idempotency_keys_apply_to_independent_requests(service: Service, database: Database) -> None:
     one, two = (request("/pay", {"amount": n}, **{"Idempotency_Key": f"key-{n}"}) for n in (1, 2))
     for expected in ([200, 200], [200, 200]):
         found = post(service, one, two, transaction=False).json()
@@ -511,7 +517,7 @@ def test_keys_of_independent_requests(service: Service, database: Database) -> N
     assert [item["status"] for item in post(service, other, transaction=False).json()] == [422]
 
 
-def test_a_transaction_has_no_keys(service: Service) -> None:
+def test_idempotency_key_is_refused_for_a_transaction(service: Service) -> None:
     """A key that is ignored would let a client repeat a batch that has taken effect."""
     whole = service.post("/batch", json=[get("/sees")], headers={"idempotency-key": "x"})
     assert "give each request the header Idempotency-Key" in problem(whole, 400)["detail"]
@@ -520,7 +526,7 @@ def test_a_transaction_has_no_keys(service: Service) -> None:
     assert post(service, request("/pay-or-not", {"amount": 1})).status_code == 200
 
 
-def test_bodies_of_other_content_types(service: Service) -> None:
+def test_request_bodies_of_other_content_types_are_sent_unchanged(service: Service) -> None:
     found = bodies(
         post(
             service,
@@ -536,7 +542,7 @@ def test_bodies_of_other_content_types(service: Service) -> None:
     assert found[5]["customer"] == "ann lee"
 
 
-def test_values_that_no_header_can_have(service: Service) -> None:
+def test_references_with_line_breaks_are_refused_in_headers(service: Service) -> None:
     first = request("/echo", {"value": {"a": "x\r\ny: z", "b": "ok"}})
     refused = request("/headers", **{"X_Value": "$1.body.a"})
     assert "a header cannot have" in problem(post(service, first, refused), 400)["detail"]
@@ -545,7 +551,7 @@ def test_values_that_no_header_can_have(service: Service) -> None:
     assert sent["X-Value"] == "ok"
 
 
-def test_longer_references(service: Service) -> None:
+def test_references_follow_nested_members_and_indexes(service: Service) -> None:
     value = {"items": [{"id": 7, "a-b": {"c_d": [[1, 2]]}}], "0": "zero"}
     wanted = ["$1.body.items[0].id", "$1.body.items.0.a-b.c_d[0][1]", "$1.body.0", "$1.headers.Content-Type", "$1.body"]
     found = bodies(post(service, request("/echo", {"value": value}), request("/echo", {"value": wanted})))[1]
@@ -556,7 +562,7 @@ def test_longer_references(service: Service) -> None:
 
 
 @pytest.mark.parametrize("transaction", [True, False])
-def test_cookies_are_headers_of_the_whole_response(service: Service, transaction: bool) -> None:
+def test_cookies_are_set_on_the_batch_response_only(service: Service, transaction: bool) -> None:
     """In the body, scripts could read cookies that are `HttpOnly`."""
     response = post(service, request("/decorated/1"), request("/decorated/2"), transaction=transaction)
     cookies = response.headers.get_list("set-cookie")
@@ -576,7 +582,7 @@ def test_a_failed_batch_sets_only_the_cookies_of_the_failed_response(service: Se
     assert response.headers.get_list("set-cookie") == ["a=-1; HttpOnly", "b=-1; Path=/b"]
 
 
-def test_a_sign_in_within_a_batch_signs_the_browser_in(service: Service) -> None:
+def test_sign_in_within_a_batch_sets_the_session_cookie(service: Service) -> None:
     with service.new_client() as client:
         response = client.post("/batch?transaction=false", json=[request("/enter", {"name": "ann"})])
         assert "set-cookie" in response.headers

@@ -26,7 +26,7 @@ BATCH = [{"method": "POST", "path": "/add", "body": {"id": 1}}, {"method": "POST
 
 
 @pytest.mark.slow
-def test_each_request_of_a_batch_is_observed(own_database: Database, serve_once: Serve) -> None:
+def test_each_batch_request_has_metrics_spans_and_audit_records(own_database: Database, serve_once: Serve) -> None:
     with collect_over_http() as collector:
         settings = {
             "Batch:Enabled": "true",

@@ -68,52 +68,56 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def local(database: Database, serve: Serve) -> Service:
+def transaction_scoped(database: Database, serve: Serve) -> Service:
     """Provide a service with commands whose effects end with the transaction."""
     return serve(database, SQL, {**SETTINGS, "CacheOptions:Enabled": "true"})
 
 
-def test_commands_run_before_every_call_with_values_of_the_request(local: Service) -> None:
+def test_commands_run_before_every_call_with_values_of_the_request(transaction_scoped: Service) -> None:
     for number in range(40):  # long enough to have shared connections
-        response = local.get("/api/seen", headers={"X-Word": f"w{number}"})
+        response = transaction_scoped.get("/api/seen", headers={"X-Word": f"w{number}"})
         assert answer(response) == (200, TEXT, f"always|w{number}|127.0.0.1|")
 
 
-def test_an_answer_is_kept_for_those_for_whom_the_commands_are_given_the_same(local: Service) -> None:
+def test_cached_responses_are_shared_by_requests_with_equal_command_values(transaction_scoped: Service) -> None:
     """The commands may select a tenant."""
     words = ("one", "two", "one", "two")
-    first, second, *again = [local.get("/api/kept", headers={"X-Word": word}).text for word in words]
+    first, second, *again = [transaction_scoped.get("/api/kept", headers={"X-Word": word}).text for word in words]
     assert (first.split("|")[1], second.split("|")[1]) == ("one", "two")
     assert again == [first, second]
 
 
-def test_what_a_request_lacks_is_null(local: Service) -> None:
-    assert answer(local.get("/api/seen")) == (200, TEXT, "always||127.0.0.1|")
+def test_missing_request_values_are_null(transaction_scoped: Service) -> None:
+    assert answer(transaction_scoped.get("/api/seen")) == (200, TEXT, "always||127.0.0.1|")
 
 
-def test_values_are_text_whatever_asks_for_them(local: Service) -> None:
+def test_command_values_are_always_text(transaction_scoped: Service) -> None:
     """Also if PostgreSQL cannot infer their types; values that are unused or absent are no mistake."""
-    response = local.get("/api/setting", headers={"X-Word": "w", "X-Other": "o"})
+    response = transaction_scoped.get("/api/setting", headers={"X-Word": "w", "X-Other": "o"})
     assert answer(response) == (200, TEXT, "o w")
 
 
-def test_headers_of_one_name_are_joined(local: Service) -> None:
-    response = local.get("/api/seen", headers=[("X-Word", "a"), ("x-word", "b")])
+def test_repeated_headers_are_joined_by_comma(transaction_scoped: Service) -> None:
+    response = transaction_scoped.get("/api/seen", headers=[("X-Word", "a"), ("x-word", "b")])
     assert answer(response) == (200, TEXT, "always|a,b|127.0.0.1|")
 
 
-def test_values_are_never_sql(local: Service) -> None:
+def test_values_are_never_sql(transaction_scoped: Service) -> None:
     word = "'; drop table log; --"
-    assert answer(local.get("/api/seen", headers={"X-Word": word})) == (200, TEXT, f"always|{word}|127.0.0.1|")
+    assert answer(transaction_scoped.get("/api/seen", headers={"X-Word": word})) == (
+        200,
+        TEXT,
+        f"always|{word}|127.0.0.1|",
+    )
 
 
-def test_procedures_have_them_too(local: Service, database: Database) -> None:
-    assert local.post("/api/proceed", headers={"X-Word": "for the procedure"}).status_code == 204
+def test_commands_run_before_procedures(transaction_scoped: Service, database: Database) -> None:
+    assert transaction_scoped.post("/api/proceed", headers={"X-Word": "for the procedure"}).status_code == 204
     assert database.value("select count(*) from log where what = 'for the procedure'") == 1
 
 
 @pytest.fixture(scope="module")
-def free(database: Database, serve: Serve) -> Service:
+def session_scoped(database: Database, serve: Serve) -> Service:
     """Provide a service with commands that may have session effects."""
     database.execute("truncate log")
     commands = (
@@ -128,27 +132,27 @@ def free(database: Database, serve: Serve) -> Service:
     return serve(database, "", commands)
 
 
-def test_commands_share_the_transaction_of_the_call(free: Service, database: Database) -> None:
+def test_commands_share_the_transaction_of_the_call(session_scoped: Service, database: Database) -> None:
     database.execute("truncate log")
-    assert answer(free.post("/api/noted")) == (200, TEXT, "1")
+    assert answer(session_scoped.post("/api/noted")) == (200, TEXT, "1")
     assert [what for (what,) in database.fetch("select what from log order by at")] == ["first", "routine"]
 
 
-def test_a_command_that_fails_stops_the_call(free: Service, database: Database) -> None:
+def test_a_command_that_fails_stops_the_call(session_scoped: Service, database: Database) -> None:
     """No error policy applies, because the error is not that of the routine."""
     database.execute("truncate log")
-    members = problem(free.post("/api/noted", headers={"X-Word": "forbidden"}), 500)
+    members = problem(session_scoped.post("/api/noted", headers={"X-Word": "forbidden"}), 500)
     assert (members["title"], members["detail"]) == ("P0001: not you", "P0001")
     assert database.value("select count(*) from log") == 0
 
 
-def test_a_command_has_the_time_limit_of_the_call(free: Service) -> None:
-    problem(free.get("/api/limited", headers={"X-Word": "slow"}), 504)
+def test_a_command_has_the_time_limit_of_the_call(session_scoped: Service) -> None:
+    problem(session_scoped.get("/api/limited", headers={"X-Word": "slow"}), 504)
 
 
-def test_what_a_command_leaves_in_the_session_is_gone(free: Service) -> None:
+def test_session_state_of_a_command_is_reset_between_requests(session_scoped: Service) -> None:
     for _ in range(3):
-        assert answer(free.get("/api/seen"))[2].startswith("for the session|")
+        assert answer(session_scoped.get("/api/seen"))[2].startswith("for the session|")
 
 
 @pytest.mark.parametrize(
@@ -160,19 +164,19 @@ def test_what_a_command_leaves_in_the_session_is_gone(free: Service) -> None:
         f"WRN] {KEY}:5 is left out: it has no Sql",
     ],
 )
-def test_commands_that_do_not_run_are_named(free: Service, line: str) -> None:
-    assert free.log.count(line) == 1
+def test_unusable_commands_are_logged_once(session_scoped: Service, line: str) -> None:
+    assert session_scoped.log.count(line) == 1
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "expected_error"),
     [
         ("select guard('forbidden')", ("P0001: not you", "P0001")),
         ("select missing()", ("42883: function missing() does not exist", "42883")),
     ],
 )
 def test_a_command_that_fails_stops_an_upload(
-    database: Database, serve: Serve, tmp_path: Path, command: str, said: tuple[str, str]
+    database: Database, serve: Serve, tmp_path: Path, command: str, expected_error: tuple[str, str]
 ) -> None:
     """As for any other call: it is neither an error of the routine nor of a changed schema."""
     sql = """
@@ -185,7 +189,7 @@ def test_a_command_that_fails_stops_an_upload(
     }
     service = serve(database, sql, {f"{KEY}:0": command, **uploads})
     members = problem(service.post("/api/received", files={"f": ("a.txt", b"text")}), 500)
-    assert (members["title"], members["detail"]) == said
+    assert (members["title"], members["detail"]) == expected_error
     assert list(tmp_path.iterdir()) == []
 
 
@@ -201,7 +205,7 @@ comment on procedure failing() is E'HTTP POST\\ntimeout 7s';
 
 
 @pytest.mark.parametrize("wrapped", ["true", "false"])
-def test_a_procedure_has_its_settings_whether_wrapped_or_not(
+def test_procedure_settings_apply_with_and_without_wrapping(
     own_database: Database, serve_once: Serve, wrapped: str
 ) -> None:
     service = serve_once(own_database, WRAPPED, {"Service:WrapInTransaction": wrapped})
@@ -223,7 +227,7 @@ def test_the_application_name_can_contain_the_request(own_database: Database, se
     assert "truncated" not in service.log
 
 
-def test_claims_are_values_of_the_signed_in(own_database: Database, serve_once: Serve) -> None:
+def test_claims_of_signed_in_callers_are_command_values(own_database: Database, serve_once: Serve) -> None:
     """Also without required sign-in; several claims of one type are an array."""
     sql = (
         "create function claimed() returns text language sql stable as $$"
@@ -242,13 +246,13 @@ def test_claims_are_values_of_the_signed_in(own_database: Database, serve_once: 
     assert service.get("/api/claimed").text == '{"app":"x","uid":null,"id":null}'
 
 
-@pytest.mark.parametrize(("wrapped", "kept"), [("true", 0), ("false", 1)])
+@pytest.mark.parametrize(("wrapped", "row_count"), [("true", 0), ("false", 1)])
 def test_a_file_of_several_statements_is_one_transaction_when_wrapped(
-    own_database: Database, serve_once: Serve, tmp_path: Path, wrapped: str, kept: int
+    own_database: Database, serve_once: Serve, tmp_path: Path, wrapped: str, row_count: int
 ) -> None:
     own_database.execute("create table steps (name text)")
     text = "-- HTTP POST\ninsert into steps values ('first');\ninsert into steps select 1 / 0;"
     write_files(tmp_path, {"two.sql": text})
     service = serve_once(own_database, "", file_settings(tmp_path) | {"Service:WrapInTransaction": wrapped})
     assert problem(service.post("/api/two"), 500)["detail"] == "22012"
-    assert own_database.value("select count(*) from steps") == kept
+    assert own_database.value("select count(*) from steps") == row_count

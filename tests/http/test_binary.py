@@ -67,28 +67,28 @@ def service(database: Database, serve: Serve) -> Service:
         ("null-word", b"NULL"),
     ],
 )
-def test_rows_of_bytes_follow_each_other(service: Service, routine: str, body: bytes) -> None:
+def test_bytea_rows_are_concatenated(service: Service, routine: str, body: bytes) -> None:
     response = service.get(f"/api/{routine}")
     assert (response.status_code, response.headers["content-type"], response.content) == (200, BYTES, body)
 
 
-def test_null_bytes_may_be_no_content(service: Service) -> None:
+def test_null_bytea_can_be_204(service: Service) -> None:
     assert answer(service.get("/api/null-nothing")) == (204, None, "")
 
 
-def test_bytea_beside_other_columns_and_in_arrays_is_text(service: Service) -> None:
+def test_bytea_is_hex_text_beside_other_columns_and_in_arrays(service: Service) -> None:
     assert answer(service.get("/api/two-columns")) == (200, JSON, '[{"n":1,"part":"\\\\x00ff"}]')
     assert answer(service.get("/api/array-of-parts")) == (200, JSON, '[["\\\\x00ff"]]')
 
 
-def test_the_comment_says_what_the_bytes_are(service: Service) -> None:
+def test_comment_sets_headers_of_a_bytea_response(service: Service) -> None:
     response = service.get("/api/picture")
     assert response.headers["content-type"] == "image/png"
     assert response.headers["content-disposition"] == 'inline; filename="p.png"'
     assert response.content == b"\x89PNG"
 
 
-def test_many_rows_of_bytes_stream(service: Service) -> None:
+def test_many_bytea_rows_are_streamed(service: Service) -> None:
     response = service.get("/api/large")
     assert "content-length" not in response.headers
     expected = b"".join(bytes([number % 256]) * 10000 for number in range(3000))

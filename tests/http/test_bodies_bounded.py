@@ -56,19 +56,19 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.fixture(scope="module")
-def patient(service: Service, database: Database, serve: Serve) -> Service:
+def without_short_timeouts(service: Service, database: Database, serve: Serve) -> Service:
     """Provide a service with the default time limits of bodies, because these tests do not concern time."""
     return serve(database, "", {"Auth:BearerTokenAuth": "true"})
 
 
 @pytest.fixture(scope="module")
-def guarded(service: Service, database: Database, serve: Serve) -> Service:
+def with_antiforgery(service: Service, database: Database, serve: Serve) -> Service:
     """Provide a service that searches forms for an antiforgery token."""
     return serve(database, "", {**SETTINGS, "Antiforgery:Enabled": "true"})
 
 
 @contextlib.contextmanager
-def announced(
+def request_head_sent(
     service: Service, path: str, size: int, kind: str = "application/json", **headers: str
 ) -> Iterator[socket.socket]:
     """Send the head of a request whose body follows later."""
@@ -90,78 +90,78 @@ def status(connection: socket.socket) -> int:
 
 def test_anonymous_callers_are_refused_before_their_body_is_read(service: Service) -> None:
     """Also on a route with several overloads, where the body selects one."""
-    with announced(service, "/api/many", 29_000_000) as connection:
+    with request_head_sent(service, "/api/many", 29_000_000) as connection:
         assert status(connection) == 401
 
 
-def test_so_is_who_may_call_none_of_them(service: Service) -> None:
+def test_callers_without_access_to_any_overload_are_refused_before_the_body(service: Service) -> None:
     token = tokens(service, "BearerToken", "open")["accessToken"]
-    with announced(service, "/api/many", 29_000_000, Authorization=f"Bearer {token}") as connection:
+    with request_head_sent(service, "/api/many", 29_000_000, Authorization=f"Bearer {token}") as connection:
         assert status(connection) == 403
 
 
-def test_who_may_call_one_of_them_is_heard(service: Service) -> None:
+def test_body_is_read_if_the_caller_may_call_one_overload(service: Service) -> None:
     headers = bearer(tokens(service, "BearerToken", "mo")["accessToken"])
     assert service.post("/api/many", json={"a": "x", "b": "y"}, headers=headers).text == "two"
     problem(service.post("/api/many", json={"a": "x"}, headers=headers), 403)
 
 
-def test_where_one_is_open_the_body_decides(service: Service) -> None:
+def test_body_selects_among_public_and_closed_overloads(service: Service) -> None:
     assert service.post("/api/half", json={"a": "x", "b": "y"}).text == "two"
     problem(service.post("/api/half", json={"a": "x"}), 401)
 
 
-def test_logins_take_little(service: Service) -> None:
-    with announced(service, "/api/sign-in", 70_000) as connection:
+def test_login_and_refresh_bodies_have_small_limits(service: Service) -> None:
+    with request_head_sent(service, "/api/sign-in", 70_000) as connection:
         assert status(connection) == 413
-    with announced(service, "/api/token/refresh", 140_000) as connection:
+    with request_head_sent(service, "/api/token/refresh", 140_000) as connection:
         assert status(connection) == 413
 
 
-# --- what it may consist of ----------------------------------------------------------------------------------------
+# --- limits of the content ----------------------------------------------------------------------------------------
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.mark.slow
-def test_a_form_of_a_million_fields(service: Service) -> None:
+def test_form_with_a_million_fields_is_refused(service: Service) -> None:
     body = b"&".join(b"k%d=1" % number for number in range(1_000_000))
     assert "10000 fields" in problem(service.post("/api/taken", content=body, headers=FORM), 400)["detail"]
     body = b"list=1&" * 1_000_000
     problem(service.post("/api/taken", content=body, headers=FORM), 400)
 
 
-def test_a_form_with_a_large_array(service: Service) -> None:
+def test_form_with_a_large_array_is_accepted(service: Service) -> None:
     body = b"a=xy&" + b"&".join(b"list=%d" % number for number in range(9_000))
     assert service.post("/api/taken", content=body, headers=FORM).text == "2"
 
 
-def test_a_field_is_not_looked_for_among_a_million(guarded: Service) -> None:
+def test_antiforgery_check_refuses_a_form_with_a_million_fields(with_antiforgery: Service) -> None:
     part = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
     pairs: dict[str, object] = {"content": b"a=1&" * 1_000_000, "headers": FORM}
     for form in (pairs, multipart("x", part * 400_000 + b"--x--\r\n")):
-        assert "10000 fields" in problem(guarded.post("/api/taken", **form), 400)["detail"]
+        assert "10000 fields" in problem(with_antiforgery.post("/api/taken", **form), 400)["detail"]
 
 
-def answered_meanwhile(service: Service, path: str, body: bytes, kind: str = FORM["Content-Type"]) -> int:
+def requests_served_meanwhile(service: Service, path: str, body: bytes, kind: str = FORM["Content-Type"]) -> int:
     """Return the number of requests that the same worker serves between the end of a body and the refusal of it."""
-    with announced(service, path, len(body), kind) as connection, service.connect() as other:
+    with request_head_sent(service, path, len(body), kind) as connection, service.connect() as other:
         connection.sendall(body[:-1])
-        while unread(service, connection):
-            assert look(other) == b"1"
+        while has_unread_bytes(service, connection):
+            assert send_small_request(other) == b"1"
         # The HTTP server passes the part of the body that it has read to the worker meanwhile.
         for _ in range(10):
-            assert look(other) == b"1"
+            assert send_small_request(other) == b"1"
         connection.sendall(body[-1:])
         answered = 0
         while not select.select([connection], [], [], 0)[0]:
-            assert look(other) == b"1"
+            assert send_small_request(other) == b"1"
             answered += 1
         assert status(connection) == 400
     return answered
 
 
-def unread(service: Service, connection: socket.socket) -> bool:
+def has_unread_bytes(service: Service, connection: socket.socket) -> bool:
     """Return whether bytes of the client wait in the sockets of a connection: columns of proc_net_tcp(5)."""
     client, server = (f":{port:04X}" for port in (connection.getsockname()[1], service.port))
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
@@ -170,7 +170,7 @@ def unread(service: Service, connection: socket.socket) -> bool:
     return any(int(size, 16) for size in sent + received)
 
 
-def look(connection: socket.socket) -> bytes:
+def send_small_request(connection: socket.socket) -> bytes:
     connection.sendall(b"GET /api/look HTTP/1.1\r\nHost: x\r\n\r\n")
     response = read_response(connection)
     assert response is not None
@@ -189,27 +189,27 @@ FEW = 4
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/counted", "/api/proxied"])
 @pytest.mark.parametrize("body", [ESCAPES, SHORT_FIELDS], ids=["escapes", "short fields"])
-def test_others_are_answered_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
+def test_other_requests_are_served_while_a_form_is_decoded(service: Service, path: str, body: bytes) -> None:
     """The form is refused after decoding: `n` is not a number."""
     kinds = (FORM["Content-Type"], f"{FORM['Content-Type']}; charset=latin1")
-    assert sum(answered_meanwhile(service, path, body, kind) for kind in kinds) > FEW
+    assert sum(requests_served_meanwhile(service, path, body, kind) for kind in kinds) > FEW
 
 
 @pytest.mark.slow
-def test_others_are_answered_while_an_antiforgery_token_is_looked_for(guarded: Service) -> None:
-    assert sum(answered_meanwhile(guarded, "/api/counted", LONG_NAME) for _ in range(2)) > FEW
+def test_other_requests_are_served_while_a_form_is_searched_for_its_token(with_antiforgery: Service) -> None:
+    assert sum(requests_served_meanwhile(with_antiforgery, "/api/counted", LONG_NAME) for _ in range(2)) > FEW
 
 
 def multipart(boundary: str, body: bytes) -> dict[str, object]:
     return {"content": body, "headers": {"Content-Type": f"multipart/form-data; boundary={boundary}"}}
 
 
-def test_a_million_parts(service: Service) -> None:
+def test_multipart_body_with_many_parts_is_refused(service: Service) -> None:
     part = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
     problem(service.post("/api/taken", **multipart("x", part * 400_000 + b"--x--\r\n")), 400)
 
 
-def test_endless_headers_of_a_part(service: Service) -> None:
+def test_oversized_multipart_part_headers_are_refused(service: Service) -> None:
     body = b"--x\r\ncontent-disposition: form-data; name=" + b"a" * 20_000_000
     assert "header" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
     body = b"--x\r\n" + b"a: b\r\n" * 4_000_000
@@ -217,13 +217,13 @@ def test_endless_headers_of_a_part(service: Service) -> None:
 
 
 @pytest.mark.parametrize("length", [71, 257, 4000])
-def test_a_long_boundary(service: Service, length: int) -> None:
+def test_too_long_multipart_boundary_is_refused(service: Service, length: int) -> None:
     boundary = "b" * length
     body = f'--{boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n--{boundary}--\r\n'.encode()
     assert "boundary" in problem(service.post("/api/taken", **multipart(boundary, body)), 400)["detail"]
 
 
-def test_a_boundary_of_seventy_characters(service: Service) -> None:
+def test_multipart_boundary_of_70_characters_is_accepted(service: Service) -> None:
     boundary = "b" * 70
     body = f'--{boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\nxyz\r\n--{boundary}--\r\n'.encode()
     assert service.post("/api/taken", **multipart(boundary, body)).text == "3"
@@ -231,20 +231,20 @@ def test_a_boundary_of_seventy_characters(service: Service) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/taken", "/api/half"])
-def test_an_object_of_a_million_keys(service: Service, path: str) -> None:
+def test_json_object_with_a_million_keys_is_refused(service: Service, path: str) -> None:
     body = b"{" + b",".join(b'"k%d":1' % number for number in range(1_000_000)) + b"}"
     assert service.post(path, content=body).status_code in (400, 401)
 
 
 @pytest.mark.parametrize("body", [b"[" * 900_000 + b"]" * 900_000, b'{"a":' * 300_000 + b"1" + b"}" * 300_000])
-def test_depth(service: Service, body: bytes) -> None:
+def test_too_deeply_nested_json_is_refused(service: Service, body: bytes) -> None:
     problem(service.post("/api/taken", content=b'{"list":' + body + b"}"), 400)
 
 
-def test_crumbs(patient: Service) -> None:
+def test_million_one_byte_chunks_are_refused(without_short_timeouts: Service) -> None:
     """A body of a million chunks of one byte."""
     head = b"POST /api/taken HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with patient.connect() as connection:
+    with without_short_timeouts.connect() as connection:
         connection.sendall(head)
         with contextlib.suppress(OSError):
             connection.sendall(b"1\r\n \r\n" * 1_000_000 + b"2\r\n{}\r\n0\r\n\r\n")
@@ -256,16 +256,16 @@ def test_crumbs(patient: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_body_that_stalls_is_ended(service: Service) -> None:
+def test_stalled_body_gets_408(service: Service) -> None:
     for size in (100, 1_000_000):
-        with announced(service, "/api/taken", size) as connection:
+        with request_head_sent(service, "/api/taken", size) as connection:
             connection.sendall(b'{"a":"')
             assert status(connection) == 408
 
 
 @pytest.mark.slow
-def test_a_body_that_drips_is_ended(service: Service) -> None:
-    with announced(service, "/api/taken", 1_000_000) as connection:
+def test_body_below_the_minimum_data_rate_gets_408(service: Service) -> None:
+    with request_head_sent(service, "/api/taken", 1_000_000) as connection:
         ended = threading.Event()
 
         def drip() -> None:
@@ -283,10 +283,12 @@ def test_a_body_that_drips_is_ended(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, serve_once: Serve) -> None:
+def test_body_longer_than_the_total_time_limit_gets_408(own_database: Database, serve_once: Serve) -> None:
     # A separate service: large bodies of other tests may take long on a busy machine.
     limits = {**SETTINGS, "HttpServer:Limits:RequestBodyTimeout": "3 seconds"}
-    with announced(serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000) as connection:
+    with request_head_sent(
+        serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000
+    ) as connection:
         ended = threading.Event()
 
         def trickle() -> None:
@@ -304,9 +306,9 @@ def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, 
 
 
 @pytest.mark.slow
-def test_a_slow_body_that_keeps_the_pace_is_taken(service: Service) -> None:
+def test_slow_body_above_the_minimum_data_rate_is_accepted(service: Service) -> None:
     body = b'{"a":"' + b"x" * 3000 + b'"}'
-    with announced(service, "/api/taken", len(body)) as connection:
+    with request_head_sent(service, "/api/taken", len(body)) as connection:
         for start in range(0, len(body), 600):
             connection.sendall(body[start : start + 600])
             threading.Event().wait(0.5)
@@ -316,6 +318,6 @@ def test_a_slow_body_that_keeps_the_pace_is_taken(service: Service) -> None:
 # --- how much of it ------------------------------------------------------------------------------------------------
 
 
-def test_one_that_is_alone_may_be_as_large_as_its_limit(patient: Service) -> None:
+def test_single_body_may_be_as_large_as_the_limit(without_short_timeouts: Service) -> None:
     body = b'{"a":"' + b"x" * 29_999_990 + b'"}'
-    assert patient.post("/api/taken", content=body).text == "29999990"
+    assert without_short_timeouts.post("/api/taken", content=body).text == "29999990"

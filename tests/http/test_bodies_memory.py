@@ -14,7 +14,7 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import member_sql
-from tests.http.test_bodies_bounded import SETTINGS, SQL, announced, status
+from tests.http.test_bodies_bounded import SETTINGS, SQL, request_head_sent, status
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def memory(service: Service) -> float:
     return sum(psutil.Process(pid).memory_info().rss for pid in service.pids()) / 1e6
 
 
-def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once: Serve) -> None:
+def test_memory_of_one_hundred_concurrent_large_bodies_is_bounded(own_database: Database, serve_once: Serve) -> None:
     """They stall before the last byte: the worker holds the bodies that fit, refuses the others with Retry-After, frees
     the memory, and serves all other requests meanwhile."""
     service = serve_once(own_database, member_sql() + SQL, SETTINGS)
@@ -34,7 +34,7 @@ def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once:
     statuses: list[int] = []
 
     def stall() -> None:
-        with announced(service, "/api/taken", len(body) + 2) as connection:
+        with request_head_sent(service, "/api/taken", len(body) + 2) as connection:
             with contextlib.suppress(OSError):
                 connection.sendall(body)
             with contextlib.suppress(OSError, AssertionError):

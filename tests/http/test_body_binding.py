@@ -95,12 +95,12 @@ def service(database: Database, serve: Serve) -> Service:
     [(n, value, seen) for n, (_, value, seen) in enumerate(CONVERSIONS)],
     ids=[f"{type}={value}" for type, value, _ in CONVERSIONS],
 )
-def test_value_of_each_type(service: Service, number: int, value: str, seen: str) -> None:
+def test_json_value_is_converted_to_each_type(service: Service, number: int, value: str, seen: str) -> None:
     response = service.post(f"/take/{number}", content=f'{{"v":{value}}}'.encode())
     assert answer(response) == (200, TEXT, seen)
 
 
-def test_object_for_a_text_is_its_json(service: Service) -> None:
+def test_json_object_for_a_text_parameter_is_passed_as_json_text(service: Service) -> None:
     number = [type for type, _, _ in CONVERSIONS].index("text")
     response = service.post(f"/take/{number}", content=b'{"v":{"a":1}}')
     assert response.text.replace(" ", "") == '{"a":1}'
@@ -123,7 +123,7 @@ def test_object_for_a_text_is_its_json(service: Service) -> None:
         ("int[]", '{"a":1}'),
     ],
 )
-def test_value_of_the_wrong_type_is_refused_with_its_place(service: Service, type: str, value: str) -> None:
+def test_value_of_the_wrong_type_gets_400_with_its_path(service: Service, type: str, value: str) -> None:
     number = [known for known, _, _ in CONVERSIONS].index(type)
     members = problem(service.post(f"/take/{number}", content=f'{{"v":{value}}}'.encode()), 400)
     assert "v" in members["detail"]
@@ -141,12 +141,12 @@ def test_value_of_the_wrong_type_is_refused_with_its_place(service: Service, typ
         (b'\xef\xbb\xbf{"a":1}', "1|10|x"),
     ],
 )
-def test_defaults(service: Service, body: bytes, seen: str) -> None:
+def test_missing_members_take_parameter_defaults(service: Service, body: bytes, seen: str) -> None:
     assert answer(service.post("/api/defaults", content=body)) == (200, TEXT, seen)
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "nonsense"])
-def test_body_is_json_whatever_its_type_says(service: Service, content_type: str | None) -> None:
+def test_body_is_parsed_as_json_with_any_content_type(service: Service, content_type: str | None) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
     assert answer(service.post("/api/defaults", content=b'{"a":1}', headers=headers)) == (200, TEXT, "1|10|x")
 
@@ -177,18 +177,18 @@ def test_empty_body_is_an_empty_object(service: Service, body: bytes) -> None:
         b'{"a":1,"a":2}',
     ],
 )
-def test_body_that_is_no_json_object_is_a_bad_request(service: Service, body: bytes) -> None:
+def test_body_other_than_a_json_object_gets_400(service: Service, body: bytes) -> None:
     problem(service.post("/api/defaults", content=body), 400)
 
 
 @pytest.mark.parametrize(
     ("body", "named"), [(b"{}", "a"), (b'{"a":1,"x":2}', "x"), (b'{"A":1}', "a"), (b'{"_a":1}', "_a")]
 )
-def test_missing_and_unknown_members_are_not_found_and_named(service: Service, body: bytes, named: str) -> None:
+def test_missing_and_unknown_members_get_404_with_their_names(service: Service, body: bytes, named: str) -> None:
     assert named in problem(service.post("/api/defaults", content=body), 404)["detail"]
 
 
-def test_query_of_a_body_endpoint_is_ignored(service: Service) -> None:
+def test_query_string_of_a_body_endpoint_is_ignored(service: Service) -> None:
     assert answer(service.post("/api/defaults?a=9&zz=1", content=b'{"a":1}')) == (200, TEXT, "1|10|x")
 
 
@@ -196,7 +196,7 @@ def test_strict_function_with_a_null_is_not_called(service: Service) -> None:
     assert answer(service.post("/api/strict-one", content=b'{"a":null}')) == (204, None, "")
 
 
-def test_procedure_is_called(service: Service) -> None:
+def test_procedure_is_called_with_body_arguments(service: Service) -> None:
     assert answer(service.post("/api/record-it", content=b'{"a":1}')) == (204, None, "")
 
 
@@ -208,16 +208,16 @@ def test_raw_body_parameter_takes_the_whole_body(service: Service, query: str, b
     assert answer(service.post(f"/api/put-note?{query}", content=body)) == (200, TEXT, seen)
 
 
-def test_raw_body_endpoint_knows_its_query_keys(service: Service) -> None:
+def test_raw_body_endpoint_refuses_unknown_query_keys(service: Service) -> None:
     problem(service.post("/api/put-note?parcel=7&note=1", content=b"b"), 404)
 
 
-def test_chunked_body_is_read_like_any_other(service: Service) -> None:
+def test_chunked_body_is_accepted(service: Service) -> None:
     pieces = iter([b'{"a"', b":", b"1}"])
     assert answer(service.post("/api/defaults", content=pieces)) == (200, TEXT, "1|10|x")
 
 
-def test_get_can_read_a_body_and_head_goes_with_it(service: Service) -> None:
+def test_get_and_head_can_read_a_body(service: Service) -> None:
     assert answer(service.request("GET", "/api/read-body", content=b'{"a":7}')) == (200, TEXT, "read 7")
     head = service.request("HEAD", "/api/read-body", content=b'{"a":7}')
     assert (head.status_code, head.headers["content-length"]) == (200, "6")
@@ -234,11 +234,11 @@ def test_get_can_read_a_body_and_head_goes_with_it(service: Service) -> None:
         ("/searched-query?a=9", b"ignored", "q9"),
     ],
 )
-def test_query_is_a_method_with_a_body(service: Service, path: str, body: bytes, seen: str) -> None:
+def test_query_method_reads_its_body(service: Service, path: str, body: bytes, seen: str) -> None:
     assert answer(service.request("QUERY", path, content=body)) == (200, TEXT, seen)
 
 
-def test_query_is_routed_like_any_other_method(service: Service) -> None:
+def test_get_on_a_query_route_gets_405(service: Service) -> None:
     response = service.get("/searched/7")
     problem(response, 405)
     assert response.headers["allow"] == "OPTIONS, QUERY"
@@ -253,5 +253,5 @@ def test_query_is_routed_like_any_other_method(service: Service) -> None:
         ("/paged/3", b'{"size":10,"page":4}', "10/3"),
     ],
 )
-def test_an_optional_segment_and_a_body(service: Service, path: str, body: bytes, seen: str) -> None:
+def test_optional_path_segment_combines_with_body_members(service: Service, path: str, body: bytes, seen: str) -> None:
     assert answer(service.post(path, content=body)) == (200, TEXT, seen)

@@ -78,7 +78,7 @@ def preflight(
     ("path", "status"),
     [("/api/hello", 200), ("/api/closed", 401), ("/nowhere", 404), ("/api/%ff", 400), ("/api/many?n=100000", 200)],
 )
-def test_every_answer_carries_the_security_headers(listed: Service, path: str, status: int) -> None:
+def test_every_response_has_security_headers(listed: Service, path: str, status: int) -> None:
     response = listed.get(path)
     assert response.status_code == status
     assert {name: response.headers.get_list(name) for name in ("x-content-type-options", "x-frame-options")} == {
@@ -90,15 +90,15 @@ def test_every_answer_carries_the_security_headers(listed: Service, path: str, s
     assert "permissions-policy" not in response.headers
 
 
-def test_a_preflight_carries_them_too(listed: Service) -> None:
+def test_preflight_response_has_security_headers(listed: Service) -> None:
     assert preflight(listed, "/api/hello", SHOP).headers["x-frame-options"] == "DENY"
 
 
-def test_a_header_of_the_comment_stands_beside_the_one_of_the_service(listed: Service) -> None:
+def test_comment_header_is_added_beside_the_security_header(listed: Service) -> None:
     assert listed.get("/api/framed").headers.get_list("x-frame-options") == ["DENY", "SAMEORIGIN"]
 
 
-def test_null_and_empty_values_leave_a_header_out(own_database: Database, serve_once: Serve) -> None:
+def test_null_and_empty_values_omit_a_security_header(own_database: Database, serve_once: Serve) -> None:
     settings = {**ON, "SecurityHeaders:XFrameOptions": "", "SecurityHeaders:ReferrerPolicy": ""}
     headers = serve_once(own_database, SQL, settings).get("/api/hello").headers
     assert headers["x-content-type-options"] == "nosniff"
@@ -107,7 +107,7 @@ def test_null_and_empty_values_leave_a_header_out(own_database: Database, serve_
 
 
 @pytest.mark.parametrize("origin", [SHOP, "http://other.example"])
-def test_an_origin_of_the_list_is_let_in(listed: Service, origin: str) -> None:
+def test_listed_origin_gets_cors_headers(listed: Service, origin: str) -> None:
     response = listed.get("/api/hello", headers={"Origin": origin})
     assert response.text == "hello"
     assert cors_headers(response) == {"allow-origin": origin, "allow-credentials": "true", "expose-headers": "X-Total"}
@@ -125,17 +125,17 @@ def test_an_origin_of_the_list_is_let_in(listed: Service, origin: str) -> None:
         "",
     ],
 )
-def test_any_other_origin_is_answered_without_cors_headers(listed: Service, origin: str) -> None:
+def test_unlisted_origin_gets_no_cors_headers(listed: Service, origin: str) -> None:
     response = listed.get("/api/hello", headers={"Origin": origin})
     assert (response.status_code, response.text, cors_headers(response)) == (200, "hello", {})
     assert response.headers["vary"] == "Origin"
 
 
-def test_without_an_origin_there_is_nothing_to_allow(listed: Service) -> None:
+def test_request_without_origin_gets_no_cors_headers(listed: Service) -> None:
     assert cors_headers(listed.get("/api/hello")) == {}
 
 
-def test_errors_can_be_read_by_the_page_that_asked(listed: Service) -> None:
+def test_error_responses_have_cors_headers(listed: Service) -> None:
     response = listed.get("/api/closed", headers={"Origin": SHOP})
     assert (response.status_code, cors_headers(response)["allow-origin"]) == (401, SHOP)
 
@@ -172,7 +172,7 @@ PREFLIGHTS: list[tuple[str, str, str | None, Mapping[str, str]]] = [
 
 @pytest.mark.parametrize("path", ["/api/hello", "/api/closed", "/nowhere"])
 @pytest.mark.parametrize(("origin", "method", "headers", "fields"), PREFLIGHTS)
-def test_a_preflight_is_answered_before_everything_else(
+def test_preflight_is_answered_before_routing_and_authorization(
     listed: Service, path: str, origin: str, method: str, headers: str | None, fields: Mapping[str, str]
 ) -> None:
     response = preflight(listed, path, origin, method, headers)
@@ -180,18 +180,18 @@ def test_a_preflight_is_answered_before_everything_else(
     assert "Origin" in response.headers["vary"]
 
 
-def test_an_endpoint_may_keep_to_its_own_origin(listed: Service) -> None:
+def test_comment_can_disable_cors_for_an_endpoint(listed: Service) -> None:
     assert cors_headers(listed.get("/api/alone", headers={"Origin": SHOP})) == {}
     response = preflight(listed, "/api/alone", SHOP)
     assert (response.status_code, cors_headers(response)) == (204, {})
 
 
-def test_options_without_a_preflight_is_what_it_was(listed: Service) -> None:
+def test_options_without_preflight_headers_lists_methods(listed: Service) -> None:
     response = listed.request("OPTIONS", "/api/hello")
     assert (response.status_code, response.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
 
 
-def test_open_cors_is_announced_to_any_origin(open_to_all: Service) -> None:
+def test_wildcard_cors_allows_any_origin(open_to_all: Service) -> None:
     response = open_to_all.get("/api/hello", headers={"Origin": "https://anywhere.example"})
     assert cors_headers(response) == {"allow-origin": "*"}
     assert "vary" not in response.headers
@@ -209,7 +209,7 @@ def test_open_cors_is_announced_to_any_origin(open_to_all: Service) -> None:
         ({"Cors:AllowedMethods:0": "GET POST"}, "Cors:AllowedMethods"),
     ],
 )
-def test_a_policy_that_cannot_be_ends_the_start(
+def test_invalid_cors_policy_stops_the_start(
     own_database: Database, tmp_path: Path, settings: Mapping[str, str], words: str
 ) -> None:
     values = {"ConnectionStrings:Default": own_database.conninfo, **CORS, **settings}
@@ -218,7 +218,7 @@ def test_a_policy_that_cannot_be_ends_the_start(
     assert words in done.stderr + done.stdout
 
 
-def test_the_policy_replaces_the_origins_that_a_response_allows_by_itself(
+def test_cors_policy_replaces_allow_origin_headers_of_upstream_responses(
     own_database: Database, serve_once: Serve, upstream: Upstream
 ) -> None:
     upstream.on("/other", answer("theirs", headers=[("Access-Control-Allow-Origin", "*")], content_type="text/plain"))

@@ -51,7 +51,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("path", ["/api/each", "/api/pairs", "/api/two"])
-def test_rows_leave_while_later_ones_are_waited_for(service: Service, database: Database, path: str) -> None:
+def test_buffered_rows_are_sent_before_the_query_ends(service: Service, database: Database, path: str) -> None:
     with ExitStack() as held:
         held.enter_context(database.locked(7))
         with service.client.stream("GET", f"{service.url}{path}") as response:
@@ -66,17 +66,17 @@ def test_rows_leave_while_later_ones_are_waited_for(service: Service, database: 
     assert [row["n"] for row in rows] == [1, 2, 3, 4, 5]
 
 
-def test_an_error_behind_what_was_sent_cuts_the_answer(service: Service) -> None:
+def test_error_after_the_first_rows_aborts_the_response(service: Service) -> None:
     with pytest.raises(httpx.HTTPError):
         service.get("/api/broken?rows=9")
 
 
-def test_an_error_in_the_first_rows_is_a_problem(service: Service) -> None:
+def test_error_in_the_first_rows_gets_a_problem_response(service: Service) -> None:
     assert service.get("/api/broken?rows=1").json()[0]["n"] == 0
     problem(service.get("/api/broken-whole?rows=3000"), 500)
 
 
-def test_one_keeps_the_result_together(service: Service) -> None:
+def test_buffer_rows_1_buffers_the_whole_result(service: Service) -> None:
     response = service.get("/api/broken-whole?rows=1500")
     assert len(response.json()) == 1500
     assert int(response.headers["content-length"]) == len(response.content) > 1_500_000

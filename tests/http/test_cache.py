@@ -194,7 +194,7 @@ def ask(service: Service, path: str, method: str = "GET", **options: object) -> 
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 
-def same(service: Service, *paths: str, method: str = "GET", **options: object) -> bool:
+def have_equal_responses(service: Service, *paths: str, method: str = "GET", **options: object) -> bool:
     """Return whether these requests get the same response from all workers."""
     answers = {ask(service, path, method, **options).text for path in paths for _ in range(4)}
     return len(answers) == 1
@@ -210,7 +210,7 @@ def same(service: Service, *paths: str, method: str = "GET", **options: object) 
         "by-nothing-known?a=1",
     ],
 )  # fmt: skip
-def test_an_answer_is_given_again(service: Service, path: str) -> None:
+def test_cached_response_is_returned_again(service: Service, path: str) -> None:
     first = ask(service, f"/api/{path}")
     assert first.status_code == 200
     for _ in range(4):
@@ -229,11 +229,11 @@ def test_an_answer_is_given_again(service: Service, path: str) -> None:
         "timed?shops=east", "timed?shops=x&shops=y", "timed?shops=a,%20b&shops=c",
     ],
 )  # fmt: skip
-def test_an_answer_is_not_kept(service: Service, path: str) -> None:
+def test_uncacheable_responses_are_not_stored(service: Service, path: str) -> None:
     assert ask(service, f"/api/{path}").text != ask(service, f"/api/{path}").text
 
 
-def test_what_has_no_answer_is_not_kept(service: Service, database: Database) -> None:
+def test_null_empty_and_failed_responses_are_not_cached(service: Service, database: Database) -> None:
     before = database.value("select last_value from runs")
     for _ in range(2):
         assert ask(service, "/api/no-record?a=1").text == "null"
@@ -271,8 +271,8 @@ def test_what_has_no_answer_is_not_kept(service: Service, database: Database) ->
         ("maybe/1", "maybe"),
     ],
 )
-def test_different_requests_have_different_answers(service: Service, one: str, other: str) -> None:
-    assert not same(service, f"/api/{one}", f"/api/{other}")
+def test_different_arguments_have_different_cached_responses(service: Service, one: str, other: str) -> None:
+    assert not have_equal_responses(service, f"/api/{one}", f"/api/{other}")
 
 
 @pytest.mark.parametrize(
@@ -287,11 +287,11 @@ def test_different_requests_have_different_answers(service: Service, one: str, o
         ("in-file?a=1&b=x", "in-file?a=1&b=y"),
     ],
 )
-def test_parameters_outside_the_key_do_not_count(service: Service, one: str, other: str) -> None:
-    assert same(service, f"/api/{one}", f"/api/{other}")
+def test_parameters_outside_the_key_share_a_cached_response(service: Service, one: str, other: str) -> None:
+    assert have_equal_responses(service, f"/api/{one}", f"/api/{other}")
 
 
-def test_bodies_are_distinguished_by_their_values(service: Service) -> None:
+def test_json_bodies_are_compared_by_values(service: Service) -> None:
     def posted(**body: object) -> str:
         return ask(service, "/api/posted", "POST", json=body).text
 
@@ -300,12 +300,12 @@ def test_bodies_are_distinguished_by_their_values(service: Service) -> None:
     assert len({posted(a=1), posted(a=2), posted(a=1, b=None), posted(a=1, b="x"), posted(a=1, b={"x": 2})}) == 5
 
 
-def test_headers_are_made_for_each_request(service: Service) -> None:
+def test_response_header_placeholders_are_filled_for_each_request(service: Service) -> None:
     first, second = ask(service, "/api/headed?a=one"), ask(service, "/api/headed?a=two")
     assert (first.headers["x-value"], second.headers["x-value"]) == ("one", "two")
 
 
-def test_head_is_answered_from_what_is_kept(service: Service, database: Database) -> None:
+def test_head_is_served_from_the_cached_response(service: Service, database: Database) -> None:
     body = ask(service, "/api/one?a=77").content
     before = database.value("select last_value from runs")
     head = ask(service, "/api/one?a=77", "HEAD")
@@ -313,15 +313,15 @@ def test_head_is_answered_from_what_is_kept(service: Service, database: Database
     assert database.value("select last_value from runs") == before
 
 
-def test_an_answer_ends(service: Service) -> None:
+def test_cached_response_expires(service: Service) -> None:
     first = ask(service, "/api/short?a=1").text
-    wait_until(lambda: ask(service, "/api/short?a=1").text != first, "the answer has ended")
+    wait_until(lambda: ask(service, "/api/short?a=1").text != first, "the response has expired")
 
 
-def test_a_rule_gives_a_lifetime(service: Service) -> None:
+def test_profile_rule_sets_the_lifetime(service: Service) -> None:
     first = ask(service, "/api/hot?a=5&to=LATER").text
     lasting = ask(service, "/api/hot?a=5").text
-    wait_until(lambda: ask(service, "/api/hot?a=5&to=LATER").text != first, "the answer has ended")
+    wait_until(lambda: ask(service, "/api/hot?a=5&to=LATER").text != first, "the response has expired")
     assert ask(service, "/api/hot?a=5").text == lasting
 
 
@@ -341,7 +341,7 @@ def test_a_rule_gives_a_lifetime(service: Service) -> None:
         ("in-file?a=100&b=x", "in-file/purge?a=100"),
     ],
 )
-def test_an_answer_is_forgotten(service: Service, path: str, purge: str) -> None:
+def test_invalidation_path_removes_the_cached_response(service: Service, path: str, purge: str) -> None:
     first = ask(service, f"/api/{path}").text
     gone = ask(service, f"/api/{purge}", "POST")
     assert (gone.status_code, gone.headers["content-type"], gone.text) == (
@@ -352,7 +352,7 @@ def test_an_answer_is_forgotten(service: Service, path: str, purge: str) -> None
     assert path.startswith("note") or ask(service, f"/api/{path}").text != first
 
 
-def test_forgetting_asks_for_the_same_parameters(service: Service) -> None:
+def test_invalidation_requires_the_parameters_of_the_endpoint(service: Service) -> None:
     assert ask(service, "/api/by-a/purge", "POST").status_code == 404
     assert ask(service, "/api/by-a/purge?a=1&other=1", "POST").status_code == 404
     assert ask(service, "/api/by-a/purge", "POST", json={"a": 1}).status_code == 404
@@ -364,7 +364,7 @@ def test_forgetting_asks_for_the_same_parameters(service: Service) -> None:
     ("method", "path", "body"),
     [("POST", "done", {"a": 1}), ("GET", "as-raw", None), ("GET", "several", None)],
 )
-def test_what_is_never_kept_is_never_found(
+def test_invalidation_of_uncacheable_endpoints_reports_false(
     service: Service, method: str, path: str, body: dict[str, int] | None
 ) -> None:
     query = "" if body else "?a=1"
@@ -376,16 +376,14 @@ def test_what_is_never_kept_is_never_found(
     assert ask(service, f"/api/{path}/purge", "POST", json=body and {}).status_code == 404
 
 
-def test_only_the_answer_of_the_request_is_forgotten(service: Service) -> None:
+def test_invalidation_removes_only_the_response_of_its_arguments(service: Service) -> None:
     others = [ask(service, f"/api/one?a={a}").text for a in (201, 202)]
     ask(service, "/api/one?a=200")
     ask(service, "/api/one/purge?a=200", "POST")
     assert [ask(service, f"/api/one?a={a}").text for a in (201, 202)] == others
 
 
-def test_hits_and_removals_are_logged_as_commands_are(
-    service: Service, own_database: Database, serve_once: Serve
-) -> None:
+def test_cache_hits_and_invalidations_are_logged(service: Service, own_database: Database, serve_once: Serve) -> None:
     logged = serve_once(
         own_database,
         SQL,

@@ -69,7 +69,7 @@ def mo(service: Service) -> dict[str, str]:
     return bearer(tokens(service, "BearerToken", "mo")["accessToken"])
 
 
-def test_a_cached_response_admits_no_one_without_access(
+def test_cached_response_is_not_served_without_access(
     service: Service, kiri: dict[str, str], mo: dict[str, str]
 ) -> None:
     body = get(service, "for-chiefs?a=1", kiri).text
@@ -87,12 +87,16 @@ def test_callers_without_access_cannot_invalidate(service: Service, kiri: dict[s
     assert post(service, "for-chiefs/purge?a=2", kiri).json() == {"invalidated": True}
 
 
-def test_members_share_what_does_not_depend_on_them(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+def test_users_share_responses_that_are_independent_of_the_caller(
+    service: Service, kiri: dict[str, str], mo: dict[str, str]
+) -> None:
     assert get(service, "for-members?a=1", kiri).text == get(service, "for-members?a=1", mo).text
 
 
 @pytest.mark.parametrize("path", ["mine", "mine-by-context"])
-def test_each_caller_has_his_own_answer(service: Service, kiri: dict[str, str], mo: dict[str, str], path: str) -> None:
+def test_claim_parameters_separate_cached_responses_per_caller(
+    service: Service, kiri: dict[str, str], mo: dict[str, str], path: str
+) -> None:
     his, hers = get(service, path, mo).text, get(service, path, kiri).text
     for _ in range(4):
         assert (get(service, path, mo).text, get(service, path, kiri).text) == (his, hers)
@@ -100,7 +104,7 @@ def test_each_caller_has_his_own_answer(service: Service, kiri: dict[str, str], 
 
 
 @pytest.mark.parametrize("path", ["mine", "mine-by-context"])
-def test_each_caller_forgets_his_own_answer(
+def test_invalidation_affects_only_the_response_of_the_caller(
     service: Service, kiri: dict[str, str], mo: dict[str, str], path: str
 ) -> None:
     his, hers = get(service, path, mo).text, get(service, path, kiri).text
@@ -109,7 +113,7 @@ def test_each_caller_forgets_his_own_answer(
     assert get(service, path, kiri).text == hers
 
 
-def test_a_key_without_the_caller_is_the_comment_s_wish_and_warned_of(
+def test_key_without_claim_parameters_shares_responses_and_logs_a_warning(
     service: Service, kiri: dict[str, str], mo: dict[str, str]
 ) -> None:
     assert get(service, "ours?a=1", kiri).text == get(service, "ours?a=1", mo).text

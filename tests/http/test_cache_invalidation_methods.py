@@ -60,7 +60,7 @@ def by_own_method(service: Service, serve: Serve, database: Database) -> Service
 
 @pytest.mark.parametrize("path", ["/price/purge?sku=a", "/page/1/purge?sku=a"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
-def test_other_methods_remove_nothing(service: Service, path: str, method: str) -> None:
+def test_other_methods_get_405_and_invalidate_nothing(service: Service, path: str, method: str) -> None:
     cached = service.get(path.replace("/purge", "")).text
     response = service.request(method, path)
     assert (response.status_code, response.headers["allow"]) == (405, "OPTIONS, POST")
@@ -78,7 +78,9 @@ def test_other_methods_remove_nothing(service: Service, path: str, method: str) 
         ("PUT", "/put", "PUT"),
     ],
 )
-def test_parameters_stay_where_they_are(service: Service, method: str, path: str, purged_by: str) -> None:
+def test_invalidation_reads_parameters_where_the_endpoint_does(
+    service: Service, method: str, path: str, purged_by: str
+) -> None:
     path, _, query = path.partition("?")
     options = {"params": query} if query else {"json": {"sku": "b"}}
     first = service.request(method, path, **options).text
@@ -89,13 +91,13 @@ def test_parameters_stay_where_they_are(service: Service, method: str, path: str
 
 
 @pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "application/json", "text/plain"])
-def test_a_body_of_a_path_with_query_parameters_is_not_read(service: Service, content_type: str) -> None:
+def test_body_is_ignored_if_parameters_are_in_the_query(service: Service, content_type: str) -> None:
     service.get("/price?sku=c")
     purged = service.post("/price/purge?sku=c", content=b"sku=other", headers={"content-type": content_type})
     assert purged.json() == REMOVED
 
 
-def test_a_key_restores_the_method_of_the_endpoint(by_own_method: Service) -> None:
+def test_setting_restores_invalidation_by_the_method_of_the_endpoint(by_own_method: Service) -> None:
     service = by_own_method
     first = service.get("/price?sku=d").text
     refused = service.post("/price/purge?sku=d")
@@ -109,7 +111,7 @@ def test_a_key_restores_the_method_of_the_endpoint(by_own_method: Service) -> No
     assert "is left out" not in service.log
 
 
-def test_a_routine_at_the_route_of_an_invalidation_path_runs(service: Service) -> None:
+def test_routine_on_the_same_route_takes_precedence_over_invalidation(service: Service) -> None:
     first = service.get("/taken?sku=e").text
     assert service.post("/taken/purge", json={"sku": "e"}).text == "the routine"
     assert service.get("/taken?sku=e").text == first
@@ -119,7 +121,7 @@ def test_a_routine_at_the_route_of_an_invalidation_path_runs(service: Service) -
     )
 
 
-def test_a_route_removes_responses_of_one_method(service: Service) -> None:
+def test_invalidation_route_removes_responses_of_one_method(service: Service) -> None:
     first = service.get("/both?sku=f").text
     service.post("/both", json={"sku": "f", "more": 1})
     assert service.post("/both/purge", json={"sku": "f", "more": 1}).json() == REMOVED
@@ -128,7 +130,7 @@ def test_a_route_removes_responses_of_one_method(service: Service) -> None:
     service.wait_for_log("is left out, as the invalidation path of POST has this route")
 
 
-def test_documents_show_the_method(service: Service, by_own_method: Service) -> None:
+def test_openapi_shows_the_invalidation_method(service: Service, by_own_method: Service) -> None:
     for served, method in ((service, "post"), (by_own_method, "get")):
         paths = served.get("/openapi.json").json()["paths"]
         assert list(paths["/price/purge"]) == [method]

@@ -78,7 +78,7 @@ class Model:
             name: [bearer(tokens(service, "BearerToken", *who)["accessToken"]) for service in instances]
             for name, who in issued.items()
         }
-        """What each client sends to each instance."""
+        """The requests of each client to each instance."""
         self.instances = instances
         self._database = database
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class Model:
         if answer.status_code != 200:
             self.wrong.append(f"{name} {user} {row}: {answer.status_code} {answer.text[:300]}")
             return
-        problem = _damage(answer.text, user, row)
+        problem = _describe_damage(answer.text, user, row)
         if problem:
             self.wrong.append(f"{name} {user} {row}: {problem}: {answer.text[:80]}")
         elif int(answer.text.split("|")[2]) < least:
@@ -143,7 +143,7 @@ class Model:
             return None
 
 
-def _damage(text: str, user: str, row: int) -> str:
+def _describe_damage(text: str, user: str, row: int) -> str:
     parts = text.split("|")
     if len(parts) != 4 or parts[:2] != [user, str(row)]:
         return "another caller's"
@@ -175,18 +175,18 @@ def proxy(redis: RedisServer) -> Iterator[TcpProxy]:
     between.close()
 
 
-def _again_and_again(
-    work: Callable[[random.Random], None], number: int, goes_on: Callable[[], bool], pause: float = 0.0
+def _repeat(
+    work: Callable[[random.Random], None], number: int, continues: Callable[[], bool], pause: float = 0.0
 ) -> None:
     dice = random.Random(SEED + number)
-    while goes_on():
+    while continues():
         work(dice)
         time.sleep(pause)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_never_older_never_another_users_never_half(
+def test_faults_cause_no_stale_foreign_or_partial_cached_response(
     own_database: Database,
     serve_once: Serve,
     redis: RedisServer,
@@ -211,7 +211,7 @@ def test_never_older_never_another_users_never_half(
 
     broken: Counter[str] = Counter()
 
-    def break_something(dice: random.Random) -> None:
+    def inject_fault(dice: random.Random) -> None:
         chosen = dice.choice(("kill", "restart", "cut", "delay", "delay", "clock"))
         broken[chosen] += 1
         if chosen == "kill":
@@ -230,15 +230,15 @@ def test_never_older_never_another_users_never_half(
 
     ends = time.monotonic() + SECONDS
 
-    def goes_on() -> bool:
+    def continues() -> bool:
         """Continue until a response has been invalidated, however busy the machine is: otherwise nothing is tested."""
         now = time.monotonic()
         return now < ends or (not model.seen["acknowledged"] and now < ends + 60)
 
     with ThreadPoolExecutor(READERS + 2) as threads:
-        work = [threads.submit(_again_and_again, model.read, number, goes_on) for number in range(READERS)]
-        work.append(threads.submit(_again_and_again, model.write, READERS, goes_on, 0.05))
-        work.append(threads.submit(_again_and_again, break_something, READERS + 1, goes_on, 0.3))
+        work = [threads.submit(_repeat, model.read, number, continues) for number in range(READERS)]
+        work.append(threads.submit(_repeat, model.write, READERS, continues, 0.05))
+        work.append(threads.submit(_repeat, inject_fault, READERS + 1, continues, 0.3))
         for item in work:
             item.result()
     assert not model.wrong, f"seed {SEED}: {model.wrong[:5]}; {model.seen}"
@@ -249,12 +249,12 @@ def test_never_older_never_another_users_never_half(
         clock.move(0)
     dice = random.Random(SEED)
 
-    def is_kept_again() -> bool:
+    def is_cached_again() -> bool:
         model.seen.clear()
         for _ in range(10):
             model.read(dice)
         return model.seen["200 hit"] > 0
 
-    wait_until(is_kept_again, "answers are kept again", 30)
+    wait_until(is_cached_again, "responses are cached again", 30)
     for service in instances:
         wait_until(lambda service=service: len(service.pids()) == 2, "the workers are there", 30)  # type: ignore[misc]

@@ -130,7 +130,7 @@ def ask(service: Service, path: str, method: str = "GET", **options: object) -> 
 
 
 @pytest.mark.parametrize("path", ["/passed", "/passed?x=1", "/chunked", "/created", "/passed-by-a?a=1&other=2"])
-def test_the_other_service_is_asked_once(service: Service, path: str) -> None:
+def test_proxied_response_is_cached(service: Service, path: str) -> None:
     first = ask(service, path)
     assert first.status_code in (200, 201)
     for _ in range(4):
@@ -141,7 +141,7 @@ def test_the_other_service_is_asked_once(service: Service, path: str) -> None:
         assert "set-cookie" not in again.headers
 
 
-def test_responses_are_distinguished_by_what_the_other_service_receives(service: Service) -> None:
+def test_cache_key_includes_all_forwarded_request_parts(service: Service) -> None:
     who = {"authorization": "Bearer one"}
     answers = [ask(service, "/passed?y=1"), ask(service, "/passed?y=2"), ask(service, "/passed?y=1", headers=who)]
     assert len({answer.json()["run"] for answer in answers}) == 3
@@ -151,26 +151,26 @@ def test_responses_are_distinguished_by_what_the_other_service_receives(service:
     assert json.loads(posts[1].json()["body"]) == {"a": 2}
 
 
-def test_a_list_of_parameters_is_the_whole_key(service: Service) -> None:
+def test_parameter_list_is_the_complete_cache_key(service: Service) -> None:
     runs = {ask(service, f"/passed-by-a?a=7&other={other}").json()["run"] for other in (1, 2)}
     assert len(runs) == 1
     assert ask(service, "/passed-by-a?a=8").json()["run"] not in runs
 
 
-def test_what_another_service_says_is_kept_and_its_silence_is_not(service: Service, upstream: Upstream) -> None:
+def test_upstream_errors_are_cached_and_connection_failures_are_not(service: Service, upstream: Upstream) -> None:
     """An error is a response too (caching-18)."""
     assert [ask(service, "/broken").status_code for _ in range(3)] == [500] * 3
     assert len(upstream.to("/broken")) == 1
     assert [ask(service, "/unreachable").status_code for _ in range(3)] == [502] * 3
 
 
-def test_an_answer_given_again_is_logged_as_one(service: Service) -> None:
+def test_proxy_response_from_cache_is_logged(service: Service) -> None:
     for _ in range(2):
         ask(service, "/passed?logged")
     service.wait_for_log("/* proxy response from cache */")
 
 
-def test_the_answer_of_another_service_is_forgotten(service: Service) -> None:
+def test_cached_proxy_response_is_invalidated(service: Service) -> None:
     first = ask(service, "/passed-by-a?a=9").json()["run"]
     # It is stored after it was sent, so the first request can be answered before: this one waits for it.
     assert ask(service, "/passed-by-a?a=9").json()["run"] == first
@@ -179,7 +179,7 @@ def test_the_answer_of_another_service_is_forgotten(service: Service) -> None:
     assert ask(service, "/passed-by-a?a=9").json()["run"] != first
 
 
-def test_a_routine_behind_a_proxy_is_kept_by_its_own_parameters(service: Service, upstream: Upstream) -> None:
+def test_routine_after_a_proxy_call_is_cached_by_its_own_parameters(service: Service, upstream: Upstream) -> None:
     first = ask(service, "/reported?a=1").text
     before = len(upstream.to("/reported"))
     assert ask(service, "/reported?a=1").text == first
@@ -188,7 +188,7 @@ def test_a_routine_behind_a_proxy_is_kept_by_its_own_parameters(service: Service
     assert len(upstream.to("/reported")) == before + 1
 
 
-def test_credentials_are_in_no_log_of_what_is_forgotten(service: Service) -> None:
+def test_invalidation_log_contains_no_credentials(service: Service) -> None:
     """They are part of the key, as a hash."""
     for credentials in ({"authorization": "Bearer open-sesame"}, {"cookie": "session=open-sesame"}):
         # It is stored after it was sent: the second request waits for it.
@@ -201,7 +201,7 @@ def test_credentials_are_in_no_log_of_what_is_forgotten(service: Service) -> Non
     assert "open-sesame" not in service.log
 
 
-def test_an_encrypted_value_is_distinguished_by_its_plain_text(service: Service) -> None:
+def test_cache_key_uses_the_plaintext_of_encrypted_values(service: Service) -> None:
     def run(text: str) -> str:
         return ask(service, "/api/secret", "POST", json={"a": text}).text
 
@@ -210,7 +210,7 @@ def test_an_encrypted_value_is_distinguished_by_its_plain_text(service: Service)
 
 
 @pytest.mark.parametrize("path", ["skipped", "skipped-word", "skipped-stale"])
-def test_a_rule_may_leave_values_that_are_changed_to_the_routine(service: Service, path: str) -> None:
+def test_cache_rules_compare_values_before_encryption_or_hashing(service: Service, path: str) -> None:
     name = "word" if "word" in path else "a"
 
     def run(how: str) -> str:
@@ -223,7 +223,7 @@ def test_a_rule_may_leave_values_that_are_changed_to_the_routine(service: Servic
 
 
 @pytest.mark.parametrize(
-    ("path", "kept"),
+    ("path", "is_cached"),
     [
         ("hybrid?a=x", True),
         ("hybrid?a=" + "k" * 150, True),
@@ -234,7 +234,7 @@ def test_a_rule_may_leave_values_that_are_changed_to_the_routine(service: Servic
         ("hybrid-rows?n=100", False),
     ],
 )
-def test_a_hybrid_cache_bounds_keys_and_answers(service: Service, path: str, kept: bool) -> None:
+def test_hybrid_cache_limits_key_and_response_sizes(service: Service, path: str, is_cached: bool) -> None:
     first = ask(service, f"/api/{path}")
     assert first.status_code == 200
-    assert (ask(service, f"/api/{path}").text == first.text) is kept
+    assert (ask(service, f"/api/{path}").text == first.text) is is_cached

@@ -140,32 +140,34 @@ def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve) 
     return [serve(prepared, settings=settings("Hybrid", place), workers=2) for _ in range(2)]
 
 
-def test_an_answer_is_one_for_all_and_forgotten_by_all(instances: list[Service]) -> None:
+def test_cached_responses_are_shared_and_invalidated_by_all_workers(instances: list[Service]) -> None:
     for _ in range(3):
         path = unique("one")
         old = agreed(instances, path)
-        _forget(instances[1], path)
+        _invalidate(instances[1], path)
         assert old not in everywhere(instances, path)
 
 
-def _forget(service: Service, path: str) -> None:
+def _invalidate(service: Service, path: str) -> None:
     """Invalidate, which is refused without Redis. On a busy machine Redis may be late, and is then not used for a
     second."""
     forget = path.replace("?", "/forget?")
     result = wait_until(
-        lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(), "forgotten", 30
+        lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(),
+        "the response is invalidated",
+        30,
     )
     assert result == {"invalidated": True}
 
 
-def test_a_tag_is_forgotten_by_all(instances: list[Service], prepared: Database) -> None:
+def test_tag_is_invalidated_on_all_workers(instances: list[Service], prepared: Database) -> None:
     path = unique("one")
     old = agreed(instances, path)
     prepared.execute(f"select pg_notify('rowcall', 'forget one:{path.rpartition('=')[2]}')")
-    wait_until(lambda: old not in everywhere(instances, path), "the answer is forgotten")
+    wait_until(lambda: old not in everywhere(instances, path), "the response is invalidated")
 
 
-def test_one_computes_for_all(instances: list[Service], prepared: Database) -> None:
+def test_one_instance_computes_for_all_waiting_requests(instances: list[Service], prepared: Database) -> None:
     """Without Redis each worker computes for itself. On a busy machine Redis may be late, and is then not used for a
     second, but not for ever."""
     wait_until(lambda: _computed_by_one(instances, prepared), "one computes for all", 60)
@@ -181,12 +183,12 @@ def _computed_by_one(instances: list[Service], prepared: Database) -> bool:
         return computing == 1 and len({item.result().text for item in values}) == 1
 
 
-def test_instances_count_together(instances: list[Service]) -> None:
+def test_rate_limit_is_shared_by_instances(instances: list[Service]) -> None:
     statuses = Counter(ask(instances[number % 2], "limited").status_code for number in range(12))
     assert statuses == {200: 5, 429: 7}
 
 
-def test_events_come_from_other_hosts(instances: list[Service]) -> None:
+def test_events_of_other_instances_are_delivered(instances: list[Service]) -> None:
     text = os.urandom(6).hex()
     with httpx.stream("GET", f"{instances[0].url}/api/say/info", timeout=30, trust_env=False) as stream:
         assert stream.status_code == 200
@@ -195,7 +197,7 @@ def test_events_come_from_other_hosts(instances: list[Service]) -> None:
         assert any(text in line for line in stream.iter_lines())
 
 
-def test_a_certificate_has_to_be_right(own_database: Database, serve_once: Serve, tls: str) -> None:
+def test_redis_certificate_with_wrong_host_is_refused(own_database: Database, serve_once: Serve, tls: str) -> None:
     own_database.execute(SQL)
     wrong = tls.replace(",sslHost=redis.test", "")
     service = serve_once(own_database, settings=settings("Redis", wrong))
@@ -204,7 +206,9 @@ def test_a_certificate_has_to_be_right(own_database: Database, serve_once: Serve
     assert PASSWORD not in service.log
 
 
-def test_keys_are_spread_over_the_cluster(cluster: RedisClusterServers, prepared: Database, serve: Serve) -> None:
+def test_keys_are_distributed_over_cluster_nodes(
+    cluster: RedisClusterServers, prepared: Database, serve: Serve
+) -> None:
     service = serve(prepared, settings=settings("Redis", cluster.nodes[1].place), workers=2)
     before = cluster.keys()
     for _ in range(30):
@@ -212,7 +216,9 @@ def test_keys_are_spread_over_the_cluster(cluster: RedisClusterServers, prepared
     wait_until(lambda: all(now > old for old, now in zip(before, cluster.keys(), strict=True)), "all nodes have some")
 
 
-def test_a_new_master_is_followed(sentinels: SentinelServers, prepared: Database, serve: Serve) -> None:
+def test_sentinel_failover_to_a_new_master_is_followed(
+    sentinels: SentinelServers, prepared: Database, serve: Serve
+) -> None:
     place = f"{sentinels.places},serviceName={SentinelServers.SERVICE},connectTimeout=1000"
     service = serve(prepared, settings=settings("Redis", place), workers=2)
     path = unique("one")
@@ -220,14 +226,16 @@ def test_a_new_master_is_followed(sentinels: SentinelServers, prepared: Database
     sentinels.master.kill()
     statuses: Counter[int] = Counter()
 
-    def is_followed() -> bool:
+    def new_master_is_in_use() -> bool:
         """Requests continue all the time, uncached while there is no master."""
         fresh = unique("one")
         answers = [ask(service, fresh) for _ in range(6)]
         statuses.update(answer.status_code for answer in answers)
         return sentinels.master_port() == sentinels.replica.port and len({answer.text for answer in answers}) == 1
 
-    wait_until(is_followed, "the new master is used", 60)
+    wait_until(new_master_is_in_use, "the new master is used", 60)
     assert set(statuses) == {200}
-    assert service.log.count("requests go on without it") <= 4, "one warning of each worker for answers and limits"
+    assert service.log.count("requests go on without it") <= 4, (
+        "one warning of each worker for cached responses and limits"
+    )
     service.wait_for_log("is back")

@@ -107,21 +107,21 @@ def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve, 
 
 
 @pytest.mark.parametrize("name", ["one", "null-one"])
-def test_an_answer_is_one_for_all(instances: list[Service], name: str) -> None:
+def test_cached_response_is_shared_by_all_workers(instances: list[Service], name: str) -> None:
     agreed(instances, unique(name))
 
 
 @pytest.mark.slow
-def test_sets_are_kept_up_to_their_limit(instances: list[Service]) -> None:
+def test_sets_are_cached_up_to_the_row_limit(instances: list[Service]) -> None:
     assert ask(instances[0], "some-rows/forget?n=20", "POST").status_code == 200
     agreed(instances, "some-rows?n=20")
     assert len(everywhere(instances, "some-rows?n=21")) > 1
 
 
-def test_an_answer_ends_everywhere(instances: list[Service]) -> None:
+def test_cached_response_expires_on_all_workers(instances: list[Service]) -> None:
     path = unique("short")
     first = ask(instances[0], path).text
-    wait_until(lambda: first not in everywhere(instances, path), "the answer has ended")
+    wait_until(lambda: first not in everywhere(instances, path), "the response has expired")
 
 
 def test_a_response_with_a_lifetime_of_zero_is_not_stored(instances: list[Service]) -> None:
@@ -130,7 +130,7 @@ def test_a_response_with_a_lifetime_of_zero_is_not_stored(instances: list[Servic
 
 
 @pytest.mark.slow
-def test_forgetting_counts_for_all_when_it_is_answered(instances: list[Service]) -> None:
+def test_acknowledged_invalidation_is_effective_on_all_workers(instances: list[Service]) -> None:
     path = unique("one")
     for _ in range(5):
         old = agreed(instances, path)
@@ -146,7 +146,7 @@ def burst(
     return threads, [threads.submit(ask, instances[number % len(instances)], path) for number in range(count)]
 
 
-def test_one_computes_and_the_others_wait(instances: list[Service], prepared: Database) -> None:
+def test_concurrent_misses_wait_for_one_execution(instances: list[Service], prepared: Database) -> None:
     path = unique("slow")
     before = prepared.value("select last_value from runs")
     with prepared.locked(11):
@@ -172,7 +172,7 @@ def test_a_failure_reaches_all_waiters_and_is_not_cached(instances: list[Service
     assert problem(ask(instances[0], path), 400)["title"] not in titles
 
 
-def test_no_request_waits_for_a_set_that_is_too_large(instances: list[Service], prepared: Database) -> None:
+def test_requests_do_not_wait_for_a_set_above_the_row_limit(instances: list[Service], prepared: Database) -> None:
     path = unique("slow-rows")
     with prepared.locked(11):
         threads, answers = burst(instances, path, 6)
@@ -183,7 +183,7 @@ def test_no_request_waits_for_a_set_that_is_too_large(instances: list[Service], 
 
 
 @pytest.mark.slow
-def test_who_waits_has_a_deadline_of_his_own(instances: list[Service], prepared: Database) -> None:
+def test_waiting_request_has_its_own_timeout(instances: list[Service], prepared: Database) -> None:
     path = unique("limited")
     with prepared.locked(11):
         threads, answers = burst(instances, path, 6)
@@ -193,7 +193,9 @@ def test_who_waits_has_a_deadline_of_his_own(instances: list[Service], prepared:
     wait_until(lambda: ask(instances[0], path).status_code == 200, "the value is computed")
 
 
-def test_the_next_one_goes_on_when_a_client_leaves(instances: list[Service], prepared: Database) -> None:
+def test_waiting_request_computes_after_the_computing_client_disconnects(
+    instances: list[Service], prepared: Database
+) -> None:
     path = unique("slow")
     with ThreadPoolExecutor() as threads:
         with prepared.locked(11):
@@ -207,16 +209,18 @@ def test_the_next_one_goes_on_when_a_client_leaves(instances: list[Service], pre
         assert other.result().status_code == 200
 
 
-def test_the_next_one_goes_on_when_a_worker_dies(instances: list[Service], prepared: Database) -> None:
+def test_waiting_request_computes_after_the_computing_worker_is_killed(
+    instances: list[Service], prepared: Database
+) -> None:
     path = unique("slow")
     pids = instances[0].pids()
     with ThreadPoolExecutor() as threads:
         with prepared.locked(11):
-            threads.submit(_ask_and_lose, instances[0], path)
+            threads.submit(_request_or_none, instances[0], path)
             wait_until(prepared.waiting, "the first one computes")
             (running,) = prepared.backends("wait_event = 'advisory'")
-            waiting = [threads.submit(_ask_and_lose, instances[-1], path) for _ in range(6)]
-            owner = next(pid for pid in pids if _talks_to(pid, prepared, running))
+            waiting = [threads.submit(_request_or_none, instances[-1], path) for _ in range(6)]
+            owner = next(pid for pid in pids if _is_connected_to(pid, prepared, running))
             os.kill(owner, signal.SIGKILL)
             prepared.terminate(f"pid = {running}")
             wait_until(lambda: prepared.backends("wait_event = 'advisory'") not in ([], [running]), "another computes")
@@ -227,16 +231,16 @@ def test_the_next_one_goes_on_when_a_worker_dies(instances: list[Service], prepa
     wait_until(lambda: len(instances[0].pids()) == 2, "the worker is replaced")
 
 
-async def _crowd(instances: list[Service], path: str, asked: asyncio.Event, count: int) -> list[bytes]:
+async def _send_concurrently(instances: list[Service], path: str, all_sent: asyncio.Event, count: int) -> list[bytes]:
     """Return the bodies of `count` concurrent requests, each on its own connection; b"" if it was cut."""
     sent = itertools.count(1)
 
-    async def one(service: Service) -> bytes:
+    async def send_request(service: Service) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
         writer.write(f"GET /api/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         await writer.drain()
         if next(sent) == count:
-            asked.set()
+            all_sent.set()
         try:
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         except ConnectionError:
@@ -246,26 +250,28 @@ async def _crowd(instances: list[Service], path: str, asked: asyncio.Event, coun
         assert not head or b" 200 " in head.split(b"\r\n")[0], head
         return body
 
-    return await asyncio.gather(*(one(instances[number % len(instances)]) for number in range(count)))
+    return await asyncio.gather(*(send_request(instances[number % len(instances)]) for number in range(count)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
-def test_five_hundred_misses_are_one_run(instances: list[Service], prepared: Database, killed: bool) -> None:
+def test_five_hundred_concurrent_misses_cause_one_execution(
+    instances: list[Service], prepared: Database, killed: bool
+) -> None:
     path = unique("slow")
     before = prepared.value("select ran()")
 
-    async def asked_by_many() -> list[bytes]:
+    async def send_many() -> list[bytes]:
         requested = asyncio.Event()
         with prepared.locked(11):
-            crowd = asyncio.create_task(_crowd(instances, path, requested, 500))
+            crowd = asyncio.create_task(_send_concurrently(instances, path, requested, 500))
             await requested.wait()
             await asyncio.to_thread(wait_until, prepared.waiting, "one instance computes", 30)
             if killed:
-                await asyncio.to_thread(_kill_who_computes, instances, prepared)
+                await asyncio.to_thread(_kill_computing_worker, instances, prepared)
         return await crowd
 
-    bodies = Counter(asyncio.run(asked_by_many()))
+    bodies = Counter(asyncio.run(send_many()))
     cut_off = bodies.pop(b"", 0)
     assert len(bodies) == 1
     assert bodies.total() >= (100 if killed else 500), "those of the other workers, at least"
@@ -275,10 +281,10 @@ def test_five_hundred_misses_are_one_run(instances: list[Service], prepared: Dat
         wait_until(lambda service=service: len(service.pids()) == 2, "the worker is replaced")  # type: ignore[misc]
 
 
-def _kill_who_computes(instances: list[Service], database: Database) -> None:
+def _kill_computing_worker(instances: list[Service], database: Database) -> None:
     (running,) = database.backends("wait_event = 'advisory'")
     pids = [pid for service in instances for pid in service.pids()]
-    os.kill(next(pid for pid in pids if _talks_to(pid, database, running)), signal.SIGKILL)
+    os.kill(next(pid for pid in pids if _is_connected_to(pid, database, running)), signal.SIGKILL)
     database.terminate(f"pid = {running}")
     wait_until(lambda: database.backends("wait_event = 'advisory'") not in ([], [running]), "another computes", 30)
 
@@ -290,14 +296,14 @@ def computing(database: Database) -> list[tuple[object, ...]]:
     )
 
 
-def _ask_and_lose(service: Service, path: str) -> str | None:
+def _request_or_none(service: Service, path: str) -> str | None:
     try:
         return ask(service, path).text
     except httpx.TransportError:
         return None
 
 
-def _talks_to(pid: int, database: Database, backend: int) -> bool:
+def _is_connected_to(pid: int, database: Database, backend: int) -> bool:
     import psutil
 
     port = database.value(f"select client_port from pg_stat_activity where pid = {backend}")
@@ -306,7 +312,7 @@ def _talks_to(pid: int, database: Database, backend: int) -> bool:
     return any(item.laddr and item.laddr.port == port for item in psutil.Process(pid).net_connections("tcp"))
 
 
-def test_services_with_other_settings_have_responses_of_their_own(
+def test_services_with_different_settings_do_not_share_responses(
     prepared: Database, serve_once: Serve, redis: RedisServer
 ) -> None:
     chosen = [{}, {"Service:JsonNumbers": "Safe"}, {"Service:CamelCaseNames": "false"}]
@@ -322,7 +328,7 @@ def test_services_with_other_settings_have_responses_of_their_own(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
-def test_requests_go_on_without_redis_and_with_it_again(
+def test_requests_are_served_during_and_after_a_redis_outage(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
 ) -> None:
     redis = RedisServer(tmp_path / "redis", "--requirepass", "much secret")
@@ -354,7 +360,7 @@ def is_replaced(service: Service, pid: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
-def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
+def test_worker_replaced_during_a_redis_outage_caches_nothing_locally(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
 ) -> None:
     redis = RedisServer(tmp_path / "redis", "--requirepass", "much secret")
@@ -379,7 +385,9 @@ def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
         redis.stop()
 
 
-def test_without_redis_at_the_start_answers_are_kept_in_memory(own_database: Database, serve_once: Serve) -> None:
+def test_responses_are_cached_in_memory_if_redis_is_unavailable_at_start(
+    own_database: Database, serve_once: Serve
+) -> None:
     service = serve_once(
         own_database,
         SQL,

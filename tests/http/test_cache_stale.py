@@ -125,11 +125,11 @@ def ask(service: Service, path: str, headers: dict[str, str] | None = None) -> h
     return service.request_once("GET", f"/api/{path}", headers=headers)
 
 
-def forget(service: Service, path: str) -> httpx.Response:
+def invalidate(service: Service, path: str) -> httpx.Response:
     return service.request_once("POST", f"/api/{path.replace('?', '/forget?')}")
 
 
-def word(response: httpx.Response) -> str:
+def cache_status(response: httpx.Response) -> str:
     return response.headers["x-cache"]
 
 
@@ -137,16 +137,16 @@ def unique(name: str, parameter: str = "sku") -> str:
     return f"{name}?{parameter}={os.urandom(6).hex()}"
 
 
-def stale(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+def request_until_stale(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
     """Return the first response after the lifetime."""
     ask(service, path, headers)
     result: list[httpx.Response] = []
 
     def is_stale() -> bool:
         result.append(ask(service, path, headers))
-        return word(result[-1]) == "stale"
+        return cache_status(result[-1]) == "stale"
 
-    wait_until(is_stale, "the answer is stale")
+    wait_until(is_stale, "the response is stale")
     return result[-1]
 
 
@@ -155,54 +155,54 @@ def test_one_request_refreshes_a_stale_response_and_no_request_waits(service: Se
     first = ask(service, path).text
     before = prepared.value("select last_value from runs")
     with prepared.locked(21):
-        wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
+        wait_until(lambda: cache_status(ask(service, path)) == "stale", "the response is stale")
         wait_until(prepared.waiting, "a request refreshes the response")
         answers = [ask(service, path) for _ in range(8)]
-        assert {(answer.text, word(answer)) for answer in answers} == {(first, "stale")}
+        assert {(answer.text, cache_status(answer)) for answer in answers} == {(first, "stale")}
         assert len(prepared.backends("wait_event = 'advisory'")) == 1, "one for all workers"
-    wait_until(lambda: ask(service, path).text != first, "the new answer is there")
+    wait_until(lambda: ask(service, path).text != first, "the new response is served")
     assert prepared.value("select last_value from runs") > before
 
 
 @pytest.mark.slow
-def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: Service, prepared: Database) -> None:
+def test_response_invalidated_during_a_refresh_is_not_served(service: Service, prepared: Database) -> None:
     path = unique("price-of")
     with ThreadPoolExecutor() as threads:
         old = ask(service, path).text
         with prepared.locked(21):
-            wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
+            wait_until(lambda: cache_status(ask(service, path)) == "stale", "the response is stale")
             wait_until(prepared.waiting, "a request refreshes the response")
-            assert forget(service, path).json() == {"invalidated": True}
+            assert invalidate(service, path).json() == {"invalidated": True}
             values = [threads.submit(ask, service, path) for _ in range(4)]
             wait_until(lambda: len(prepared.backends("wait_event = 'advisory'")) == 2, "another one is made anew")
         assert old not in {item.result().text for item in values}
 
 
 @pytest.mark.slow
-def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepared: Database) -> None:
+def test_stale_response_is_served_if_the_refresh_fails(service: Service, prepared: Database) -> None:
     path = unique("price-or-last")
     sku = path.rpartition("=")[2]
     first = ask(service, path).text
     prepared.execute(f"insert into broken values ('{sku}')")
-    wait_until(lambda: word(ask(service, path)) == "stale", "the lifetime is over")
+    wait_until(lambda: cache_status(ask(service, path)) == "stale", "the lifetime is over")
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda _: ask(service, path), range(8)))
-    assert {(answer.status_code, answer.text, word(answer)) for answer in answers} == {(200, first, "stale")}
+    assert {(answer.status_code, answer.text, cache_status(answer)) for answer in answers} == {(200, first, "stale")}
     # An invalidated response must not be used as a stale one.
-    assert forget(service, path).json() == {"invalidated": True}
+    assert invalidate(service, path).json() == {"invalidated": True}
     problem(ask(service, path), 503)
     prepared.execute(f"delete from broken where sku = '{sku}'")
-    assert word(ask(service, path)) == "miss"
+    assert cache_status(ask(service, path)) == "miss"
 
 
-def test_the_last_answer_ends_too(service: Service, prepared: Database) -> None:
+def test_stale_if_error_response_expires(service: Service, prepared: Database) -> None:
     path = unique("last-for-a-moment")
     assert ask(service, path).status_code == 200
     prepared.execute(f"insert into broken values ('{path.rpartition('=')[2]}')")
-    wait_until(lambda: ask(service, path).status_code == 503, "there is no answer any more")
+    wait_until(lambda: ask(service, path).status_code == 503, "no response is served any more")
 
 
-def test_a_new_answer_is_made_for_the_same_user(service: Service, prepared: Database) -> None:
+def test_refresh_runs_with_the_claims_of_the_same_user(service: Service, prepared: Database) -> None:
     users = [
         bearer(tokens(service, "BearerToken")["accessToken"]),
         bearer(tokens(service, "BearerToken", "mo")["accessToken"]),
@@ -211,16 +211,16 @@ def test_a_new_answer_is_made_for_the_same_user(service: Service, prepared: Data
     assert len(set(names)) == 2
     for _ in range(3):
         for name, user in zip(names, users, strict=True):
-            assert stale(service, "mine", user).text.split()[0] == name
+            assert request_until_stale(service, "mine", user).text.split()[0] == name
             assert ask(service, "mine", user).text.split()[0] == name
     problem(ask(service, "mine"), 401)
 
 
-def test_tables_and_files_too(service: Service) -> None:
-    assert stale(service, unique("price", "cents").split("=")[0] + "=1").json() == []
+def test_tables_and_sql_files_serve_stale_responses(service: Service) -> None:
+    assert request_until_stale(service, unique("price", "cents").split("=")[0] + "=1").json() == []
     path = unique("counted", "a")
-    first = stale(service, path).json()
-    wait_until(lambda: ask(service, path).json() != first, "the new answer is there")
+    first = request_until_stale(service, path).json()
+    wait_until(lambda: ask(service, path).json() != first, "the new response is served")
 
 
 def test_settings_without_effect_are_logged_at_the_start(service: Service) -> None:

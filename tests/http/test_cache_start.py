@@ -99,14 +99,16 @@ GET /api/chosen: cached responses have the default status and headers
 """
 
 
-def test_what_cannot_be_used_is_named_and_the_rest_is_served(own_database: Database, serve_once: Serve) -> None:
+def test_unusable_cache_settings_are_logged_and_other_endpoints_served(
+    own_database: Database, serve_once: Serve
+) -> None:
     cache = {"Enabled": True, "Profiles": PROFILES, "InvalidateCacheSuffix": "purge"}
     settings = dict(_flat({"CacheOptions": cache, "Service": {"McpOptions": {"Enabled": True}}}))
     service = serve_once(own_database, SQL, settings)
     missing = [message for message in MESSAGES.strip().splitlines() if message not in service.log]
     assert not missing, service.log
     assert "effect yet" not in service.log
-    assert "there is a tool" not in service.log, "what forgets is no tool beside the one whose answers it forgets"
+    assert "there is a tool" not in service.log, "an invalidation path is no tool beside its endpoint"
     assert service.get("/api/level?sku=x").text == "1"
 
 
@@ -130,13 +132,13 @@ def test_an_unknown_profile_stops_the_start(
         serve_once(own_database, SQL, settings)
 
 
-def test_without_caching_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
+def test_profiles_are_ignored_if_caching_is_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"CacheOptions:Enabled": "false"})
     assert service.get("/api/level?sku=x").text == "1"
     assert service.post("/api/level/purge?sku=x").status_code == 404
 
 
-def test_what_an_earlier_definition_gave_is_no_answer(own_database: Database, serve_once: Serve) -> None:
+def test_changed_definition_invalidates_cached_responses(own_database: Database, serve_once: Serve) -> None:
     """Changes of the routine, its comment or its columns remove its responses; other endpoints keep theirs."""
     own_database.execute("""
 create sequence made;
@@ -178,5 +180,5 @@ insert into kept values (1, 2);
 notify rowcall, 'reload'""")
     new = {"/api/text-of": "second", "/api/reported": '{"a":1,"b":2}', "/api/kept": '[{"id":1,"more":2}]'}
     # The workers apply the change one after the other.
-    wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new answers are given")
+    wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new responses are served")
     assert answers("/api/other") == other

@@ -100,7 +100,7 @@ def everywhere(service: Service, path: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) -> None:
+def test_cached_responses_are_invalidated_by_tag(service: Service, boss: dict[str, str]) -> None:
     paths = ("prices?sku=a", "prices?sku=b", "untagged?sku=a")
     first = [everywhere(service, path) for path in paths]
     assert [len(answers) for answers in first] == [1, 1, 1]
@@ -112,7 +112,7 @@ def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) ->
     assert [item == other for item, other in zip(second, third, strict=True)] == [False, False, True]
 
 
-def test_not_every_caller_may_invalidate(service: Service, boss: dict[str, str]) -> None:
+def test_invalidation_by_tag_requires_authorization(service: Service, boss: dict[str, str]) -> None:
     mo = bearer(tokens(service, "BearerToken", "mo")["accessToken"])
     statuses = [ask(service, "/forget?tag=prices", who, "POST").status_code for who in (None, mo)]
     assert statuses == [401, 403]
@@ -120,7 +120,7 @@ def test_not_every_caller_may_invalidate(service: Service, boss: dict[str, str])
     assert ask(service, "/forget?tag=prices", boss).status_code == 405
 
 
-def test_a_trigger_forgets_at_its_commit(service: Service, prepared: Database) -> None:
+def test_trigger_invalidates_tags_at_commit(service: Service, prepared: Database) -> None:
     other = everywhere(service, "prices?sku=b")
     prepared.execute("update price set cents = cents + 1 where sku = 'a'")
     cents = prepared.value("select cents from price where sku = 'a'")
@@ -130,7 +130,9 @@ def test_a_trigger_forgets_at_its_commit(service: Service, prepared: Database) -
     assert everywhere(service, "prices?sku=b") == other
 
 
-def test_what_is_being_computed_is_not_kept(service: Service, prepared: Database, boss: dict[str, str]) -> None:
+def test_response_computed_during_an_invalidation_is_not_stored(
+    service: Service, prepared: Database, boss: dict[str, str]
+) -> None:
     with ThreadPoolExecutor() as threads:
         with prepared.locked(5):
             computing = threads.submit(ask, service, "/api/slow-price?sku=a")
@@ -140,7 +142,7 @@ def test_what_is_being_computed_is_not_kept(service: Service, prepared: Database
     assert old not in everywhere(service, "slow-price?sku=a")
 
 
-def test_the_answer_says_where_it_comes_from(service: Service) -> None:
+def test_status_header_reports_cache_hit_or_miss(service: Service) -> None:
     first, second = (ask(service, "/api/untagged?sku=where") for _ in range(2))
     assert (first.headers["x-cache"], second.headers["x-cache"]) == ("miss", "hit")
     assert ask(service, "/api/untagged?sku=where", method="HEAD").headers["x-cache"] == "hit"

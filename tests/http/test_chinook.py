@@ -254,7 +254,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, FUNCTIONS, SETTINGS, workers=2)
 
 
-def test_artist_comes_with_albums_and_their_tracks(service: Service) -> None:
+def test_artist_has_nested_albums_and_tracks(service: Service) -> None:
     assert answer(service.get("/artists/1")) == (
         200,
         JSON,
@@ -271,7 +271,7 @@ def test_artist_without_albums_has_an_empty_list(service: Service) -> None:
     assert service.get("/artists/25").json()["albums"] == []
 
 
-def test_names_beyond_ascii_arrive_whole(service: Service) -> None:
+def test_non_ascii_names_are_returned_unchanged(service: Service) -> None:
     assert "Antônio Carlos Jobim" in service.get("/artists/6").text
 
 
@@ -293,7 +293,7 @@ def test_search_takes_any_of_its_parameters(service: Service, query: str, tracks
     assert [track["trackId"] for track in response.json()] == tracks
 
 
-def test_search_refuses_what_it_does_not_know(service: Service) -> None:
+def test_search_refuses_unknown_parameters(service: Service) -> None:
     assert "artist" in problem(service.get("/tracks?artist=AC/DC"), 404)["detail"]
 
 
@@ -318,7 +318,7 @@ def test_invoice_is_written_read_and_removed(service: Service, database: Databas
         ({"customerId": 999, "lines": [{"track_id": 1, "quantity": 1}]}, "Customer 999 is not known"),
     ],
 )
-def test_invoice_that_makes_no_sense_changes_nothing(
+def test_invalid_invoice_is_refused_without_effect(
     service: Service, database: Database, invoice: dict[str, object], title: str
 ) -> None:
     before = database.value("select count(*) from invoice")
@@ -326,25 +326,25 @@ def test_invoice_that_makes_no_sense_changes_nothing(
     assert database.value("select count(*) from invoice") == before
 
 
-def test_sums_keep_their_digits(service: Service) -> None:
+def test_sums_preserve_all_digits(service: Service) -> None:
     assert answer(service.get("/sales"))[2] == (
         '[{"country":"USA","customers":13,"total":523.06},{"country":"Canada","customers":8,"total":303.96}]'
     )
 
 
-def test_an_artist_may_be_kept_by_caches(service: Service) -> None:
+def test_artist_response_has_caching_headers(service: Service) -> None:
     headers = service.get("/artists/1").headers
     assert (headers["cache-control"], headers["x-artist"]) == ("public, max-age=3600", "1")
 
 
-def test_a_long_query_travels_in_a_body(service: Service) -> None:
+def test_query_method_takes_a_long_search_in_its_body(service: Service) -> None:
     response = service.request("QUERY", "/tracks", json={"wanted": [3, 1]})
     assert answer(response)[2] == (
         '[{"trackId":1,"name":"For Those About To Rock (We Salute You)"},{"trackId":3,"name":"Fast As a Shark"}]'
     )
 
 
-def test_the_price_list_is_a_file(service: Service) -> None:
+def test_price_list_is_a_csv_download(service: Service) -> None:
     response = service.get("/price-list")
     assert answer(response) == (
         200,
@@ -354,7 +354,7 @@ def test_the_price_list_is_a_file(service: Service) -> None:
     assert response.headers["content-disposition"] == "attachment; filename=prices.csv"
 
 
-def test_albums_come_as_data_as_a_table_and_as_a_workbook(service: Service) -> None:
+def test_albums_are_available_as_json_html_and_spreadsheet(service: Service) -> None:
     assert service.get("/artists/1/albums").json()[1] == {"title": "Let There Be Rock", "tracks": 8}
     assert service.get("/artists/1/albums?format=html").text.endswith(
         "<tr><td>Let There Be Rock</td><td>8</td></tr></table>"
@@ -364,19 +364,19 @@ def test_albums_come_as_data_as_a_table_and_as_a_workbook(service: Service) -> N
     assert workbook.content.startswith(b"PK")
 
 
-def test_a_customer_has_a_home(service: Service) -> None:
+def test_composite_column_of_a_customer_is_nested(service: Service) -> None:
     assert service.get("/customers/5").json() == {
         "firstName": "František",
         "home": {"city": "Prague", "country": "Czech Republic"},
     }
 
 
-def test_an_unknown_composer_is_no_content(service: Service) -> None:
+def test_null_composer_returns_204(service: Service) -> None:
     assert answer(service.get("/tracks/1/composer")) == (200, TEXT, "Angus Young, Malcolm Young, Brian Johnson")
     assert answer(service.get("/tracks/63/composer")) == (204, None, "")
 
 
-def test_a_review_is_written_and_taken_back(service: Service, database: Database) -> None:
+def test_review_is_inserted_and_deleted(service: Service, database: Database) -> None:
     response = service.post("/tracks/1/reviews?stars=5", content="Rocks; it's loud.")
     assert answer(response) == (204, None, "")
     assert database.fetch("select * from review") == [(1, 5, "Rocks; it's loud.")]
@@ -394,27 +394,25 @@ def test_a_review_is_written_and_taken_back(service: Service, database: Database
         ("/tracks/1/reviews", "Good", 404),
     ],
 )
-def test_a_review_that_makes_no_sense_is_refused(
-    service: Service, database: Database, path: str, body: str, status: int
-) -> None:
+def test_invalid_review_is_refused(service: Service, database: Database, path: str, body: str, status: int) -> None:
     problem(service.post(path, content=body), status)
     assert database.fetch("select * from review") == []
 
 
-def test_a_routine_may_see_the_headers(service: Service) -> None:
+def test_routine_receives_request_headers(service: Service) -> None:
     assert answer(service.get("/listener", headers={"User-Agent": "gramophone"})) == (200, TEXT, "gramophone")
 
 
-def test_what_fails_for_a_moment_is_tried_again(service: Service) -> None:
+def test_transient_error_is_retried(service: Service) -> None:
     assert answer(service.post("/catalogue/index")) == (200, TEXT, "2")
 
 
-def test_what_takes_too_long_is_stopped(service: Service) -> None:
+def test_statement_beyond_its_timeout_gets_504(service: Service) -> None:
     problem(service.get("/catalogue/count"), 504)
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/margin"), ("POST", "/wipe")])
-def test_some_things_are_not_for_outside(service: Service, method: str, path: str) -> None:
+def test_internal_endpoints_return_404(service: Service, method: str, path: str) -> None:
     problem(service.request(method, path), 404)
 
 
@@ -432,16 +430,16 @@ def test_staff_signs_in_and_out(service: Service) -> None:
         problem(jane.get("/my/name"), 401)
 
 
-def test_a_wrong_number_admits_no_caller(service: Service) -> None:
+def test_wrong_credentials_are_refused(service: Service) -> None:
     problem(service.post("/sign-in", json={**JANE, "phone": "' or true --"}), 401)
 
 
-def test_the_database_says_who_is_responsible(service: Service) -> None:
+def test_resolved_parameter_ignores_the_value_of_the_client(service: Service) -> None:
     contact = "František knows a Sales Support Agent"
     assert answer(service.get("/customers/5/contact?rep=Unknown")) == (200, TEXT, contact)
 
 
-def test_many_annotations_make_this_api() -> None:
+def test_chinook_comments_use_many_annotations() -> None:
     """Count the annotations with an effect in the comments above."""
     used: set[str] = set()
     for comment in re.findall(r"is E?'((?:[^']|'')*)';", FUNCTIONS):

@@ -84,7 +84,7 @@ CLAIMS = {"user_id": "41", "user_name": "kiri", "user_roles": ["boss", "gate"], 
 
 
 @pytest.mark.parametrize("scheme", ["Cookies", "BearerToken", "Bearer"])
-def test_parameters_by_every_scheme(service: Service, scheme: str) -> None:
+def test_claim_parameters_are_filled_under_every_scheme(service: Service, scheme: str) -> None:
     headers = with_cookie(service) if scheme == "Cookies" else bearer(tokens(service, scheme)["accessToken"])
     body = service.get("/api/who", headers=headers).json()
     assert body["userId"] == "41"
@@ -105,27 +105,27 @@ def test_claims_json_is_written_without_spaces(service: Service, kiri: dict[str,
 @pytest.mark.parametrize(
     "query", ["userId=42", "userId=42&userId=43", "userId=", "userRoles=admin&userName=mo", "userClaims={}"]
 )
-def test_a_client_cannot_say_who_it_is(service: Service, kiri: dict[str, str], query: str) -> None:
+def test_claims_are_not_taken_from_the_query_string(service: Service, kiri: dict[str, str], query: str) -> None:
     assert service.get(f"/api/who?{query}", headers=kiri).json() == service.get("/api/who", headers=kiri).json()
 
 
 @pytest.mark.parametrize("value", ["42", 42, None, ["a"], {"a": 1}, True])
-def test_nor_in_a_body(service: Service, kiri: dict[str, str], value: object) -> None:
+def test_claims_are_not_taken_from_the_body(service: Service, kiri: dict[str, str], value: object) -> None:
     body = {"userId": value, "userRoles": value, "note": "x"}
     assert service.post("/api/posted", headers=kiri, json=body).text == "41|boss+gate|x"
 
 
-def test_nor_in_the_path(service: Service, kiri: dict[str, str]) -> None:
+def test_claims_are_not_taken_from_the_path(service: Service, kiri: dict[str, str]) -> None:
     assert service.get("/users/42", headers=kiri).text == "41"
 
 
-def test_nor_for_a_claim_it_does_not_have(service: Service, mo: dict[str, str]) -> None:
+def test_missing_claim_is_not_taken_from_the_query_string(service: Service, mo: dict[str, str]) -> None:
     """A NULL claim is a claim: mo has no depot."""
     response = service.get("/api/needed?userId=1&depot=south&n=1", headers=mo)
     assert response.text == "42|1"
 
 
-def test_nor_its_address(service: Service) -> None:
+def test_client_address_is_not_taken_from_the_query_string(service: Service) -> None:
     assert service.get("/api/open-who?ipAddress=6.6.6.6").json()["address"] == "127.0.0.1"
 
 
@@ -153,7 +153,7 @@ def test_anonymous_callers_have_no_claims(service: Service) -> None:
     assert service.get("/api/needed?n=1&depot=south").text == "1"
 
 
-def test_a_key_lets_them_say_what_they_like(own_database: Database, serve_once: Serve) -> None:
+def test_setting_lets_anonymous_callers_send_claim_parameters(own_database: Database, serve_once: Serve) -> None:
     settings = {**SETTINGS, MAPPING + "ClaimsFromAnonymous": "true"}
     opened = serve_once(own_database, member_sql() + SQL, settings)
     assert opened.get("/api/open-who?userId=9").json()["userId"] == "9"
@@ -164,17 +164,17 @@ def test_a_key_lets_them_say_what_they_like(own_database: Database, serve_once: 
 # --- binding -------------------------------------------------------------------------------------------------------
 
 
-def test_claims_need_not_be_sent(service: Service, kiri: dict[str, str]) -> None:
+def test_claim_parameters_are_not_required_in_requests(service: Service, kiri: dict[str, str]) -> None:
     response = service.get("/api/needed?n=5", headers=kiri)
     assert response.text == "41|north|5"
 
 
-def test_other_parameters_are_checked_as_ever(service: Service, kiri: dict[str, str]) -> None:
+def test_other_parameters_are_still_validated(service: Service, kiri: dict[str, str]) -> None:
     problem(service.get("/api/needed", headers=kiri), 404)
     problem(service.get("/api/needed?n=1&other=2", headers=kiri), 404)
 
 
-def test_placeholders_see_claims(service: Service, kiri: dict[str, str]) -> None:
+def test_header_placeholders_use_claims(service: Service, kiri: dict[str, str]) -> None:
     assert service.get("/api/needed?n=5&userId=7", headers=kiri).headers["x-user"] == "41"
 
 
@@ -190,7 +190,9 @@ def test_a_null_claim_is_null(service: Service, kiri: dict[str, str], mo: dict[s
 # --- session variables ---------------------------------------------------------------------------------------------
 
 
-def test_context(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+def test_session_variables_hold_the_claims_of_the_caller(
+    service: Service, kiri: dict[str, str], mo: dict[str, str]
+) -> None:
     body = service.get("/api/context", headers=kiri).json()
     assert body == {
         "id": "41",
@@ -204,7 +206,9 @@ def test_context(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> 
 
 
 @pytest.mark.slow
-def test_context_does_not_outlive_its_request(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+def test_session_variables_are_reset_after_each_request(
+    service: Service, kiri: dict[str, str], mo: dict[str, str]
+) -> None:
     """On every connection, shared or not."""
     for number in range(60):
         headers = (kiri, mo)[number % 2]
@@ -214,21 +218,21 @@ def test_context_does_not_outlive_its_request(service: Service, kiri: dict[str, 
         assert service.post("/api/without-context", json={}).text == "nothing"
 
 
-def test_rows_of_the_caller(service: Service, mo: dict[str, str]) -> None:
+def test_routine_selects_rows_of_the_caller(service: Service, mo: dict[str, str]) -> None:
     assert [row["nick"] for row in service.get("/api/who-by-table", headers=mo).json()] == ["mo"]
 
 
 # --- authorization -------------------------------------------------------------------------------------------------
 
 
-def test_roles(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+def test_role_requirement_refuses_other_callers(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
     assert service.get("/api/for-bosses", headers=kiri).text == "in"
     members = problem(service.get("/api/for-bosses", headers=mo), 403)
     assert members["title"] == "Forbidden"
     assert "boss" in members["detail"]
 
 
-def test_roles_come_before_parameters(service: Service, mo: dict[str, str]) -> None:
+def test_roles_are_checked_before_parameters(service: Service, mo: dict[str, str]) -> None:
     problem(service.get("/api/for-bosses?unknown=1", headers=mo), 403)
 
 
@@ -236,7 +240,7 @@ def test_roles_come_before_parameters(service: Service, mo: dict[str, str]) -> N
 
 
 @pytest.mark.slow
-def test_address_behind_a_trusted_proxy(database: Database, service: Service, serve_once: Serve) -> None:
+def test_client_address_is_taken_from_a_trusted_proxy(database: Database, service: Service, serve_once: Serve) -> None:
     settings = {**SETTINGS, "ForwardedHeaders:Enabled": "true", "ForwardedHeaders:KnownProxies:0": "127.0.0.1"}
     behind = serve_once(database, settings=settings)
     headers = {"X-Forwarded-For": "6.6.6.6, 9.9.9.9"}
@@ -251,7 +255,7 @@ def test_address_behind_a_trusted_proxy(database: Database, service: Service, se
     assert "; secure" in cookie
 
 
-def test_a_routine_that_takes_a_claim_for_a_number_is_left_out(own_database: Database, serve_once: Serve) -> None:
+def test_routine_with_a_non_text_claim_parameter_is_left_out(own_database: Database, serve_once: Serve) -> None:
     sql = """create function f(_user_id int) returns int language sql stable as 'select 1';
         comment on function f(int) is E'HTTP GET\\nuser_parameters';
         create type pair as (a text, b text);
@@ -267,7 +271,7 @@ def test_a_routine_that_takes_a_claim_for_a_number_is_left_out(own_database: Dat
 
 
 @pytest.mark.parametrize("result", ["void", "text", "setof text"])
-def test_a_login_without_columns_is_left_out(own_database: Database, serve_once: Serve, result: str) -> None:
+def test_login_without_result_columns_is_left_out(own_database: Database, serve_once: Serve, result: str) -> None:
     sql = f"""create function f() returns {result} language sql as $$ select '' $$;
         comment on function f() is E'HTTP POST\\nlogin';"""
     service = serve_once(own_database, sql.replace("$$ select '' $$", "''") if result == "void" else sql)

@@ -143,7 +143,7 @@ def _commit(client: Client) -> None:
     assert client.http.post("/api/committing", json={"client": client.number}).status_code == 204
 
 
-def _hear_nothing(client: Client) -> None:
+def _receive_no_claims(client: Client) -> None:
     assert client.get("/api/quietly") == ANONYMOUS
     assert client.post("/api/quietly-written") == ANONYMOUS
 
@@ -153,7 +153,7 @@ def _receive_claims(client: Client) -> None:
     assert client.post("/api/injected-written") == client.parameters.rpartition('|{"')[0]
 
 
-def _be_let_in(client: Client) -> None:
+def _check_role(client: Client) -> None:
     expected = 401 if not client.number else 200 if client.number == 3 else 403
     assert client.http.get("/api/only-third").status_code == expected
 
@@ -163,7 +163,7 @@ def _get_cached(client: Client) -> None:
 
 
 STEPS: tuple[Callable[[Client], None], ...] = (
-    _read, _write, _fail, _commit, _hear_nothing, _receive_claims, _be_let_in, _get_cached,
+    _read, _write, _fail, _commit, _receive_no_claims, _receive_claims, _check_role, _get_cached,
 )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def test_no_caller_sees_the_claims_of_another(service: Service, database: Databa
 
 
 @pytest.mark.slow
-def test_thousands_of_interleaved_requests_stay_apart(service: Service, database: Database) -> None:
+def test_thousands_of_interleaved_requests_do_not_mix_claims(service: Service, database: Database) -> None:
     """About 6,000 requests of 12 callers."""
     _interleave(service, database, MANY_ROUNDS)
 
@@ -182,14 +182,14 @@ def _interleave(service: Service, database: Database, rounds: int) -> None:
     database.execute("truncate noted")
     clients = [Client(service, number) for number in range(CLIENTS)]
 
-    def live(client: Client) -> None:
+    def run_steps(client: Client) -> None:
         for turn in range(rounds * len(STEPS)):
             # Each begins with another step, so that different routines share connections.
             STEPS[(turn + client.number) % len(STEPS)](client)
         client.http.close()
 
     with ThreadPoolExecutor(CLIENTS) as threads:
-        for done in [threads.submit(live, client) for client in clients]:
+        for done in [threads.submit(run_steps, client) for client in clients]:
             done.result()
     noted = database.fetch("select client, said, count(*)::int from noted group by 1, 2 order by 1")
     assert noted == [(client.number, client.context, rounds) for client in clients]

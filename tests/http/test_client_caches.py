@@ -127,7 +127,7 @@ def test_a_client_with_the_response_gets_304(service: Service, path: str) -> Non
     assert (head.status_code, head.headers["etag"], head.content) == (200, mark, b"")
 
 
-def test_a_compressed_answer_is_the_same(service: Service) -> None:
+def test_compressed_response_has_the_same_etag(service: Service) -> None:
     plain = ask(service, "shelf")
     packed = ask(service, "shelf", {"accept-encoding": "gzip"})
     assert (packed.headers["content-encoding"], packed.json()) == ("gzip", plain.json())
@@ -138,7 +138,7 @@ def test_a_compressed_answer_is_the_same(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("path", "mark"), [("/api/printed", '"3rd"'), ("/volumes/1", '"1"')])
-def test_a_response_with_a_tag_of_its_own_has_only_that(service: Service, path: str, mark: str) -> None:
+def test_etag_of_the_routine_replaces_the_generated_one(service: Service, path: str, mark: str) -> None:
     plain = {"accept-encoding": "identity"}
     assert service.request_once("GET", path, headers=plain).headers.get_list("etag") == [mark]
     again = service.request_once("GET", path, headers={**plain, "if-none-match": mark})
@@ -146,20 +146,20 @@ def test_a_response_with_a_tag_of_its_own_has_only_that(service: Service, path: 
     assert service.request_once("GET", path, headers={**plain, "if-none-match": '"other"'}).status_code == 200
 
 
-def test_what_streams_has_no_tag(service: Service) -> None:
+def test_streamed_response_has_no_etag(service: Service) -> None:
     answer = ask(service, "streamed", {"if-none-match": "*"})
     assert (answer.status_code, "etag" in answer.headers) == (200, False)
     assert answer.headers["cache-control"] == "no-cache"
 
 
-def test_directives_and_headers(service: Service) -> None:
+def test_comment_sets_cache_control_and_vary(service: Service) -> None:
     answer = ask(service, "kept")
     assert answer.headers["cache-control"] == "public, s-maxage=60, max-age=10"
     assert answer.headers.get_list("vary")[0] == "Accept-Language, X-Till"
     assert ask(service, "said").headers.get_list("vary")[0] == "Accept-Language", "a header line is one still"
 
 
-def test_errors_are_not_kept(service: Service) -> None:
+def test_error_responses_have_no_caching_headers(service: Service) -> None:
     failed = ask(service, "failing?a=0")
     assert failed.status_code >= 400
     assert not {"cache-control", "etag"} & set(failed.headers)
@@ -179,6 +179,6 @@ def test_responses_for_some_callers_are_private(service: Service) -> None:
     assert "shut_well is personal" not in service.log.replace("-", "_")
 
 
-def test_mistakes_are_logged(service: Service) -> None:
+def test_invalid_cache_control_directive_is_logged(service: Service) -> None:
     assert "'max-age=often' is no directive of Cache-Control" in service.log
     assert "cache-control" not in ask(service, "misspelt").headers

@@ -162,7 +162,7 @@ PLAIN = {
 
 
 @pytest.fixture(scope="module")
-def made(database: Database) -> Database:
+def database_with_routines(database: Database) -> Database:
     database.execute(SQL)
     return database
 
@@ -172,9 +172,9 @@ def generate(serve: Serve, database: Database, folder: Path, settings: Mapping[s
 
 
 @pytest.fixture(scope="module")
-def folder(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(database_with_routines: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("client")
-    generate(serve, made, folder)
+    generate(serve, database_with_routines, folder)
     return folder
 
 
@@ -189,11 +189,11 @@ def body(text: str, name: str) -> str:
     return text[start : text.index("\n}\n", start) + 3]
 
 
-def test_there_is_a_file_for_each_schema_and_module(folder: Path) -> None:
+def test_one_file_is_generated_for_each_schema_and_module(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["night_shiftApi.ts", "publicApi.ts", "yardApi.ts"]
 
 
-def test_void_is_a_plain_call(public: str) -> None:
+def test_void_routine_is_called_without_a_result(public: str) -> None:
     assert body(public, "pingDepot") == (
         'export async function pingDepot() : Promise<void> {\n    await fetch(baseUrl + "/api/ping-depot", {\n'
         '        method: "POST",\n    });\n}\n'
@@ -217,13 +217,13 @@ def test_void_is_a_plain_call(public: str) -> None:
         ("getBytes", "Response", "response"),
     ],
 )
-def test_results_are_read_as_what_they_are(public: str, name: str, declared: str, expression: str) -> None:
+def test_results_are_parsed_by_their_type(public: str, name: str, declared: str, expression: str) -> None:
     text = body(public, name) if name != "findParcel" else body(public, "depotsDepotParcelsParcelId")
     assert f") : Promise<{declared}> {{" in text
     assert f"return {expression};" in text
 
 
-def test_the_content_type_is_that_of_the_request(public: str) -> None:
+def test_content_type_header_is_sent_only_with_a_body(public: str) -> None:
     """On a GET it would only cause a CORS preflight; on other requests, without it, fetch labels JSON as
     `text/plain`."""
     message = '        headers: {\n            "Content-Type": "application/json"\n        },\n'
@@ -253,7 +253,7 @@ def test_interfaces_follow_parameters_and_columns(public: str) -> None:
         assert text in public
 
 
-def test_the_status_wrapper_is_there_where_it_is_asked_for(public: str) -> None:
+def test_status_wrapper_is_generated_if_configured(public: str) -> None:
     assert (
         "\ntype ApiError = {status: number; title: string; detail?: string | null; "
         "hint?: string | null; errors?: {parameter: string; path: string; message: string}[]};\n"
@@ -267,12 +267,12 @@ def test_the_status_wrapper_is_there_where_it_is_asked_for(public: str) -> None:
     ) in body(public, "findParcels")
 
 
-def test_what_cannot_be_a_name_gets_one(public: str) -> None:
+def test_reserved_words_get_a_suffix_as_function_names(public: str) -> None:
     assert "export async function delete_()" in public
     assert "export async function window_()" in public
 
 
-def test_what_stands_beside_functions_has_names_of_its_own(
+def test_helper_names_do_not_collide_with_functions(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
     """Functions keep their names. Another test compiles all of it."""
@@ -284,12 +284,12 @@ def test_what_stands_beside_functions_has_names_of_its_own(
     assert "export function useQuery1(" in (tmp_path / "hooks" / "publicHooks.ts").read_text(encoding="utf-8")
 
 
-def test_only_names_of_functions_are_guarded(public: str) -> None:
+def test_names_starting_with_digits_are_prefixed_only_for_functions(public: str) -> None:
     assert "interface I2faDoneRequest {\n    at: string | null;\n}\n" in public
     assert "export async function _2faDone(\n    request: I2faDoneRequest\n) : Promise<I2faDoneResponse[]> {" in public
 
 
-def test_an_upload_is_sent_as_the_sheet_has_it(public: str) -> None:
+def test_upload_function_reports_progress_and_rejects_on_failure(public: str) -> None:
     text = body(public, "importManifest")
     assert "    progress?: (loaded: number, total: number) => void,\n): Promise<IImportManifestResponse[]> {" in text
     for event in ("error", "abort", "timeout"):
@@ -297,13 +297,13 @@ def test_an_upload_is_sent_as_the_sheet_has_it(public: str) -> None:
     assert """            formData.append("file", file, file.name);\n""" in text
 
 
-def test_an_upload_that_is_passed_on_gives_the_response(public: str) -> None:
+def test_proxied_upload_returns_the_response(public: str) -> None:
     text = body(public, "passOn")
     assert "): Promise<Response> {" in text
     assert "resolve(new Response(xhr.response.size ? " in text
 
 
-def test_the_query_helper_is_there_for_parameters_that_are_left_out(
+def test_query_helper_is_generated_if_optional_parameters_are_omitted(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
     skipped = {f"{P}SkipPaths:{number}": f"/api/{name}" for number, name in enumerate(("find-parcels", "append-note"))}
@@ -317,13 +317,13 @@ def test_the_query_helper_is_there_for_parameters_that_are_left_out(
     assert "fetch(`${baseUrl}/api/own/${encodeURIComponent(String(request.userId))}` + " in text
 
 
-def test_json_bodies_of_their_own_are_json(write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path) -> None:
+def test_json_body_parameter_is_serialized(write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path) -> None:
     write(tmp_path, {P + "DefaultJsonType": "any"})
     text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
     assert "        body: JSON.stringify(request.settings)\n" in body(text, "putSettings")
 
 
-def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
+def test_url_only_annotation_generates_only_the_url_function(public: str) -> None:
     assert (
         'export const exportParcelsUrl = (request: IExportParcelsRequest) => baseUrl + "/api/export-parcels" '
         "+ parseQuery(request);\n"
@@ -332,7 +332,7 @@ def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
     assert "hidden" not in public
 
 
-def test_a_body_parameter_is_the_body(public: str) -> None:
+def test_body_parameter_is_sent_as_the_request_body(public: str) -> None:
     text = body(public, "appendNote")
     assert 'parseQuery((({ ["note"]: _1, ...rest }) => rest)(request))' in text
     assert "        body: request.note\n" in text
@@ -385,17 +385,17 @@ export const id = (entry: Entry): number | null => typeof entry["oid"] === "numb
 
 
 @pytest.fixture(scope="module")
-def snapshot(made: Database) -> SchemaSnapshot:
-    return read_snapshot(made, PLAIN)
+def snapshot(database_with_routines: Database) -> SchemaSnapshot:
+    return read_snapshot(database_with_routines, PLAIN)
 
 
 @pytest.fixture
-def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[str, str]], None]:
+def write(snapshot: SchemaSnapshot, database_with_routines: Database) -> Callable[[Path, Mapping[str, str]], None]:
     """Write the files that a start with these settings writes."""
 
     def write(folder: Path, settings: Mapping[str, str]) -> None:
         chosen = {**PLAIN, P + "FilePath": "{0}Api.ts", **settings}
-        options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])
+        options = client_code_options(settings_of(database_with_routines, chosen), ["http://127.0.0.1:8080"])
         assert options is not None
         for item in client_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now"):
             path = folder / item.path
@@ -406,7 +406,7 @@ def write(snapshot: SchemaSnapshot, made: Database) -> Callable[[Path, Mapping[s
 
 
 @pytest.mark.slow
-def test_the_compiler_finds_nothing_to_object_to(
+def test_generated_typescript_compiles_strictly(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
     """Types in separate files that are not exported are global, so they are compiled separately."""
@@ -417,7 +417,7 @@ def test_the_compiler_finds_nothing_to_object_to(
     assert compile_strictly(tmp_path / "apart") == ""
 
 
-def test_hooks_are_there_but_for_those_that_want_none(
+def test_hooks_are_generated_except_for_excluded_endpoints(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
     write(tmp_path, VARIANTS["hooks"])
@@ -437,7 +437,7 @@ def test_hooks_are_there_but_for_those_that_want_none(
         assert name not in text
 
 
-def test_global_types_of_two_files_have_two_names(
+def test_global_types_have_unique_names_across_files(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
     write(tmp_path, VARIANTS["types apart"])
@@ -449,25 +449,29 @@ def test_global_types_of_two_files_have_two_names(
 
 
 @pytest.mark.parametrize(("url", "logged"), [("http://[::]:80", True), ("http://127.0.0.1", False)])
-def test_an_address_that_no_client_can_call_is_logged(
-    made: Database, caplog: pytest.LogCaptureFixture, url: str, logged: bool
+def test_base_url_that_clients_cannot_reach_is_logged(
+    database_with_routines: Database, caplog: pytest.LogCaptureFixture, url: str, logged: bool
 ) -> None:
-    settings = settings_of(made, {**PLAIN, P + "IncludeHost": "true", P + "FilePath": "{0}.ts"})
+    settings = settings_of(database_with_routines, {**PLAIN, P + "IncludeHost": "true", P + "FilePath": "{0}.ts"})
     options = client_code_options(settings, [url])
     assert options is not None
     assert options.base_url == url
     assert (f"{P}CustomHost: the service listens on all addresses" in caplog.text) == logged
 
 
-def test_one_file_holds_everything(write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path) -> None:
+def test_one_file_contains_all_schemas_if_configured(
+    write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
+) -> None:
     write(tmp_path, {P + "BySchema": "false", P + "FilePath": "api.ts"})
     text = (tmp_path / "api.ts").read_text(encoding="utf-8")
     assert all(f"function {name}(" in text for name in ("yardOpenGate", "moved", "pingDepot"))
     assert [path.name for path in tmp_path.iterdir()] == ["api.ts"]
 
 
-def test_the_comment_shows_the_routine(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    generate(serve_once, made, tmp_path, {P + "CommentHeader": "Simple"})
+def test_generated_comment_shows_the_routine_signature(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    generate(serve_once, database_with_routines, tmp_path, {P + "CommentHeader": "Simple"})
     text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
     expected = """
 /**
@@ -502,24 +506,28 @@ export async function findParcels(
     assert expected.replace("~", " ") in text
 
 
-def test_a_path_without_room_for_several_files_writes_none(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    service = generate(serve_once, made, tmp_path, {P + "FilePath": str(tmp_path / "api.ts")})
+def test_file_path_without_placeholder_writes_no_files(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    service = generate(serve_once, database_with_routines, tmp_path, {P + "FilePath": str(tmp_path / "api.ts")})
     service.wait_for_log("has no {0}")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_unchanged_is_not_written_again(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    generate(serve_once, made, tmp_path).stop()
+def test_unchanged_files_are_not_rewritten(database_with_routines: Database, serve_once: Serve, tmp_path: Path) -> None:
+    generate(serve_once, database_with_routines, tmp_path).stop()
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    service = generate(serve_once, made, tmp_path)
+    service = generate(serve_once, database_with_routines, tmp_path)
     service.wait_for_log("0 files written, 3 unchanged")
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
-def test_files_that_exist_may_be_left_alone(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_existing_files_are_preserved_without_file_overwrite(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     (tmp_path / "publicApi.ts").write_text("mine", encoding="utf-8")
     stored = {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"}
-    service = generate(serve_once, made, tmp_path, stored)
+    service = generate(serve_once, database_with_routines, tmp_path, stored)
     service.wait_for_log("unchanged, 1 left alone as FileOverwrite is false")
     assert (tmp_path / "publicApi.ts").read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "publicApiTypes.d.ts").exists()
@@ -529,7 +537,7 @@ def test_files_that_exist_may_be_left_alone(made: Database, serve_once: Serve, t
 NEW = "create function {0}() returns int language sql as 'select 1'; comment on function {0}() is 'HTTP'"
 
 
-def test_a_reload_writes_what_is_new(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_reload_writes_new_endpoints(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(NEW.format("one"))
     generate(serve_once, own_database, tmp_path)
     path = tmp_path / "publicApi.ts"
@@ -539,7 +547,7 @@ def test_a_reload_writes_what_is_new(own_database: Database, serve_once: Serve, 
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_files_of_a_vanished_schema_are_removed(
+def test_files_of_a_dropped_schema_are_removed(
     own_database: Database, serve_once: Serve, tmp_path: Path, *, overwrite: bool
 ) -> None:
     own_database.execute(NEW.format("one") + "; create schema spare; " + NEW.format("spare.two"))
@@ -594,10 +602,12 @@ console.log({ENCODED_ANSWERS});
 
 
 @pytest.mark.slow
-def test_the_client_gets_the_values_of_the_database(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    made.execute("delete from depot")
+def test_generated_client_receives_values_of_the_database(
+    database_with_routines: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    database_with_routines.execute("delete from depot")
     settings = {P + "SkipTypes": "true", P + "IncludeHost": "true", "Auth:CookieAuth": "true"}
-    service = generate(serve_once, made, tmp_path, settings)
+    service = generate(serve_once, database_with_routines, tmp_path, settings)
     assert "interface" not in (tmp_path / "publicApi.js").read_text(encoding="utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     script = tmp_path / "calls.js"
@@ -643,7 +653,7 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
     }
 
 
-def test_the_lines_of_the_header_are_those_that_are_given(
+def test_configured_header_lines_are_written_including_empty_ones(
     write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
     """Empty lines too (clients-2)."""
@@ -653,7 +663,7 @@ def test_the_lines_of_the_header_are_those_that_are_given(
         assert (tmp_path / name).read_text(encoding="utf-8").startswith("// {one}\n\n// at now\n")
 
 
-def test_the_header_contains_the_time(folder: Path) -> None:
+def test_default_header_contains_the_time_of_generation(folder: Path) -> None:
     first, second, third = (folder / "publicApi.ts").read_text(encoding="utf-8").splitlines()[:3]
     assert (second, third) == ("", 'const baseUrl = "";')
     assert re.fullmatch(r"// autogenerated at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}[+-]\d\d:\d\d", first)

@@ -142,12 +142,12 @@ def run(page: Page, code: str) -> Any:
     }}""")
 
 
-def test_the_page_gets_the_values_of_the_database(page: Page, origins: tuple[str, str], database: Database) -> None:
+def test_page_receives_values_of_the_database(page: Page, origins: tuple[str, str], database: Database) -> None:
     database.execute("delete from depot")
     check_answers(json.loads(run(page, f"return {ENCODED_ANSWERS};")), origins[0])
 
 
-def test_headers_of_one_s_own_are_sent(page: Page) -> None:
+def test_custom_headers_are_sent(page: Page) -> None:
     """A header of the configuration causes a preflight to another origin; a GET has no content type."""
     with page.expect_request(
         lambda request: request.url.endswith("/get-names") and request.method == "GET"
@@ -157,7 +157,7 @@ def test_headers_of_one_s_own_are_sent(page: Page) -> None:
     assert (sent["x-version"], sent.get("content-type")) == ("1.4", None)
 
 
-def test_a_session_is_kept_in_a_cookie(page: Page) -> None:
+def test_session_cookie_is_stored_and_sent(page: Page) -> None:
     who = "const { status, response } = await api.who(asIs, cookies); return [status, response];"
     assert run(page, who)[0] == 401
     assert run(page, 'return await api.signIn({name: "kiri"}, asIs, cookies);') == ""
@@ -166,7 +166,7 @@ def test_a_session_is_kept_in_a_cookie(page: Page) -> None:
     assert run(page, who)[0] == 401
 
 
-def test_files_are_uploaded_with_their_progress(page: Page) -> None:
+def test_files_are_uploaded_with_progress(page: Page) -> None:
     size = 3_000_000
     files: list[FilePayload] = [
         {"name": "a & ж.txt", "mimeType": "text/plain", "buffer": b"x" * size},
@@ -192,7 +192,7 @@ def test_files_are_uploaded_with_their_progress(page: Page) -> None:
     assert [step[0] for step in output["steps"]] == sorted(step[0] for step in output["steps"])
 
 
-def test_uploads_that_fail_say_why(page: Page) -> None:
+def test_failed_uploads_report_the_reason(page: Page) -> None:
     page.locator("input").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
     assert run(page, "return await api.keepFiles(input.files) === undefined;")
     plainly = run(page, "return await api.refuseFilesPlainly(input.files);")
@@ -226,7 +226,7 @@ def test_an_upload_settles_if_it_ends_without_a_response(page: Page, ending: str
         (200, "<h1>Sign in to this network</h1>", "SyntaxError"),
     ],
 )
-def test_an_upload_settles_if_a_response_is_no_json(page: Page, status: int, body: str, output: object) -> None:
+def test_upload_settles_if_the_response_is_not_json(page: Page, status: int, body: str, output: object) -> None:
     """As that of a reverse proxy in front of the service."""
     page.route(
         "**/refuse-files-plainly",
@@ -236,7 +236,7 @@ def test_an_upload_settles_if_a_response_is_no_json(page: Page, status: int, bod
     assert run(page, "return await api.refuseFilesPlainly(input.files).catch(error => error.name);") == output
 
 
-def test_events_of_a_call_come_while_it_runs(page: Page) -> None:
+def test_events_of_a_call_arrive_while_it_runs(page: Page) -> None:
     """The routine continues until the page has received one of its events and reports that by another call."""
     output = run(
         page,
@@ -252,7 +252,7 @@ def test_events_of_a_call_come_while_it_runs(page: Page) -> None:
     assert output == ["ahoy", ["ahoy"]]
 
 
-def test_a_stream_can_be_opened_by_itself(page: Page) -> None:
+def test_event_stream_can_be_opened_without_a_call(page: Page) -> None:
     """The id of its execution distinguishes an upload from others."""
     page.locator("input").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"x"})
     output = run(

@@ -120,7 +120,7 @@ def snapshot(database: Database) -> SchemaSnapshot:
 def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
     """Return the texts by file name; all of them are valid Dart."""
 
-    def made(**changes: Any) -> dict[str, str]:
+    def generate_checked(**changes: Any) -> dict[str, str]:
         options = replace(PLAIN, **changes)
         files = {
             item.path: item.text or ""
@@ -132,7 +132,7 @@ def generate(snapshot: SchemaSnapshot, tmp_path: Path) -> Generate:
         assert mistakes_in_dart(*(tmp_path / name for name in files)) == []
         return files
 
-    return made
+    return generate_checked
 
 
 def body(text: str, name: str) -> str:
@@ -141,7 +141,7 @@ def body(text: str, name: str) -> str:
     return result
 
 
-def whole(text: str, name: str) -> str:
+def class_text(text: str, name: str) -> str:
     """Return a class, from its name to its end."""
     start = text.index(f"\nclass {name} {{") + 1
     return text[start : text.index("\n}\n", start) + 2]
@@ -158,11 +158,11 @@ def public(plain: dict[str, str]) -> str:
     return plain["public_api.dart"]
 
 
-def test_there_is_a_file_for_each_schema_and_module(plain: dict[str, str]) -> None:
+def test_one_file_is_generated_for_each_schema_and_module(plain: dict[str, str]) -> None:
     assert sorted(plain) == ["day_shift_api.dart", "night_shift_api.dart", "public_api.dart", "yard_ops_api.dart"]
 
 
-def test_a_file_has_what_it_needs_and_no_more(plain: dict[str, str]) -> None:
+def test_file_contains_only_the_helpers_it_uses(plain: dict[str, str]) -> None:
     assert plain["day_shift_api.dart"].startswith(
         "import 'dart:convert';\n\nimport 'package:http/http.dart' as http;\n\nString baseUrl = '';\n\n"
         "/// Sends all requests if it is set, for example by a test. It is never closed.\nhttp.Client? httpClient;\n\n"
@@ -173,7 +173,7 @@ def test_a_file_has_what_it_needs_and_no_more(plain: dict[str, str]) -> None:
     assert plain["day_shift_api.dart"].endswith("}\n")
 
 
-def test_the_example_of_the_sheet(public: str) -> None:
+def test_generated_function_matches_the_specified_example(public: str) -> None:
     expected = """Future<double?> parcelWeight(ParcelWeightRequest request) async {
   final uri = Uri.parse('$baseUrl/api/parcel-weight');
   final response = await _send(
@@ -189,9 +189,9 @@ def test_the_example_of_the_sheet(public: str) -> None:
     assert expected in public
 
 
-def test_a_model_has_fields_a_constructor_and_two_ways_of_json(public: str) -> None:
+def test_model_has_fields_constructor_and_json_conversions(public: str) -> None:
     assert (
-        whole(public, "FindParcelsRequest")
+        class_text(public, "FindParcelsRequest")
         == """class FindParcelsRequest {
   final String? depot;
   final List<String?>? tags;
@@ -238,7 +238,7 @@ def test_a_model_has_fields_a_constructor_and_two_ways_of_json(public: str) -> N
     ],
 )
 def test_fields_follow_parameters_and_columns(public: str, name: str, fields: str) -> None:
-    assert "|".join(re.findall(r"^  final (.*);$", whole(public, name), re.M)) == fields
+    assert "|".join(re.findall(r"^  final (.*);$", class_text(public, name), re.M)) == fields
 
 
 @pytest.mark.parametrize(
@@ -260,13 +260,13 @@ def test_fields_follow_parameters_and_columns(public: str, name: str, fields: st
         ("switch_", "int?", "BODY.isEmpty ? null : int.parse(BODY)"),
     ],
 )
-def test_results_are_read_as_what_they_are(public: str, name: str, declared: str, expression: str) -> None:
+def test_results_are_parsed_by_their_type(public: str, name: str, declared: str, expression: str) -> None:
     text = body(public, name)
     assert f"Future<{declared}> {name}(" in text
     assert f"  return {expression.replace('BODY', 'utf8.decode(response.bodyBytes)')};\n" in text
 
 
-def test_void_is_only_sent(public: str) -> None:
+def test_void_routine_is_called_without_a_result(public: str) -> None:
     assert body(public, "pingDepot").endswith(
         "Future<void> pingDepot() async {\n  final uri = Uri.parse('$baseUrl/api/ping-depot');\n"
         "  await _send('POST', uri);\n}"
@@ -274,7 +274,7 @@ def test_void_is_only_sent(public: str) -> None:
     assert "Future<void> signOut() async {" in public
 
 
-def test_values_go_where_the_endpoint_reads_them(public: str) -> None:
+def test_parameters_are_sent_in_path_query_or_body(public: str) -> None:
     assert (
         "Uri.parse('$baseUrl/api/depots/${_segment(request.depot)}/parcels/${_segment(request.parcelId)}"
         "${_query(request.toJson()..remove('depot')..remove('parcelId'))}');"
@@ -286,7 +286,7 @@ def test_values_go_where_the_endpoint_reads_them(public: str) -> None:
     assert "Future<List<DepotGetResponse>> depotGet(DepotGetRequest request) async {" in public
 
 
-def test_names_can_be_used_and_are_given_once(public: str) -> None:
+def test_names_are_valid_public_and_unique(public: str) -> None:
     """Names that begin with `_` are private."""
     assert "Future<List<Call2faResponse>> call2fa() async {" in public
     assert "class Call2faResponse {\n  final int? field2fa;\n" in public
@@ -294,13 +294,13 @@ def test_names_can_be_used_and_are_given_once(public: str) -> None:
     assert "String exportParcelsUrl1(ExportParcelsRequest request) =>" in public
 
 
-def test_the_content_type_is_that_of_the_request(public: str) -> None:
+def test_content_type_header_is_sent_only_with_a_json_body(public: str) -> None:
     assert "'Content-Type': 'application/json'" in body(public, "signIn")
     assert "Content-Type" not in body(public, "findParcels")
     assert "Content-Type" not in body(public, "importManifest")
 
 
-def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(snapshot: SchemaSnapshot) -> None:
+def test_api_error_has_hint_and_errors_per_parameter(snapshot: SchemaSnapshot) -> None:
     options = replace(PLAIN, status_code=True)
     result = dart_files(snapshot.endpoints, snapshot.types_of, {}, options, now="now")
     text = next(item.text for item in result if item.path == "public_api.dart") or ""
@@ -311,7 +311,7 @@ def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(snapshot: Sch
     assert "      errors: (json['errors'] as List<dynamic>? ?? const [])\n" in error
 
 
-def test_events_and_uploads(public: str) -> None:
+def test_event_sources_and_uploads_are_generated(public: str) -> None:
     assert "SseSubscription createReindexEventSource(\n  void Function(String message) onMessage, {" in public
     assert (
         "  ReindexRequest request, {\n  void Function(String message)? onMessage,\n  String? id,\n"
@@ -323,7 +323,7 @@ def test_events_and_uploads(public: str) -> None:
     assert "throw http.ClientException(" in text
 
 
-def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
+def test_url_only_annotation_generates_only_the_url_function(public: str) -> None:
     assert (
         "String exportParcelsUrl1(ExportParcelsRequest request) =>\n"
         "    '$baseUrl/api/export-parcels${_query(request.toJson())}';"
@@ -333,7 +333,7 @@ def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
 
 
 @pytest.mark.slow
-def test_everything_at_once_is_dart(generate: Generate) -> None:
+def test_all_options_together_generate_valid_dart(generate: Generate) -> None:
     generate(comment="Simple")
     files = generate(
         status_code=True,
@@ -371,7 +371,7 @@ def test_everything_at_once_is_dart(generate: Generate) -> None:
     assert "final List<String?>? days;" in models
 
 
-def test_each_line_of_a_default_is_in_the_comment(snapshot: SchemaSnapshot) -> None:
+def test_multi_line_defaults_stay_within_the_comment(snapshot: SchemaSnapshot) -> None:
     (oid,) = (item.routine.oid for item in snapshot.endpoints if item.routine.name == "append_note")
     definitions = {oid: Definition("", (None, "'a\nb'::text"))}
     options = replace(PLAIN, comment="Simple")
@@ -382,7 +382,7 @@ def test_each_line_of_a_default_is_in_the_comment(snapshot: SchemaSnapshot) -> N
 
 
 @pytest.mark.slow
-def test_the_comment_shows_the_routine(generate: Generate) -> None:
+def test_generated_comment_shows_the_routine_signature(generate: Generate) -> None:
     assert body(generate(comment="Simple")["public_api.dart"], "findParcels").startswith(
         """/// function public.find_parcels(
 ///     _depot text,
@@ -408,7 +408,7 @@ Future<List<FindParcelsResponse>> findParcels("""
     )
 
 
-def test_a_start_writes_the_files(
+def test_start_of_the_service_writes_the_files(
     snapshot: SchemaSnapshot, database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """The parameter `snapshot` is requested because its fixture creates the routines."""

@@ -118,7 +118,7 @@ async def use(other: api.AsyncClient) -> None:
 
 
 @pytest.mark.slow
-def test_mypy_finds_nothing_to_object_to(api: Any, folder: Path) -> None:
+def test_generated_python_passes_mypy_strict(api: Any, folder: Path) -> None:
     assert (folder / "py.typed").read_bytes() == b""
     (folder / "use.py").write_text(USE, encoding="utf-8")
     assert type_errors(folder, "public_api.py", "use.py") == ""
@@ -148,13 +148,13 @@ CALLS: tuple[tuple[str, dict[str, Any], Any], ...] = (
 )
 
 
-def test_values_come_back_as_they_are_in_the_database(api: Any) -> None:
+def test_client_returns_values_of_the_database(api: Any) -> None:
     with api.Client() as client:
         assert [getattr(client, name)(**values) for name, values, _ in CALLS] == [value for _, _, value in CALLS]
 
 
 @pytest.mark.slow
-def test_and_so_they_do_with_asyncio(api: Any) -> None:
+def test_async_client_returns_values_of_the_database(api: Any) -> None:
     async def call() -> list[Any]:
         async with api.AsyncClient() as client:
             return [await getattr(client, name)(**values) for name, values, _ in CALLS]
@@ -162,13 +162,13 @@ def test_and_so_they_do_with_asyncio(api: Any) -> None:
     assert asyncio.run(call()) == [value for _, _, value in CALLS]
 
 
-def test_failures_are_raised_with_their_problem(api: Any) -> None:
+def test_failures_raise_api_error_with_the_problem(api: Any) -> None:
     with api.Client() as client, pytest.raises(api.ApiError) as raised:
         client.failing()
     assert (raised.value.status, raised.value.problem["status"]) == (500, 500)
 
 
-def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(api: Any) -> None:
+def test_api_error_has_hint_and_errors_per_parameter(api: Any) -> None:
     with api.Client() as client:
         with pytest.raises(api.ApiError) as raised:
             client.get_count(n="many")
@@ -179,7 +179,7 @@ def test_an_error_has_a_hint_and_what_is_wrong_with_each_parameter(api: Any) -> 
         assert (raised.value.hint, raised.value.errors) == ("Weigh it again.", [])
 
 
-def test_a_sign_in_is_kept(api: Any) -> None:
+def test_client_stays_signed_in_after_sign_in(api: Any) -> None:
     with api.Client() as client:
         with pytest.raises(api.ApiError, match="401"):
             client.who()

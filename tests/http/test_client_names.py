@@ -53,7 +53,9 @@ def endpoints(database: Database, alone: Sequence[Endpoint]) -> Sequence[Endpoin
     return read_snapshot(database).endpoints
 
 
-def test_names_say_what_distinguishes_endpoints(alone: Sequence[Endpoint], endpoints: Sequence[Endpoint]) -> None:
+def test_names_are_qualified_by_distinguishing_properties(
+    alone: Sequence[Endpoint], endpoints: Sequence[Endpoint]
+) -> None:
     assert names(alone) == {
         "GET public.thing()": "thing",
         "GET public.another()": "another",
@@ -72,12 +74,14 @@ def test_names_say_what_distinguishes_endpoints(alone: Sequence[Endpoint], endpo
     }
 
 
-def test_no_name_passes_to_another_endpoint(alone: Sequence[Endpoint], endpoints: Sequence[Endpoint]) -> None:
+def test_new_endpoints_do_not_take_over_existing_names(
+    alone: Sequence[Endpoint], endpoints: Sequence[Endpoint]
+) -> None:
     before, after = names(alone), names(endpoints)
     assert not [name for key, name in after.items() if name in before.values() and before.get(key) != name]
 
 
-def test_no_name_depends_on_the_order(endpoints: Sequence[Endpoint]) -> None:
+def test_names_are_independent_of_the_order_of_routines(endpoints: Sequence[Endpoint]) -> None:
     typescript = ClientCodeOptions("{0}.ts")
     dart, python = DartOptions("{0}.dart"), PythonOptions("{0}.py", schema_names=True)
     result, backwards = (

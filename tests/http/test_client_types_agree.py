@@ -70,7 +70,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 
 
 @pytest.mark.slow
-def test_results_of_several_statements_may_be_null(service: Service, folder: Path, tmp_path: Path) -> None:
+def test_results_of_several_statements_are_nullable(service: Service, folder: Path, tmp_path: Path) -> None:
     assert answer(service.get("/api/report")) == (200, JSON, REPORT)
     client = (folder / "client.ts").read_text(encoding="utf-8")
     write_files(tmp_path, {"client.ts": client, "program.ts": NULLS_EXPECTED})
@@ -82,7 +82,7 @@ def test_results_of_several_statements_may_be_null(service: Service, folder: Pat
     "expression",
     ["beds[0]!.name.length", "first!.name.length", "missing.id", "names.map(name => name.length)", "first!.id + 1"],
 )
-def test_the_compiler_refuses_to_take_them_as_values(
+def test_compiler_refuses_unchecked_use_of_nullable_results(
     service: Service, folder: Path, tmp_path: Path, expression: str
 ) -> None:
     program = (
@@ -95,7 +95,7 @@ def test_the_compiler_refuses_to_take_them_as_values(
     assert "possibly 'null'" in compile_strictly(tmp_path)
 
 
-def test_elements_of_an_array_of_a_domain_are_texts_everywhere(service: Service, folder: Path) -> None:
+def test_domain_array_elements_are_strings_in_responses_and_clients(service: Service, folder: Path) -> None:
     assert answer(service.get("/api/counts")) == (200, JSON, '["1","2"]')
     assert answer(service.get("/api/beds")) == (200, JSON, '[{"id":3,"name":null,"counts":["1","2"]}]')
     client = (folder / "client.ts").read_text(encoding="utf-8")

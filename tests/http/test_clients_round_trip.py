@@ -104,7 +104,7 @@ def routines(random: Random) -> list[Echo]:
     return result
 
 
-def given(random: Random, one: Member, *, reads: bool) -> Any:
+def random_value(random: Random, one: Member, *, reads: bool) -> Any:
     """Return a value; a query string has no NULL and no empty array."""
     if not reads and random.random() < 0.2:
         return None
@@ -140,7 +140,9 @@ def calls(echoes: list[Echo]) -> list[tuple[Echo, dict[str, Any]]]:
         for _ in range(CALLS):
             left_out = {item.name for item in echo.members if item.default and random.random() < 0.5}
             values = {
-                item.name: given(random, item, reads=echo.reads) for item in echo.members if item.name not in left_out
+                item.name: random_value(random, item, reads=echo.reads)
+                for item in echo.members
+                if item.name not in left_out
             }
             result.append((echo, values))
     return result
@@ -162,12 +164,12 @@ console.log(JSON.stringify(answers));
 
 
 @pytest.mark.slow
-def test_values_come_back_to_javascript(
+def test_values_round_trip_through_javascript_client(
     service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]
 ) -> None:
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(SCRIPT, encoding="utf-8")
-    (folder / "calls.json").write_text(json.dumps(_sent(calls)), encoding="utf-8")
+    (folder / "calls.json").write_text(json.dumps(_call_arguments(calls)), encoding="utf-8")
     _check(calls, json.loads(run(folder / "calls.js")))
 
 
@@ -183,15 +185,17 @@ IN_A_PAGE = """async calls => {
 
 @pytest.mark.slow
 @needs_browser
-def test_values_come_back_to_a_page(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
+def test_values_round_trip_through_javascript_client_in_a_page(
+    service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]
+) -> None:
     (folder / "index.html").write_text("<!doctype html>", encoding="utf-8")
     with browser() as opened:
         page = opened.new_page()
         page.goto(service.url, timeout=TIMEOUT)
-        _check(calls, page.evaluate(IN_A_PAGE, _sent(calls)))
+        _check(calls, page.evaluate(IN_A_PAGE, _call_arguments(calls)))
 
 
-def _sent(calls: list[tuple[Echo, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+def _call_arguments(calls: list[tuple[Echo, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
     return [(f"echo{echo.number}", _request(echo, values)) for echo, values in calls]
 
 
@@ -211,7 +215,9 @@ def _request(echo: Echo, values: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def test_values_come_back_to_python(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
+def test_values_round_trip_through_python_client(
+    service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]
+) -> None:
     api = load_client(folder / "public_api.py")
     names = {item: name for name, item in _arguments(api).items()}
     with api.Client(service.url) as client:

@@ -55,12 +55,12 @@ LOUD = {
 
 
 @pytest.fixture(scope="module")
-def loud(database: Database, serve: Serve) -> Service:
+def logging_service(database: Database, serve: Serve) -> Service:
     stored = {"CacheOptions:Enabled": "true", "CacheOptions:InvalidateCacheSuffix": "forget"}
     return serve(database, SQL, {**LOUD, **stored, "Auth:CookieAuth": "true"})
 
 
-def block(service: Service, first: str, lines: int) -> list[str]:
+def log_block(service: Service, first: str, lines: int) -> list[str]:
     """Return the log line that contains `first`, and the following ones."""
     service.wait_for_log(first)
 
@@ -73,10 +73,10 @@ def block(service: Service, first: str, lines: int) -> list[str]:
     return found()
 
 
-def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
+def test_a_command_is_logged_with_its_url_values_and_sql(logging_service: Service) -> None:
     url = "/api/logged?id=7&price=1.50&ok=true&name=it%27s%20me&tags=a&tags=b"
-    assert loud.get(url).status_code == 200
-    message = block(loud, f"-- GET {loud.url}{url}", 7)
+    assert logging_service.get(url).status_code == 200
+    message = log_block(logging_service, f"-- GET {logging_service.url}{url}", 7)
     assert message[1:6] == [
         "-- $1 integer = 7",
         "-- $2 numeric = 1.50",
@@ -87,55 +87,61 @@ def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
     assert message[6].startswith('select "public"."logged"("_id" => $1::integer')
 
 
-def test_null_is_a_word_and_line_ends_cannot_forge_lines(loud: Service) -> None:
-    assert loud.post("/posted/a%0Ab", json={"note": None}).status_code == 200
-    assert block(loud, f"-- POST {loud.url}/posted/a\\nb", 3)[1:] == ["-- $1 text = 'a\\nb'", "-- $2 text = null"]
+def test_null_is_logged_as_a_word_and_line_breaks_are_escaped(logging_service: Service) -> None:
+    assert logging_service.post("/posted/a%0Ab", json={"note": None}).status_code == 200
+    assert log_block(logging_service, f"-- POST {logging_service.url}/posted/a\\nb", 3)[1:] == [
+        "-- $1 text = 'a\\nb'",
+        "-- $2 text = null",
+    ]
 
 
-def test_a_failure_is_logged_with_what_was_run(loud: Service) -> None:
-    problem(loud.get("/api/failing?name="), 500)
-    message = block(loud, "22012: division by zero", 3)
+def test_failed_command_is_logged_with_url_and_parameters(logging_service: Service) -> None:
+    problem(logging_service.get("/api/failing?name="), 500)
+    message = log_block(logging_service, "22012: division by zero", 3)
     assert message[1:] == [
-        f"-- GET {loud.url}/api/failing?name=",
+        f"-- GET {logging_service.url}/api/failing?name=",
         "-- $1 text = ''  [rowcall.database]".replace("  ", " "),
     ]
 
 
-def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> None:
-    members = problem(loud.get(f"/hidden/hush-hush?number={NUMBER}"), 400)
+def test_values_of_sensitive_requests_are_not_logged_or_returned(logging_service: Service) -> None:
+    members = problem(logging_service.get(f"/hidden/hush-hush?number={NUMBER}"), 400)
     assert members["title"] == 'invalid input syntax for type integer: "***"'
-    members = problem(loud.get("/hidden/hush-hush?number=many-hushes"), 400)
+    members = problem(logging_service.get("/hidden/hush-hush?number=many-hushes"), 400)
     assert members["detail"] == "parameter 'number': the value cannot be used"
-    members = problem(loud.post("/api/hidden-too", json={"secret": "hush-hush"}), 400)
+    members = problem(logging_service.post("/api/hidden-too", json={"secret": "hush-hush"}), 400)
     assert members["title"] == 'no user ***, "***"'
-    members = problem(loud.post("/api/hidden-too", json={"secret": ["hush-hush"], "x": 1}), 404)
+    members = problem(logging_service.post("/api/hidden-too", json={"secret": ["hush-hush"], "x": 1}), 404)
     assert members["detail"] == "unknown parameter 'x'"
-    problem(loud.post("/api/hidden-too", json={}), 404)
-    message = block(loud, f"-- GET {loud.url}/hidden/{{_secret}}", 3)
+    problem(logging_service.post("/api/hidden-too", json={}), 404)
+    message = log_block(logging_service, f"-- GET {logging_service.url}/hidden/{{_secret}}", 3)
     assert message[1:] == ["-- $1 text = ***", "-- $2 integer = ***"]
-    loud.wait_for_log("HTTP GET /hidden/{_secret} responded 400")
-    assert "hush" not in loud.log
-    assert NUMBER not in loud.log
+    logging_service.wait_for_log("HTTP GET /hidden/{_secret} responded 400")
+    assert "hush" not in logging_service.log
+    assert NUMBER not in logging_service.log
 
 
-def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
+def test_passwords_and_their_hashes_are_not_logged(logging_service: Service) -> None:
     """Other values of the same request are logged."""
-    assert loud.post("/api/registered", json={"name": "kiri", "word": "hush-word"}).text == "kiri 64"
-    made = loud.get("/api/rehashed?name=kiri&word=hush-word").text
-    assert block(loud, f"-- POST {loud.url}/api/registered", 4)[1:] == [
+    assert logging_service.post("/api/registered", json={"name": "kiri", "word": "hush-word"}).text == "kiri 64"
+    made = logging_service.get("/api/rehashed?name=kiri&word=hush-word").text
+    assert log_block(logging_service, f"-- POST {logging_service.url}/api/registered", 4)[1:] == [
         "-- $1 text = 'kiri'",
         "-- $2 text = ***",
         "-- $3 text = ***",
     ]
-    assert block(loud, f"-- GET {loud.url}/api/rehashed", 3) == [
-        f"-- GET {loud.url}/api/rehashed",
+    assert log_block(logging_service, f"-- GET {logging_service.url}/api/rehashed", 3) == [
+        f"-- GET {logging_service.url}/api/rehashed",
         "-- $1 text = 'kiri'",
         "-- $2 text = ***",
     ]
-    sealed = loud.get("/api/sealed?name=kiri&word=hush-word").text
-    assert block(loud, f"-- GET {loud.url}/api/sealed", 3)[1:] == ["-- $1 text = 'kiri'", f"-- $2 text = '{sealed}'"]
-    assert "hush" not in loud.log
-    assert made not in loud.log
+    sealed = logging_service.get("/api/sealed?name=kiri&word=hush-word").text
+    assert log_block(logging_service, f"-- GET {logging_service.url}/api/sealed", 3)[1:] == [
+        "-- $1 text = 'kiri'",
+        f"-- $2 text = '{sealed}'",
+    ]
+    assert "hush" not in logging_service.log
+    assert made not in logging_service.log
 
 
 @pytest.mark.parametrize(
@@ -152,23 +158,23 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
         ("GET", "/nowhere/hush-word", "/nowhere/{_word}", [500]),
     ],
 )
-def test_a_path_with_such_values_is_logged_as_its_template(
-    loud: Service, method: str, path: str, logged: str, statuses: list[int]
+def test_path_with_secret_values_is_logged_as_its_template(
+    logging_service: Service, method: str, path: str, logged: str, statuses: list[int]
 ) -> None:
     """Passwords, sensitive values, and values that the database only receives encrypted."""
-    assert [loud.request(method, path).status_code for _ in statuses] == statuses
-    loud.wait_for_log(f"HTTP {method} {logged} responded {statuses[-1]}")
-    assert "hush" not in loud.log
+    assert [logging_service.request(method, path).status_code for _ in statuses] == statuses
+    logging_service.wait_for_log(f"HTTP {method} {logged} responded {statuses[-1]}")
+    assert "hush" not in logging_service.log
 
 
-def test_without_the_parameters_only_the_url_is_logged(own_database: Database, serve_once: Serve) -> None:
+def test_only_the_url_is_logged_without_parameters(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, LOUD | {"Service:LogCommandParameters": "false"})
     assert service.get("/api/failing?name=a").status_code == 200
-    assert block(service, f"-- GET {service.url}/api/failing?name=a", 2)[1].startswith("select")
+    assert log_block(service, f"-- GET {service.url}/api/failing?name=a", 2)[1].startswith("select")
     assert "-- $1" not in service.log
 
 
-def test_switched_off_no_command_is_logged(own_database: Database, serve_once: Serve) -> None:
+def test_commands_are_not_logged_if_switched_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Log:MinimalLevels:rowcall": "Debug"})
     problem(service.get("/api/failing?name="), 500)
     service.wait_for_log("22012: division by zero")
@@ -195,7 +201,7 @@ alter function outer_one(text) set client_min_messages = 'debug1';
 """
 
 
-def said(service: Service) -> list[str]:
+def notice_log_lines(service: Service) -> list[str]:
     """Return the log lines of one notice of each kind, without the time."""
     for level in ("debug", "log", "info", "notice", "warning"):
         assert answer(service.get(f"/outer?level={level}")) == (200, TEXT, level)
@@ -211,7 +217,7 @@ def test_notices_are_logged_with_their_endpoint_and_frame(own_database: Database
     """The last line of the context: the outermost frame."""
     service = serve_once(own_database, NOTICES)
     frame = "PL/pgSQL function outer_one(text) line 1 at RETURN:"
-    assert said(service) == [
+    assert notice_log_lines(service) == [
         f"INF] {LABEL}: INFO: {frame}",
         "info [rowcall.notices]",
         f"INF] {LABEL}: NOTICE: {frame}",
@@ -221,7 +227,7 @@ def test_notices_are_logged_with_their_endpoint_and_frame(own_database: Database
     ]
 
 
-def test_notices_below_are_for_the_curious(own_database: Database, serve_once: Serve) -> None:
+def test_notices_of_lower_severity_need_verbose_logging(own_database: Database, serve_once: Serve) -> None:
     settings = {
         "Service:LogConnectionNoticeEventsMode": "MessageOnly",
         "Log:MinimalLevels:rowcall": "Verbose",
@@ -229,7 +235,7 @@ def test_notices_below_are_for_the_curious(own_database: Database, serve_once: S
         "Service:DebugLogEndpointCreateEvents": "false",
     }
     service = serve_once(own_database, NOTICES, settings)
-    assert [line for line in said(service) if "[rowcall.notices]" in line] == [
+    assert [line for line in notice_log_lines(service) if "[rowcall.notices]" in line] == [
         f"VRB] {LABEL}: DEBUG: said debug [rowcall.notices]",
         f"VRB] {LABEL}: LOG: said log [rowcall.notices]",
         f"INF] {LABEL}: INFO: said info [rowcall.notices]",
@@ -251,7 +257,7 @@ def test_the_whole_stack_can_be_logged(own_database: Database, serve_once: Serve
     ]
 
 
-def test_notices_can_be_kept_out(own_database: Database, serve_once: Serve) -> None:
+def test_notices_can_be_excluded_from_the_log(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, NOTICES, {"Service:LogConnectionNoticeEvents": "false"})
     assert service.get("/outer?level=warning").status_code == 200
     assert service.get("/end").status_code == 200
@@ -267,7 +273,7 @@ def test_a_file_with_several_statements_is_logged_by_its_name(
     settings = {"Service:SqlFileSource:LogCommandText": str(whole)}
     service = serve_once(own_database, "", LOUD | file_settings(tmp_path) | settings)
     assert service.get("/api/both").status_code == 200
-    message = block(service, f"-- GET {service.url}/api/both", 3)
+    message = log_block(service, f"-- GET {service.url}/api/both", 3)
     if whole:
         assert message[1:] == ["select 1 as a;", "select 2 as b [rowcall.commands]"]
     else:

@@ -83,7 +83,7 @@ ONE = (200, JSON, "1")
         ("/unknown-words", SET, {}),
     ],
 )
-def test_a_comment_means(
+def test_comment_determines_response_and_headers(
     service: Service, path: str, expected: tuple[int, str, str], headers: dict[str, list[str]]
 ) -> None:
     response = service.get(path)
@@ -92,7 +92,7 @@ def test_a_comment_means(
     assert {name: response.headers.get_list(name) for name in headers} == headers
 
 
-def test_a_path_line_may_stand_before_the_annotation_that_exposes(service: Service) -> None:
+def test_path_line_may_precede_the_http_annotation(service: Service) -> None:
     assert answer(service.post("/new/place", json={"a": 3})) == (200, JSON, "[3,2]")
     problem(service.get("/new/place"), 405)
 
@@ -100,12 +100,12 @@ def test_a_path_line_may_stand_before_the_annotation_that_exposes(service: Servi
 @pytest.mark.parametrize(
     "path", ["/first", "/muted", "/disabled-by-tag", "/still-disabled", "/api/plain", "/api/muted"]
 )
-def test_nothing_is_served_at(service: Service, path: str) -> None:
+def test_paths_of_unexposed_routines_are_not_found(service: Service, path: str) -> None:
     problem(service.get(path), 404)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"])
-def test_an_internal_endpoint_does_not_exist_for_clients(service: Service, method: str) -> None:
+def test_internal_endpoint_is_not_found_by_clients(service: Service, method: str) -> None:
     response = service.request(method, "/hidden")
     assert response.status_code == 404
     assert "allow" not in response.headers
@@ -147,7 +147,7 @@ comment on function kept_inside() is 'internal';
         ),
     ],
 )
-def test_the_mode_decides_how_much_of_a_comment_counts(
+def test_comments_mode_selects_the_annotations_in_effect(
     own_database: Database, serve_once: Serve, mode: str, served: dict[str, tuple[str, str | None]]
 ) -> None:
     service = serve_once(own_database, MODES, {"Service:CommentsMode": mode}, workers=2)

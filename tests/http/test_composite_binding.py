@@ -101,7 +101,7 @@ def test_a_composite_parameter_is_sent_by_field_or_as_an_object(
         ('{"Box":{"id":1}}', 404, "Box"),
     ],
 )
-def test_objects_that_do_not_fit_are_refused(service: Service, body: str, status: int, named: str) -> None:
+def test_objects_with_wrong_members_are_refused(service: Service, body: str, status: int, named: str) -> None:
     assert named in problem(service.post("/fit", content=body), status)["detail"]
 
 
@@ -114,7 +114,7 @@ def test_objects_that_do_not_fit_are_refused(service: Service, body: str, status
         ("", "(,)"),
     ],
 )
-def test_a_query_string_takes_both_too(service: Service, query: str, seen: str) -> None:
+def test_query_string_accepts_composite_fields_and_objects(service: Service, query: str, seen: str) -> None:
     assert answer(service.get(f"/fit?{quote(query, safe='=&')}")) == (200, TEXT, seen)
 
 
@@ -122,7 +122,7 @@ def test_a_query_string_takes_both_too(service: Service, query: str, seen: str) 
     ("query", "status"),
     [("box=1", 404), ('box={"id":"x"}', 400), ('box={"id":', 400), ('box={"id":1}&boxId=2', 400), ("boxId=q", 400)],
 )
-def test_a_query_string_refuses_what_does_not_fit(service: Service, query: str, status: int) -> None:
+def test_query_string_refuses_invalid_composites(service: Service, query: str, status: int) -> None:
     problem(service.get(f"/fit?{quote(query, safe='=&')}"), status)
 
 
@@ -147,7 +147,7 @@ def test_composites_nest_to_any_depth(service: Service, database: Database) -> N
     )
 
 
-def test_a_wrong_value_deep_inside_is_named_by_its_place(service: Service) -> None:
+def test_nested_invalid_value_is_reported_with_its_path(service: Service) -> None:
     detail = problem(service.post("/crates", json={"crates": [{"parts": [{"id": "x"}]}]}), 400)["detail"]
     assert detail == "parameter 'crates[0].parts[0].id' (integer): 'x' is not an integer"
 
@@ -167,7 +167,7 @@ def test_a_table_type_is_a_composite_without_its_dropped_columns(service: Servic
         ('{"(1,a)"}', '{"(1,a)"}'),
     ],
 )
-def test_arrays_of_composites_in_a_body(service: Service, value: object, seen: str) -> None:
+def test_body_accepts_arrays_of_composites(service: Service, value: object, seen: str) -> None:
     assert answer(service.post("/measure", json={"gauges": value})) == (200, TEXT, seen)
     assert answer(service.post("/spread", json={"gauges": value})) == (200, TEXT, seen)
 
@@ -180,35 +180,35 @@ def test_arrays_of_composites_in_a_body(service: Service, value: object, seen: s
         ('gauges=[{"id":1},{"id":2}]', '{"(1,)","(2,)"}'),
     ],
 )
-def test_arrays_of_composites_in_a_query_string(service: Service, query: str, seen: str) -> None:
+def test_query_string_accepts_arrays_of_composites(service: Service, query: str, seen: str) -> None:
     assert answer(service.get(f"/measure?{quote(query, safe='=&')}")) == (200, TEXT, seen)
 
 
 @pytest.mark.parametrize("value", [{"id": 1}, [{"nope": 1}], [{"id": []}], [7], "(1,a)", [[{}], {}]])
-def test_what_is_no_array_of_composites_is_refused(service: Service, value: object) -> None:
+def test_invalid_array_of_composites_is_refused(service: Service, value: object) -> None:
     assert (
         "gauges"
         in problem(service.post("/measure", json={"gauges": value}), 404 if value == [{"nope": 1}] else 400)["detail"]
     )
 
 
-def test_domains_over_composites_and_arrays_take_the_same_values(service: Service) -> None:
+def test_domains_over_composites_and_arrays_accept_the_same_values(service: Service) -> None:
     sent = {"g": {"id": 5, "unitCode": "x"}, "gs": [{"id": 6}], "n": [1, 2]}
     assert answer(service.post("/domains", json=sent)) == (200, TEXT, '(5,x) {"(6,)"} {1,2}')
     assert answer(service.get("/domains?n=1&n=2")) == (200, TEXT, "{1,2}")
 
 
-def test_a_domain_still_checks_what_it_gets(service: Service) -> None:
+def test_domain_constraints_are_still_checked(service: Service) -> None:
     for sent in ({"g": {"id": 500}}, {"n": [1, 2, 3, 4]}):
         members = problem(service.post("/domains", json=sent), 400)
         assert "the value is not allowed" in members["detail"]
         assert "check" not in members["detail"]
 
 
-def test_an_object_counts_as_its_fields_when_an_overload_is_selected(service: Service) -> None:
+def test_overload_selection_treats_an_object_as_its_fields(service: Service) -> None:
     assert answer(service.post("/chosen", json={"box": {"id": 1}})) == (200, TEXT, "a box")
     assert answer(service.post("/chosen", json={"name": "x"})) == (200, TEXT, "a name")
 
 
-def test_a_parameter_of_that_name_wins_over_the_object(service: Service) -> None:
+def test_parameter_with_the_object_name_takes_precedence(service: Service) -> None:
     assert answer(service.post("/same-name", json={"boxId": 1, "box": "x"})) == (200, TEXT, "(1,)x")

@@ -237,7 +237,7 @@ def test_without_resolving_one_level_is_nested(nested_unresolved: Service, name:
     assert answer(nested_unresolved.get(f"/api/{name}")) == (200, JSON, body)
 
 
-def test_what_is_not_resolved_is_described_as_text(unresolved: Service, nested_unresolved: Service) -> None:
+def test_unresolved_composites_are_described_as_text(unresolved: Service, nested_unresolved: Service) -> None:
     """As in generated clients, which have the same types."""
 
     def members(service: Service, name: str) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def test_annotation_nests_one_endpoint(own_database: Database, serve_once: Serve
     assert service.get("/api/apart").text == '[{"n":1,"id":2,"label":"x"}]'
 
 
-def test_names_of_fields_stay_as_they_are_without_camel_case(own_database: Database, serve_once: Serve) -> None:
+def test_field_names_are_unchanged_without_camel_case(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(
         own_database,
         """
@@ -284,7 +284,7 @@ def test_names_of_fields_stay_as_they_are_without_camel_case(own_database: Datab
     assert service.get("/api/boxes").text == '[{"the_box":{"Net_Weight":1,"unit_code":"kg"},"n":2}]'
 
 
-def test_types_out_of_reach_stay_text(own_database: Database, serve_once: Serve) -> None:
+def test_types_in_inaccessible_schemas_stay_text(own_database: Database, serve_once: Serve) -> None:
     role = f"{own_database.name}_guest"
     own_database.execute(f"""
         create role {role} login;

@@ -61,7 +61,7 @@ def fetch(service: Service, path: str, accepted: str | None, method: str = "GET"
 
 @pytest.mark.parametrize(("accepted", "coding"), [("br, gzip", "br"), ("gzip", "gzip"), ("deflate", None)])
 @pytest.mark.parametrize("path", ["/api/words", "/api/words?n=200000", "/api/page"])
-def test_the_body_is_what_it_was(service: Service, path: str, accepted: str, coding: str | None) -> None:
+def test_decompressed_body_is_unchanged(service: Service, path: str, accepted: str, coding: str | None) -> None:
     _, plain = fetch(service, path, None)
     headers, body = fetch(service, path, accepted)
     assert headers.get("content-encoding") == coding
@@ -70,13 +70,13 @@ def test_the_body_is_what_it_was(service: Service, path: str, accepted: str, cod
     assert len(body) < len(plain) or coding is None
 
 
-def test_who_accepts_nothing_gets_what_always_was(service: Service) -> None:
+def test_request_without_accept_encoding_gets_an_uncompressed_response(service: Service) -> None:
     headers, _ = fetch(service, "/api/words", None)
     assert not {"vary", "content-encoding"} & headers.keys()
 
 
 @pytest.mark.parametrize("path", ["/api/bytes", "/api/ready", "/api/nothing"])
-def test_other_types_and_bodies_that_are_encoded_stay(service: Service, path: str) -> None:
+def test_other_types_and_encoded_bodies_are_not_compressed(service: Service, path: str) -> None:
     headers, body = fetch(service, path, "br, gzip")
     assert headers.get("content-encoding") in (None, "identity")
     assert "vary" not in headers
@@ -84,11 +84,11 @@ def test_other_types_and_bodies_that_are_encoded_stay(service: Service, path: st
 
 
 @pytest.mark.parametrize(("accepted", "tag"), [("gzip", 'W/"1"'), ("deflate", '"1"'), (None, '"1"')])
-def test_a_tag_is_weak_where_the_bytes_are_others(service: Service, accepted: str | None, tag: str) -> None:
+def test_compressed_response_has_a_weak_etag(service: Service, accepted: str | None, tag: str) -> None:
     assert fetch(service, "/api/tagged", accepted)[0]["etag"] == tag
 
 
-def test_a_problem_stays_readable(service: Service) -> None:
+def test_problem_response_is_not_compressed(service: Service) -> None:
     headers, body = fetch(service, "/api/failing", "gzip")
     assert headers["content-type"] == "application/problem+json"
     assert "content-encoding" not in headers
@@ -96,13 +96,13 @@ def test_a_problem_stays_readable(service: Service) -> None:
     problem(service.get("/api/failing"), 500)
 
 
-def test_head_has_the_headers_of_get(service: Service) -> None:
+def test_head_response_has_compression_headers_of_get(service: Service) -> None:
     headers, body = fetch(service, "/api/words", "gzip", "HEAD")
     assert (headers["content-encoding"], headers["vary"], body) == ("gzip", "Accept-Encoding", b"")
     assert "content-length" not in headers
 
 
-def test_what_fails_behind_the_first_byte_is_cut_and_does_not_end_as_a_whole(service: Service) -> None:
+def test_error_during_streaming_truncates_the_compressed_body(service: Service) -> None:
     request = service.client.build_request(
         "GET", f"{service.url}/api/half?n=300000", headers={"Accept-Encoding": "gzip"}
     )
@@ -131,7 +131,7 @@ def test_what_fails_behind_the_first_byte_is_cut_and_does_not_end_as_a_whole(ser
         ({"ResponseCompression:CompressionLevel": "SmallestSize"}, "br"),
     ],
 )
-def test_the_configuration_decides(
+def test_configuration_selects_the_coding(
     database: Database, serve_once: Serve, settings: dict[str, str], coding: str | None
 ) -> None:
     service = serve_once(database, "", ON | settings)

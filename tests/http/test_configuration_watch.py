@@ -49,7 +49,7 @@ def wait_for(service: Service, path: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_saved_file_is_in_force_and_a_removed_one_is_not(service: Service, file: Path) -> None:
+def test_saving_or_removing_the_file_restarts_with_its_settings(service: Service, file: Path) -> None:
     save(file, with_prefix("/saved"))
     wait_for(service, "/saved/word")
     file.unlink()
@@ -57,7 +57,7 @@ def test_a_saved_file_is_in_force_and_a_removed_one_is_not(service: Service, fil
 
 
 @pytest.mark.slow
-def test_a_file_that_cannot_be_used_changes_nothing_and_says_why(service: Service, file: Path) -> None:
+def test_invalid_file_is_logged_and_the_last_configuration_stays(service: Service, file: Path) -> None:
     save(file, with_prefix("/good"))
     wait_for(service, "/good/word")
     save(file, "{ broken")
@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_used_changes_nothing_and_says_why(service: Servic
 
 
 @pytest.mark.slow
-def test_after_a_start_that_failed_the_next_change_is_waited_for(service: Service, file: Path) -> None:
+def test_next_change_is_awaited_after_a_failed_start(service: Service, file: Path) -> None:
     save(file, '{"Service": {"ConnectionName": "nowhere"}}')
     service.wait_for_log("rowcall: Service:ConnectionName is 'nowhere', but ConnectionStrings has Default")
     save(file, with_prefix("/mended"))
@@ -76,7 +76,7 @@ def test_after_a_start_that_failed_the_next_change_is_waited_for(service: Servic
 
 
 @pytest.mark.slow
-def test_it_stops_as_it_does_before_any_change(database: Database, serve_once: Serve) -> None:
+def test_watching_service_stops_cleanly_after_a_restart(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {"Watch:Enabled": "true"})
     save(Path(f"/proc/{service.process.pid}/cwd").resolve() / "rowcall.json", with_prefix("/again"))
     wait_for(service, "/again/word")

@@ -69,12 +69,12 @@ def test_the_main_connection_has_a_name_and_an_alias(service: Service, database:
 
 
 @pytest.mark.parametrize("path", ["there", "by-key"])
-def test_an_endpoint_runs_where_its_comment_says(service: Service, second: Database, path: str) -> None:
+def test_connection_annotation_selects_the_database(service: Service, second: Database, path: str) -> None:
     for _ in range(40):  # long enough to have shared connections too
         assert answer(service.get(f"/api/{path}")) == (200, TEXT, second.name)
 
 
-def test_what_leaves_nothing_there_shares_connections_there(service: Service, second: Database) -> None:
+def test_side_effect_free_routines_share_connections_of_another_database(service: Service, second: Database) -> None:
     def shares() -> bool:
         assert answer(service.get("/api/there")) == (200, TEXT, second.name)
         return bool(second.backends("query like 'with rowcall_guard%\"there\"(%'"))
@@ -82,19 +82,21 @@ def test_what_leaves_nothing_there_shares_connections_there(service: Service, se
     wait_until(shares, "connections are shared")
 
 
-def test_writes_go_there_too(service: Service, database: Database, second: Database) -> None:
+def test_writes_use_the_annotated_connection(service: Service, database: Database, second: Database) -> None:
     assert answer(service.post("/api/remember", json={"name": "x"})) == (200, TEXT, second.name)
     assert second.value("select count(*) from places where name = 'x'") == 1
     assert database.value("select count(*) from places") == 0
 
 
-def test_types_of_the_other_database_are_known_by_name(service: Service, database: Database, second: Database) -> None:
+def test_types_of_the_other_database_are_resolved_by_name(
+    service: Service, database: Database, second: Database
+) -> None:
     ids = "select 'shop.point'::regtype::oid"
     assert database.value(ids) != second.value(ids)
     assert service.get("/api/points").json() == [{"p": {"x": 1, "y": 2}, "allPoints": [{"x": 3, "y": 4}]}]
 
 
-def test_an_unknown_connection_is_warned_of_and_answered_with_500(service: Service) -> None:
+def test_unknown_connection_logs_a_warning_and_returns_500(service: Service) -> None:
     members = problem(service.get("/api/nowhere"), 500)
     assert members["detail"] == (
         "Connection name third one could not be found in options DataSources or ConnectionStrings dictionaries."
@@ -103,7 +105,7 @@ def test_an_unknown_connection_is_warned_of_and_answered_with_500(service: Servi
     assert service.log.count(warning) == 1
 
 
-def test_without_the_switch_no_other_connection_is_used(
+def test_other_connections_need_use_multiple_connections(
     own_database: Database, second: Database, serve_once: Serve
 ) -> None:
     service = serve_once(own_database, SAME + COMMENTS, {"ConnectionStrings:Second": second.conninfo})
@@ -112,7 +114,7 @@ def test_without_the_switch_no_other_connection_is_used(
     service.wait_for_log("'SECOND' is not used, as Service:UseMultipleConnections is false")
 
 
-def test_a_database_that_is_away_takes_only_its_own_endpoints_with_it(
+def test_unavailable_database_affects_only_its_own_endpoints(
     own_database: Database, second: Database, serve_once: Serve
 ) -> None:
     settings = {
@@ -137,7 +139,7 @@ def fails_to_start(folder: Path, database: Database, **settings: str) -> str:
     return service.log
 
 
-def test_every_connection_is_tried_at_the_start(own_database: Database, tmp_path: Path) -> None:
+def test_every_connection_is_tested_at_the_start(own_database: Database, tmp_path: Path) -> None:
     log = fails_to_start(
         tmp_path,
         own_database,
@@ -154,7 +156,7 @@ def test_every_connection_is_tried_at_the_start(own_database: Database, tmp_path
 @pytest.mark.parametrize(
     "refused", [{"dbname": "no_such_database"}, {"user": "no_such_role"}, {"options": "-c no_such_setting=1"}]
 )
-def test_what_the_server_refuses_for_good_is_not_tried_again(
+def test_permanent_connection_errors_are_not_retried(
     own_database: Database, tmp_path: Path, refused: dict[str, str]
 ) -> None:
     log = fails_to_start(
@@ -172,12 +174,14 @@ def test_what_the_server_refuses_for_good_is_not_tried_again(
 @pytest.mark.parametrize(
     "key", ["ConnectionSettings:MetadataQueryConnectionName", "Service:RoutineOptions:ReadMetadataFromConnections:0"]
 )
-def test_routines_cannot_be_read_from_nowhere(own_database: Database, tmp_path: Path, key: str) -> None:
+def test_unknown_metadata_connection_stops_the_start(own_database: Database, tmp_path: Path, key: str) -> None:
     log = fails_to_start(tmp_path, own_database, **{key: "nowhere"})
     assert f"{key.removesuffix(':0')} names 'nowhere', but ConnectionStrings has Default" in log
 
 
-def test_the_catalogue_can_be_read_elsewhere(own_database: Database, second: Database, serve_once: Serve) -> None:
+def test_metadata_can_be_read_from_another_connection(
+    own_database: Database, second: Database, serve_once: Serve
+) -> None:
     """Routines still run on the main connection; comments on it are ignored."""
     own_database.execute(SAME)
     second.execute("comment on function here() is E'HTTP'; comment on function points() is E'HTTP\\nnested'")
@@ -202,7 +206,9 @@ def other(postgres: PostgresServer) -> Iterator[Database]:
 
 
 @pytest.mark.slow
-def test_routines_run_where_they_were_found(own_database: Database, other: Database, serve_once: Serve) -> None:
+def test_routines_run_on_the_connection_of_their_discovery(
+    own_database: Database, other: Database, serve_once: Serve
+) -> None:
     other.execute(
         "create type pair as (a int, b int); create function of_other() returns pair language sql stable as "
         "'select (1, 2)::pair'; comment on function of_other() is 'HTTP';"
@@ -233,9 +239,7 @@ def test_routines_run_where_they_were_found(own_database: Database, other: Datab
     assert answer(service.get("/api/added"))[2] == "1"
 
 
-def test_the_main_connection_has_to_be_listed_to_be_read(
-    own_database: Database, other: Database, serve_once: Serve
-) -> None:
+def test_main_connection_is_read_only_if_listed(own_database: Database, other: Database, serve_once: Serve) -> None:
     sql = "create function of_main() returns int language sql stable as 'select 1';"
     sql += "comment on function of_main() is 'HTTP'"
     settings = {
@@ -248,7 +252,7 @@ def test_the_main_connection_has_to_be_listed_to_be_read(
 ROUTED = {"Service:UseMultipleConnections": "true"}
 
 
-def test_routines_that_are_missing_at_their_target_are_named(
+def test_routines_missing_on_their_target_are_logged(
     own_database: Database, other: Database, serve_once: Serve
 ) -> None:
     settings = ROUTED | {
@@ -263,7 +267,9 @@ def test_routines_that_are_missing_at_their_target_are_named(
     assert problem(service.get("/api/by-key"), 500)["detail"] == "42883"
 
 
-def test_routines_that_are_missing_can_stop_the_start(own_database: Database, other: Database, tmp_path: Path) -> None:
+def test_routines_missing_on_their_target_can_stop_the_start(
+    own_database: Database, other: Database, tmp_path: Path
+) -> None:
     own_database.execute(SAME + COMMENTS)
     settings = ROUTED | {
         "ConnectionStrings:Second": other.conninfo,
@@ -274,7 +280,9 @@ def test_routines_that_are_missing_can_stop_the_start(own_database: Database, ot
     assert "public.there() is not there on connection second, needed by GET /api/there" in log
 
 
-def test_routines_that_are_all_there_are_counted(own_database: Database, second: Database, serve_once: Serve) -> None:
+def test_verified_routed_routines_are_counted_in_the_log(
+    own_database: Database, second: Database, serve_once: Serve
+) -> None:
     settings = ROUTED | {
         "ConnectionStrings:Second": second.conninfo,
         "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
@@ -283,7 +291,7 @@ def test_routines_that_are_all_there_are_counted(own_database: Database, second:
 
 
 @pytest.mark.slow
-def test_a_change_whose_reading_fails_is_found_by_the_next_notification(
+def test_failed_reload_is_repeated_by_the_next_notification(
     own_database: Database, other: Database, serve_once: Serve
 ) -> None:
     """The catalogue was read before the check failed, and has not changed since."""
@@ -307,7 +315,7 @@ PAIR = "comment on function pair() is E'HTTP GET /pair\\nconnection second\\nnes
 RENDERED = (200, JSON, '[{"p":[{"x":1,"y":2}]}]')
 
 
-def test_types_of_a_connection_that_is_away_during_a_reload_stay(
+def test_types_of_an_unavailable_connection_survive_a_reload(
     own_database: Database, other: Database, serve_once: Serve
 ) -> None:
     other.execute("create type filler as (a int);" + POINTS)  # so that the types have other oids
@@ -323,7 +331,7 @@ def test_types_of_a_connection_that_is_away_during_a_reload_stay(
 
 
 @pytest.mark.slow
-def test_types_of_a_connection_that_is_away_at_the_start_are_read_later(
+def test_types_of_a_connection_unavailable_at_start_are_read_later(
     own_database: Database, other: Database, serve_once: Serve
 ) -> None:
     other.execute("create type filler as (a int);" + POINTS)
@@ -341,7 +349,7 @@ def test_types_of_a_connection_that_is_away_at_the_start_are_read_later(
 @pytest.mark.parametrize(
     ("role", "answers"), [("Any", True), ("Primary", True), ("PreferPrimary", True), ("PreferStandby", True)]
 )
-def test_of_several_hosts_the_wanted_one_is_taken(
+def test_host_with_the_configured_role_is_selected(
     own_database: Database, serve_once: Serve, role: str, answers: bool
 ) -> None:
     """One of the two hosts is down, the other one is a primary."""
@@ -351,7 +359,7 @@ def test_of_several_hosts_the_wanted_one_is_taken(
     assert serve_once(own_database, SAME + COMMENTS, settings).get("/api/here").is_success is answers
 
 
-def test_a_role_that_no_host_has_stops_the_start(own_database: Database, tmp_path: Path) -> None:
+def test_missing_host_with_the_configured_role_stops_the_start(own_database: Database, tmp_path: Path) -> None:
     port = own_database.server.port
     settings = {
         "ConnectionStrings:Default": f"postgresql://postgres@127.0.0.1:{port},127.0.0.1:{port}/{own_database.name}",

@@ -1,4 +1,4 @@
-"""The console for operators: who gets in, and what its JSON endpoints report about all workers."""
+"""The console for operators: authentication, and the reports of its JSON endpoints about all workers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def data(console: httpx.Client, name: str, **query: str) -> dict[str, object]:
 @pytest.mark.slow
 @pytest.mark.attack
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
-def test_anonymous_callers_get_nothing(service: Service, method: str) -> None:
+def test_anonymous_callers_are_refused(service: Service, method: str) -> None:
     address, _ = console_link(service)
     names = [f"api/{name}" for name in (*DATA, "live", "events/live", "log/live", "unknown")]
     with console_client(address) as client:
@@ -112,7 +112,7 @@ def test_invalid_credentials_are_refused(service: Service, credential: str) -> N
 
 
 @pytest.mark.slow
-def test_the_link_of_the_log_signs_in_once(database: Database, serve_once: Serve) -> None:
+def test_logged_link_signs_in_once(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "Admin:BearerToken": None})
     address, token = console_link(service)
     with console_client(address, token) as client:
@@ -162,7 +162,7 @@ def test_pages_of_other_origins_cannot_use_a_session(service: Service, console: 
 
 
 @pytest.mark.attack
-def test_a_name_of_another_site_does_not_reach_it(database: Database, serve_once: Serve) -> None:
+def test_foreign_host_header_is_refused(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "Admin:BearerToken": None})
     address, _ = console_link(service)
     with console_client(address) as client:
@@ -180,7 +180,7 @@ PROTECTION = {
 }
 
 
-def test_every_response_is_protected(service: Service, console: httpx.Client) -> None:
+def test_every_response_has_security_headers(service: Service, console: httpx.Client) -> None:
     """Pages, files, data, streams, and refusals of every kind."""
     anonymous = console_client(console_link(service)[0])
     for client, method, path, status in (
@@ -237,7 +237,7 @@ def test_a_ninth_stream_is_refused_until_another_ends(console: httpx.Client) -> 
         assert console.get("/console/api/overview").status_code == 200
         stream.close()
         stream = opened.enter_context(console.stream("GET", "/console/api/log/live"))
-        assert stream.status_code == 200, "the stream of a client that is gone still counts"
+        assert stream.status_code == 200, "the stream of a disconnected client still counts"
 
 
 def test_the_public_listener_has_no_console(service: Service) -> None:
@@ -248,7 +248,7 @@ def test_the_public_listener_has_no_console(service: Service) -> None:
 # --- data ------------------------------------------------------------------------------------------------
 
 
-def test_numbers_are_those_of_all_workers(service: Service, console: httpx.Client) -> None:
+def test_overview_counts_requests_of_all_workers(service: Service, console: httpx.Client) -> None:
     before = _requests(console)
     for _ in range(30):
         assert service.request_once("GET", "/items/7").status_code == 200
@@ -324,7 +324,7 @@ def test_an_endpoint_has_its_comment_sql_and_traffic(service: Service, console: 
     problem(console.get("/console/api/endpoint?path=/nothing"), 404)
 
 
-def test_the_traffic_of_the_last_hour_is_that_of_all_workers(service: Service, console: httpx.Client) -> None:
+def test_traffic_of_the_last_hour_includes_all_workers(service: Service, console: httpx.Client) -> None:
     def seen() -> dict[str, float]:
         listed = data(console, "traffic", limit="1000")["endpoints"]
         assert isinstance(listed, list)
@@ -386,7 +386,7 @@ def test_the_database_reports_sessions_and_locks(database: Database, console: ht
 def test_locks_that_sessions_of_the_database_wait_for_are_reported(
     database: Database, own_database: Database, console: httpx.Client
 ) -> None:
-    """Sessions of other databases of the server wait too, for relations whose numbers mean something else here."""
+    """Sessions of other databases of the server wait too, for relations whose OIDs belong to other relations here."""
     with waiting_session(database, 71) as pid, waiting_session(own_database, 71):
         locks = data(console, "database")["locks"]
         assert isinstance(locks, list)
@@ -406,7 +406,7 @@ def waiting_session(database: Database, key: int) -> Iterator[int]:
         waiting.join()
 
 
-def test_queues_that_are_not_installed_say_so(console: httpx.Client) -> None:
+def test_missing_job_tables_are_reported_as_unavailable(console: httpx.Client) -> None:
     unavailable = data(console, "queues")["unavailable"]
     assert isinstance(unavailable, dict)
     assert 'relation "rowcall.job" does not exist' in unavailable["jobs"]
@@ -462,7 +462,7 @@ def test_reloads_are_listed(own_database: Database, serve_once: Serve) -> None:
         )
 
 
-def test_there_is_nothing_without_it(database: Database, serve_once: Serve) -> None:
+def test_disabled_console_returns_404(database: Database, serve_once: Serve) -> None:
     settings = {**SETTINGS, "Console:Enabled": None, "Admin:Url": "http://127.0.0.1:0"}
     service = serve_once(database, "", settings)
     address = service.wait_for_log("the admin listener is at").rpartition("listener is at ")[2].split()[0]

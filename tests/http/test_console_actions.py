@@ -1,4 +1,4 @@
-"""Actions of operators in the console (`Console:AllowActions`): what they do, who may run them, and their records."""
+"""Actions of operators in the console (`Console:AllowActions`): their effects, authorization, and records."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def refusal(console: httpx.Client, status: int, name: str, **values: str) -> str
     return detail
 
 
-# --- who may ---------------------------------------------------------------------------------------------
+# --- authorization ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.attack
@@ -162,7 +162,7 @@ def test_actions_need_a_session(service: Service, database: Database, name: str)
 
 
 @pytest.mark.attack
-def test_pages_of_other_origins_cannot_act(service: Service) -> None:
+def test_pages_of_other_origins_cannot_run_actions(service: Service) -> None:
     """By cookie, an action needs the header that only pages of this origin can send, and no foreign origin."""
     address, _ = console_link(service)
     path = "/console/api/actions/invalidate-cache?all=true"
@@ -185,7 +185,7 @@ def test_pages_of_other_origins_cannot_act(service: Service) -> None:
 
 @pytest.mark.slow
 @pytest.mark.attack
-def test_without_the_key_the_console_is_read_only(database: Database, serve_once: Serve, service: Service) -> None:
+def test_console_is_read_only_without_allow_actions(database: Database, serve_once: Serve, service: Service) -> None:
     plain = serve_once(database, "", {**SETTINGS, "Console:AllowActions": None, "Webhooks:Enabled": None})
     with operator(plain, TOKEN) as console:
         listed = console.get("/console/api/actions").json()
@@ -206,7 +206,7 @@ def test_actions_are_listed_with_their_parameters(console: httpx.Client) -> None
     assert listed["actions"][1]["required"] == ["id"]
 
 
-def test_actions_of_features_that_are_off_do_not_exist(database: Database, serve_once: Serve) -> None:
+def test_actions_of_disabled_features_are_not_listed(database: Database, serve_once: Serve) -> None:
     off = {"CacheOptions:Enabled": None, "Jobs:Enabled": None, "Webhooks:Enabled": None}
     plain = serve_once(database, "", {**SETTINGS, **off, "Service:AuditTrail:Enabled": None})
     with operator(plain, TOKEN) as console:
@@ -229,7 +229,9 @@ def test_actions_of_features_that_are_off_do_not_exist(database: Database, serve
         ("end-session", {"id": "x" * 2001}, "longer than"),
     ],
 )
-def test_invalid_parameters_are_named(console: httpx.Client, name: str, values: dict[str, str], reason: str) -> None:
+def test_invalid_parameters_get_400_with_the_reason(
+    console: httpx.Client, name: str, values: dict[str, str], reason: str
+) -> None:
     assert reason in refusal(console, 400, name, **values)
 
 
@@ -247,7 +249,7 @@ def test_invalid_parameters_are_named(console: httpx.Client, name: str, values: 
         ("unknown", {}),
     ],
 )
-def test_unknown_things_are_404(console: httpx.Client, name: str, values: dict[str, str]) -> None:
+def test_unknown_objects_return_404(console: httpx.Client, name: str, values: dict[str, str]) -> None:
     refusal(console, 404, name, **values)
 
 
@@ -302,20 +304,18 @@ def test_one_response_is_invalidated_by_its_arguments(service: Service, console:
 
 
 @pytest.mark.parametrize("value", ["1.50", "12345678901234567890.1", "7e0"])
-def test_arguments_have_the_digits_that_are_written(service: Service, console: httpx.Client, value: str) -> None:
+def test_invalidation_arguments_preserve_all_digits(service: Service, console: httpx.Client, value: str) -> None:
     everywhere((service,), f"/priced?price={value}")
     arguments = f'{{"price": {value}}}'
     assert act(console, "invalidate-cache", endpoint="GET /priced", arguments=arguments) == {"invalidated": 1}
 
 
-def test_arguments_may_be_nested(service: Service, console: httpx.Client) -> None:
+def test_invalidation_arguments_may_be_deeply_nested(service: Service, console: httpx.Client) -> None:
     arguments = '{"price": 1, "more": %s}' % ("[" * 500 + "]" * 500)
     assert act(console, "invalidate-cache", endpoint="GET /priced", arguments=arguments) == {"invalidated": 0}
 
 
-def test_the_overload_that_takes_the_arguments_decides_whether_one_response_can_be_invalidated(
-    service: Service, console: httpx.Client
-) -> None:
+def test_invalidation_by_arguments_depends_on_the_selected_overload(service: Service, console: httpx.Client) -> None:
     overloaded = {"endpoint": "GET /overloaded"}
     (before,) = everywhere((service,), "/overloaded?b=1")
     assert act(console, "invalidate-cache", **overloaded, arguments='{"b": 1}') == {"invalidated": 1}
@@ -331,7 +331,7 @@ def test_the_overload_that_takes_the_arguments_decides_whether_one_response_can_
     ("query", "arguments"),
     [("a=1", '{"n": 7, "a": "1"}'), ("a=1&b=2", '{"n": 7, "a": "1", "b": "2"}'), ("", '{"n": 7}')],
 )
-def test_the_overload_is_that_of_a_request_with_the_arguments(
+def test_invalidation_selects_the_same_overload_as_a_request(
     service: Service, console: httpx.Client, query: str, arguments: str
 ) -> None:
     (response,) = everywhere((service,), f"/longer/7?{query}")
@@ -395,7 +395,7 @@ def test_a_waiting_job_is_cancelled(database: Database, console: httpx.Client) -
     assert next(item["state"] for item in queues if item["id"] == job) == "cancelled"
 
 
-def test_a_retried_job_is_not_a_second_one_with_its_key(database: Database, console: httpx.Client) -> None:
+def test_retry_is_refused_if_another_job_has_the_unique_key(database: Database, console: httpx.Client) -> None:
     sql = (
         """select rowcall.enqueue('POST /tasks', '{"name": "key"}', _run_at => now() + interval '1 day', """
         "_unique_key => 'k')::text"
@@ -477,7 +477,7 @@ def test_parameters_are_never_sql(database: Database, console: httpx.Client) -> 
     assert len(database.fetch("select to_regclass('work')")) == 1
 
 
-def test_a_plan_runs_nothing(database: Database, console: httpx.Client) -> None:
+def test_explaining_a_plan_does_not_run_the_query(database: Database, console: httpx.Client) -> None:
     before = database.fetch("select last_value, is_called from runs")
     response = console.get("/console/api/plan", params={"method": "GET", "path": "/profiled"})
     assert response.status_code == 200, response.text
@@ -488,7 +488,9 @@ def test_a_plan_runs_nothing(database: Database, console: httpx.Client) -> None:
 # --- requests ---
 
 
-def test_a_request_is_sent_as_by_any_client(service: Service, database: Database, console: httpx.Client) -> None:
+def test_send_request_action_gets_the_same_response_as_a_client(
+    service: Service, database: Database, console: httpx.Client
+) -> None:
     response = act(console, "send-request", method="GET", path="/ran/a%20b")
     assert response["status"] == 200
     assert response["complete"] is True
@@ -514,12 +516,12 @@ def test_a_request_is_sent_as_by_any_client(service: Service, database: Database
     ],
 )
 @pytest.mark.attack
-def test_requests_cannot_be_split(console: httpx.Client, values: dict[str, str], reason: str) -> None:
+def test_send_request_action_refuses_line_breaks(console: httpx.Client, values: dict[str, str], reason: str) -> None:
     assert reason in problem(console.post("/console/api/actions/send-request", json=values), 400)["detail"]
 
 
 @pytest.mark.attack
-def test_bodies_are_checked(service: Service, console: httpx.Client) -> None:
+def test_request_bodies_of_actions_are_validated(service: Service, console: httpx.Client) -> None:
     path = "/console/api/actions/send-request"
     problem(console.post(path, content=b"no json"), 400)
     problem(console.post(path, json=["GET", "/"]), 400)

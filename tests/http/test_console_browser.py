@@ -110,14 +110,14 @@ def test_every_page_opens(tab: Page) -> None:
         expect(tab.locator("h2")).to_be_visible()
 
 
-def test_the_overview_is_live(tab: Page) -> None:
+def test_overview_shows_live_charts(tab: Page) -> None:
     expect(tab.get_by_text("Requests a second").first).to_be_visible()
     expect(tab.locator("#state")).to_have_text("live")
     expect(tab.locator("svg.chart")).to_have_count(4)
 
 
 @pytest.mark.attack
-def test_texts_of_the_service_are_never_markup(service: Service, tab: Page) -> None:
+def test_texts_of_the_service_are_not_rendered_as_markup(service: Service, tab: Page) -> None:
     service.get("/hostile", params={"value": MARKUP})
     service.get(f"/{MARKUP}")
     for name in PAGES:
@@ -154,14 +154,14 @@ def test_all_pages_are_accessible_in_both_colours(tab: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 3840])
-def test_pages_fit_screens(tab: Page, width: int) -> None:
+def test_pages_have_no_horizontal_scrolling(tab: Page, width: int) -> None:
     tab.set_viewport_size({"width": width, "height": 740})
     for name in PAGES:
         visit(tab, name)
         assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
 
 
-def test_only_visible_endpoints_are_elements(tab: Page) -> None:
+def test_only_visible_endpoints_are_in_the_dom(tab: Page) -> None:
     visit(tab, "endpoints")
     expect(tab.get_by_text("1,502 endpoints")).to_be_visible()
     rows = tab.locator(".list li")
@@ -181,7 +181,7 @@ def test_only_visible_endpoints_are_elements(tab: Page) -> None:
     expect(rows).to_have_count(1)
 
 
-def test_the_keyboard_is_enough(tab: Page) -> None:
+def test_pages_are_operable_by_keyboard(tab: Page) -> None:
     tab.keyboard.press("Tab")
     expect(tab.locator(".skip")).to_be_focused()
     tab.keyboard.press("Tab")
@@ -206,7 +206,7 @@ def test_signing_out_ends_the_session(tab: Page) -> None:
     ready(tab, "overview")
 
 
-def test_the_page_is_small(service: Service) -> None:
+def test_page_assets_stay_below_the_size_limit(service: Service) -> None:
     address, _ = console_link(service)
     folder = files("rowcall.service.console") / "assets"
     sizes = {item.name: len(item.read_bytes()) for item in folder.iterdir()}
@@ -218,7 +218,7 @@ def test_the_page_is_small(service: Service) -> None:
             assert "https://" not in response.text
 
 
-def test_actions_have_buttons_only_if_they_are_allowed(
+def test_action_buttons_are_shown_if_actions_are_allowed(
     own_database: Database, serve_once: Serve, opened: Browser
 ) -> None:
     settings = {**SETTINGS, "Console:AllowActions": "true", "CacheOptions:Enabled": "true"}
@@ -250,7 +250,7 @@ def test_actions_have_buttons_only_if_they_are_allowed(
         page.wait_for_url("**/console/sign-in")
 
 
-def test_a_console_without_actions_has_no_buttons_for_them(tab: Page) -> None:
+def test_action_buttons_are_hidden_if_actions_are_not_allowed(tab: Page) -> None:
     for name in ("cache", "queues", "sessions"):
         visit(tab, name)
         expect(tab.locator("main button:not([type=submit], .sort)")).to_have_count(0)
@@ -278,10 +278,10 @@ def test_users_of_the_service_sign_in_by_their_session(
 
 
 @pytest.mark.attack
-def test_texts_that_users_have_stored_are_never_markup(
+def test_texts_stored_by_users_are_not_rendered_as_markup(
     own_database: Database, serve_once: Serve, opened: Browser
 ) -> None:
-    """What clients and routines can write: names of users, jobs, subscribers, devices, and reasons of failures."""
+    """Texts that clients and routines can write: names of users, jobs, subscribers, devices, and failure reasons."""
     own_database.execute(install_sql())
     quoted = MARKUP.replace("'", "''")
     own_database.execute(
@@ -322,7 +322,7 @@ def test_texts_that_users_have_stored_are_never_markup(
             visit(page, name)
             expect(page.locator("td", has_text="window.attacked").first).to_be_visible()
             expect(page.locator("main :is(img, script)")).to_have_count(0)
-        # The text of the question before an action, and of its answer.
+        # The texts of the confirmation before an action, and of its result.
         page.on("dialog", lambda dialog: dialog.accept())
         visit(page, "queues")
         page.get_by_role("button", name="Retry").last.click()
@@ -332,7 +332,7 @@ def test_texts_that_users_have_stored_are_never_markup(
         assert mistakes == []
 
 
-def test_an_endpoint_is_tried_by_a_form(own_database: Database, serve_once: Serve, opened: Browser) -> None:
+def test_form_sends_a_request_to_an_endpoint(own_database: Database, serve_once: Serve, opened: Browser) -> None:
     sql = """
     create function greet(_name text, _times int default 1) returns text language sql stable as
         $$ select repeat('<b>' || _name || '</b>', _times) $$;

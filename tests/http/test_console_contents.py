@@ -117,7 +117,7 @@ def test_the_overview_follows_requests_and_errors(service: Service, tab: Page) -
     expect(rows(tab, "Processes")).to_have_count(3)
 
 
-def test_an_endpoint_is_found_and_shown_with_all_that_is_known_of_it(service: Service, tab: Page) -> None:
+def test_endpoint_is_found_and_its_details_are_shown(service: Service, tab: Page) -> None:
     service.get("/items/7")
     tab.get_by_role("link", name="Endpoints", exact=True).click()
     tab.get_by_label("Group by").select_option("tag")
@@ -158,7 +158,7 @@ def test_requests_appear_as_they_arrive_and_are_filtered(service: Service, tab: 
     expect(entries.filter(has_text="/wrong")).to_have_count(0)
 
 
-def test_a_slow_request_leads_to_its_plan(service: Service, tab: Page) -> None:
+def test_slow_request_links_to_its_plan(service: Service, tab: Page) -> None:
     visit(tab, "slow")
     service.get("/slow")
     tab.get_by_role("link", name="Plan of GET /slow").first.click()
@@ -167,7 +167,7 @@ def test_a_slow_request_leads_to_its_plan(service: Service, tab: Page) -> None:
     expect(tab.locator("pre", has_text="cost=")).to_be_visible()
 
 
-def test_a_session_that_waits_for_a_lock_is_shown(database: Database, tab: Page) -> None:
+def test_session_waiting_for_a_lock_is_shown(database: Database, tab: Page) -> None:
     with waiting_session(database, 38) as pid:
         visit(tab, "database")
         lock = rows(tab, "Locks that are waited for")
@@ -284,7 +284,7 @@ def test_the_diagnosis_shows_findings_and_open_endpoints(tab: Page) -> None:
     expect(rows(tab, "Open endpoints").filter(has_text="GET /own")).to_have_count(0)
 
 
-def test_the_schema_shows_what_reloads_have_changed_and_what_breaks(
+def test_schema_page_shows_changes_of_reloads_and_unresolved_references(
     own_database: Database, serve_once: Serve, opened: Browser
 ) -> None:
     own_database.execute(install_sql())
@@ -313,7 +313,7 @@ def test_the_log_is_searched_and_filtered_by_level(service: Service, tab: Page) 
 
 
 def test_all_regions_are_reached_by_the_keyboard(tab: Page) -> None:
-    """Axe as well: what needs data to appear, such as tables with buttons, was not on the pages without any."""
+    """Axe runs as well: elements that need data, such as tables with buttons, were missing on the empty pages."""
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
     for name in ("cache", "queues", "sessions?subject=41", "schema", "slow", "endpoint?method=GET&path=/items/{_id}"):
         visit(tab, name)

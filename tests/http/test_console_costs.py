@@ -42,7 +42,7 @@ def activities(console: ConsoleInProcess) -> tuple[set[threading.Thread], set[st
 
 
 @pytest.mark.slow
-def test_workers_are_asked_only_while_a_page_is_open(console: ConsoleInProcess) -> None:
+def test_workers_are_polled_only_while_a_page_is_open(console: ConsoleInProcess) -> None:
     idle = activities(console)
     assert idle[1] == set()
     assert console.samples == []

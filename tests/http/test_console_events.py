@@ -74,7 +74,7 @@ def streams_of(console: httpx.Client, *paths: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_streams_have_path_user_worker_and_since(service: Service, console: httpx.Client) -> None:
+def test_streams_are_listed_with_path_user_worker_and_start(service: Service, console: httpx.Client) -> None:
     began = time.time()
     cookie = with_cookie(service, "kiri")
     with EventStream(service, STREAM) as anonymous, EventStream(service, "/api/own/own", cookie):
@@ -111,12 +111,13 @@ def test_published_and_delivered_events_are_counted(service: Service, console: h
         for stream in (one, other):
             stream.wait_for("to both")
         wait_until(
-            lambda: _grown(before, report_of(console), "published", "delivered") == (1, 2), "one event for two streams"
+            lambda: _increases(before, report_of(console), "published", "delivered") == (1, 2),
+            "one event for two streams",
         )
     streams_of(console)
 
 
-def _grown(before: dict[str, Any], now: dict[str, Any], *names: str) -> tuple[float, ...]:
+def _increases(before: dict[str, Any], now: dict[str, Any], *names: str) -> tuple[float, ...]:
     return tuple(now[name] - before[name] for name in names)
 
 
@@ -175,7 +176,7 @@ def test_an_operator_ends_a_stream(service: Service, console: httpx.Client) -> N
 
 
 @pytest.mark.usefixtures("service")  # creates the schema
-def test_metrics_have_the_numbers_too(database: Database, serve_once: Serve) -> None:
+def test_metrics_include_event_counters(database: Database, serve_once: Serve) -> None:
     settings = {**SETTINGS, "Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0"}
     service = serve_once(database, "", settings)
     address, _ = console_link(service)
@@ -191,7 +192,7 @@ def test_metrics_have_the_numbers_too(database: Database, serve_once: Serve) -> 
 
 @needs_browser
 @pytest.mark.slow
-def test_the_page_is_live_and_ends_streams(service: Service) -> None:
+def test_events_page_updates_live_and_ends_streams(service: Service) -> None:
     address, _ = console_link(service)
     with browser() as opened, EventStream(service, STREAM) as stream:
         page = opened.new_page()

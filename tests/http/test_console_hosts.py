@@ -87,7 +87,7 @@ def test_services_that_share_a_database_are_listed(first: Service, second: Servi
 
 
 @pytest.mark.slow
-def test_rates_of_other_hosts_are_of_their_last_answers(second: Service, console: httpx.Client) -> None:
+def test_rates_of_other_hosts_come_from_their_last_reports(second: Service, console: httpx.Client) -> None:
     assert by_application(console)["<b>second</b>"]["requestsPerSecond"] is not None
     before = by_application(console)["<b>second</b>"]["requests"]
 
@@ -107,7 +107,7 @@ def listening(database: Database, channel: str) -> Iterator[psycopg.Connection[A
 
 
 def payloads(connection: psycopg.Connection[Any]) -> list[str]:
-    """Return what is notified until a mark of the test itself."""
+    """Return the notifications until a marker of the test."""
     connection.execute("select pg_notify('rowcall', 'mark')")
     found: list[str] = []
     for notification in connection.notifies(timeout=60):
@@ -118,30 +118,32 @@ def payloads(connection: psycopg.Connection[Any]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_nothing_is_asked_while_no_page_is_open(first: Service, second: Service, database: Database) -> None:
+def test_hosts_are_not_polled_while_no_page_is_open(first: Service, second: Service, database: Database) -> None:
     """Also not by other reports; a request for the hosts or the live overview begins to ask."""
     with operator(first, TOKEN) as console:
         by_application(console)
         with listening(database, "rowcall") as connection:
             # The questions for the last report go on for some seconds.
-            wait_until(lambda: _silent(connection), "no more questions are asked", 60)
+            wait_until(lambda: _receives_no_notification(connection), "the hosts are not polled any more", 60)
             for name in ("overview", "database", "log", "configuration"):
                 assert console.get(f"/console/api/{name}").status_code == 200
             assert payloads(connection) == []
             with console.stream("GET", "/console/api/live") as stream:
                 lines = (line for line in stream.iter_lines() if line.startswith("data: "))
                 assert "hosts" in json.loads(next(lines)[6:])
-                wait_until(lambda: any(text.startswith("hosts ") for text in payloads(connection)), "it is asked", 60)
+                wait_until(
+                    lambda: any(text.startswith("hosts ") for text in payloads(connection)), "the host is polled", 60
+                )
 
 
-def _silent(connection: psycopg.Connection[Any]) -> bool:
+def _receives_no_notification(connection: psycopg.Connection[Any]) -> bool:
     """Return whether nothing is notified for longer than the pause between two questions."""
     return not list(connection.notifies(timeout=6, stop_after=1))
 
 
 @pytest.mark.slow
 @pytest.mark.attack
-def test_answers_of_others_are_checked_and_questions_answer_no_other_channel(
+def test_forged_host_reports_and_reply_channels_are_ignored(
     first: Service, database: Database, console: httpx.Client
 ) -> None:
     """Every user of the database can notify: on the channel of a console, or in the name of one."""
@@ -178,7 +180,7 @@ def _members(console: httpx.Client) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_host_that_does_not_answer_any_more_was_last_seen_some_time_ago(
+def test_unresponsive_host_shows_the_time_it_was_last_seen(
     first: Service, database: Database, serve_once: Serve, console: httpx.Client
 ) -> None:
     third = serve_once(database, "", {**SETTINGS, "ApplicationName": "third"})
@@ -204,7 +206,7 @@ def test_services_that_share_redis_are_listed(
 
 
 @pytest.mark.slow
-def test_without_something_shared_the_key_is_named(database: Database, serve_once: Serve) -> None:
+def test_report_names_the_setting_if_nothing_is_shared(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "Console:Hosts": "None", "ApplicationName": "alone"})
     with operator(service, TOKEN) as console:
         found = report(console)
@@ -213,14 +215,14 @@ def test_without_something_shared_the_key_is_named(database: Database, serve_onc
 
 
 @pytest.mark.slow
-def test_behind_a_pooler_redis_is_proposed(database: Database, serve_once: Serve) -> None:
+def test_report_proposes_redis_behind_a_pooler(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "ConnectionSettings:Pool:TransactionPooler": "true"})
     with operator(service, TOKEN) as console:
         assert "set Console:Hosts to Redis" in report(console)["unavailable"]["hosts"]
 
 
 @pytest.mark.slow
-def test_a_redis_that_cannot_be_reached_is_said(database: Database, serve_once: Serve) -> None:
+def test_unreachable_redis_is_reported(database: Database, serve_once: Serve) -> None:
     settings = {**SETTINGS, "Console:Hosts": "Redis", "Console:RedisConfiguration": "127.0.0.1:1,connectTimeout=500"}
     service = serve_once(database, "", settings)
     with operator(service, TOKEN) as console:
@@ -246,7 +248,7 @@ def test_the_overview_shows_both_hosts(first: Service, second: Service) -> None:
 
 @needs_browser
 @pytest.mark.slow
-def test_the_overview_of_a_lonely_host_names_the_key(database: Database, serve_once: Serve) -> None:
+def test_overview_of_a_single_host_names_the_setting(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**SETTINGS, "Console:Hosts": "None"})
     with browser() as opened, console_page(service, opened, TOKEN) as page:
         expect(

@@ -36,7 +36,7 @@ def address(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield console.url
 
 
-def test_rows_that_are_not_visible_are_no_elements(address: str) -> None:
+def test_rows_outside_the_viewport_are_not_in_the_dom(address: str) -> None:
     with console_client(address, TOKEN) as client:
         client.post("/console/api/session")
         (cookie,) = client.cookies.jar

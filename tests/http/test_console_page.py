@@ -1,4 +1,4 @@
-"""The page of the console as a newcomer meets it: what is loaded before it shows, tables, times, and faults."""
+"""The page of the console for a new operator: loading before the first paint, tables, times, and faults."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def visit(page: Page, name: str) -> None:
 
 @contextmanager
 def signed_in(opened: Browser, address: str, token: str = TOKEN) -> Iterator[BrowserContext]:
-    """A browser of its own whose first page has signed in."""
+    """A new browser context whose first page has signed in."""
     with opened.new_context(viewport={"width": 1280, "height": 800}) as context:
         context.set_default_timeout(TIMEOUT)
         page = context.new_page()
@@ -98,10 +98,10 @@ def signed_in(opened: Browser, address: str, token: str = TOKEN) -> Iterator[Bro
         yield context
 
 
-# --- what is shown first -----------------------------------------------------------------------------------------
+# --- first paint -----------------------------------------------------------------------------------------
 
 
-def test_little_is_loaded_before_the_first_paint(tab: Page) -> None:
+def test_only_page_and_stylesheet_load_before_first_paint(tab: Page) -> None:
     """The page and one file of styles; scripts are modules, which never block, and are requested together."""
     tab.reload()
     ready(tab, "overview")
@@ -120,9 +120,7 @@ def test_little_is_loaded_before_the_first_paint(tab: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_the_first_paint_has_the_navigation_and_scripts_move_nothing(
-    service: Service, opened: Browser, width: int
-) -> None:
+def test_first_paint_has_navigation_and_no_layout_shift(service: Service, opened: Browser, width: int) -> None:
     """It does not wait for scripts or data, which are held back here until it has happened."""
     address, _ = console_link(service)
     with signed_in(opened, address) as context:
@@ -149,7 +147,7 @@ def test_the_first_paint_has_the_navigation_and_scripts_move_nothing(
         assert page.evaluate(SHIFTS) < 0.1
 
 
-def test_without_scripts_there_is_the_navigation_and_a_hint(service: Service, opened: Browser) -> None:
+def test_page_without_scripts_shows_navigation_and_a_hint(service: Service, opened: Browser) -> None:
     address, _ = console_link(service)
     with opened.new_context(java_script_enabled=False) as context:
         context.set_default_timeout(TIMEOUT)
@@ -165,7 +163,7 @@ def test_without_scripts_there_is_the_navigation_and_a_hint(service: Service, op
         expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Overview")).to_be_visible()
 
 
-def test_nothing_moves_while_the_overview_fills(tab: Page) -> None:
+def test_overview_loads_without_layout_shift(tab: Page) -> None:
     tab.reload()
     expect(tab.get_by_role("region", name="Hosts").locator("tbody tr")).to_have_count(1)
     assert tab.evaluate(SHIFTS) < 0.1
@@ -230,7 +228,7 @@ def test_times_are_local_and_have_utc_on_hover(service: Service, opened: Browser
         assert shown[2] == utc[5]
 
 
-def test_an_empty_service_says_what_there_is_none_of(database: Database, serve_once: Serve, opened: Browser) -> None:
+def test_empty_pages_describe_the_missing_content(database: Database, serve_once: Serve, opened: Browser) -> None:
     service = serve_once(database, "drop function quick(); drop function slow();", SETTINGS)
     try:
         with console_page(service, opened, TOKEN) as page:
@@ -253,7 +251,7 @@ def test_an_empty_service_says_what_there_is_none_of(database: Database, serve_o
 # --- faults ------------------------------------------------------------------------------------------------------
 
 
-def test_a_link_that_was_used_says_what_to_do(database: Database, serve_once: Serve, opened: Browser) -> None:
+def test_used_sign_in_link_shows_instructions(database: Database, serve_once: Serve, opened: Browser) -> None:
     service = serve_once(database, "", SETTINGS)
     address, link = console_link(service)
     with signed_in(opened, address, link):
@@ -271,7 +269,7 @@ def test_a_link_that_was_used_says_what_to_do(database: Database, serve_once: Se
         ready(page, "overview")
 
 
-def test_a_link_expires(database: Database, serve_once: Serve, opened: Browser) -> None:
+def test_sign_in_link_expires(database: Database, serve_once: Serve, opened: Browser) -> None:
     service = serve_once(database, "", {**SETTINGS, "Console:LinkExpires": "1 ms"})
     address, link = console_link(service)
     page = opened.new_page()
@@ -280,7 +278,7 @@ def test_a_link_expires(database: Database, serve_once: Serve, opened: Browser) 
     page.close()
 
 
-def test_signing_out_in_a_tab_ends_the_others(service: Service, opened: Browser) -> None:
+def test_signing_out_in_one_tab_signs_out_other_tabs(service: Service, opened: Browser) -> None:
     address, _ = console_link(service)
     with signed_in(opened, address) as context:
         (first,) = context.pages
@@ -294,7 +292,7 @@ def test_signing_out_in_a_tab_ends_the_others(service: Service, opened: Browser)
         first.wait_for_url(f"{address}/console/sign-in")
 
 
-def test_without_the_database_pages_say_so_and_the_overview_goes_on(
+def test_pages_report_database_outage_and_overview_stays_live(
     own_database: Database, serve_once: Serve, opened: Browser
 ) -> None:
     service = serve_once(own_database, SQL, SETTINGS)
@@ -313,7 +311,9 @@ def test_without_the_database_pages_say_so_and_the_overview_goes_on(
         expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_a_stopped_database_is_no_blank_page(own_postgres: PostgresServer, serve_once: Serve, opened: Browser) -> None:
+def test_pages_show_an_error_if_the_database_is_stopped(
+    own_postgres: PostgresServer, serve_once: Serve, opened: Browser
+) -> None:
     database = Database(own_postgres, "postgres")
     service = serve_once(database, SQL, SETTINGS)
     with signed_in(opened, console_link(service)[0]) as context:
@@ -328,7 +328,7 @@ def test_a_stopped_database_is_no_blank_page(own_postgres: PostgresServer, serve
         own_postgres.start()
 
 
-def test_a_replaced_worker_appears_and_the_page_stays_live(
+def test_replaced_worker_is_shown_without_reloading_the_page(
     database: Database, serve_once: Serve, opened: Browser
 ) -> None:
     service = serve_once(database, "", SETTINGS, workers=2)
@@ -344,7 +344,7 @@ def test_a_replaced_worker_appears_and_the_page_stays_live(
         expect(page.get_by_role("region", name="Entries")).to_contain_text("is replaced")
 
 
-def test_a_stream_that_was_cut_is_opened_again_without_repetitions(service: Service, opened: Browser) -> None:
+def test_interrupted_stream_reconnects_without_duplicate_entries(service: Service, opened: Browser) -> None:
     address, _ = console_link(service)
     proxy = TcpProxy(int(address.rpartition(":")[2]))
     try:
@@ -363,7 +363,7 @@ def test_a_stream_that_was_cut_is_opened_again_without_repetitions(service: Serv
         proxy.close()
 
 
-def test_a_restarted_service_asks_for_a_new_sign_in(database: Database, serve_once: Serve, opened: Browser) -> None:
+def test_restarted_service_requires_a_new_sign_in(database: Database, serve_once: Serve, opened: Browser) -> None:
     service = serve_once(database, "", SETTINGS)
     address, _ = console_link(service)
     port = int(address.rpartition(":")[2])
@@ -379,7 +379,7 @@ def test_a_restarted_service_asks_for_a_new_sign_in(database: Database, serve_on
         page.wait_for_url(f"{address}/console/sign-in")
 
 
-def test_a_refused_stream_says_why_and_is_opened_later(service: Service, opened: Browser) -> None:
+def test_refused_stream_shows_the_reason_and_reconnects_later(service: Service, opened: Browser) -> None:
     """Only eight streams are open at a time."""
     address, _ = console_link(service)
     with signed_in(opened, address) as context:

@@ -67,7 +67,7 @@ def client(service: Service) -> Iterator[httpx.Client]:
         yield opened
 
 
-def entered(service: Service, person: int, scheme: str) -> dict[str, str]:
+def sign_in_headers(service: Service, person: int, scheme: str) -> dict[str, str]:
     """Return the credentials of a user of the service as headers."""
     with service.new_client() as client:
         response = client.post("/enter", json={"id": person, "scheme": scheme})
@@ -80,7 +80,7 @@ def entered(service: Service, person: int, scheme: str) -> dict[str, str]:
 def credentials(service: Service, person: int, name: str, scheme: str) -> dict[str, str]:
     if scheme == "key":
         return {"x-api-key": f"key of {name}"}
-    return entered(service, person, scheme)
+    return sign_in_headers(service, person, scheme)
 
 
 EVERY = pytest.mark.parametrize("scheme", ["Cookies", "BearerToken", "Bearer", "key"])
@@ -111,17 +111,17 @@ def test_other_users_are_refused(service: Service, client: httpx.Client, scheme:
 
 
 @pytest.mark.attack
-def test_a_session_of_the_service_is_none_of_the_console(service: Service, client: httpx.Client) -> None:
+def test_service_session_does_not_authorize_console_requests(service: Service, client: httpx.Client) -> None:
     """Users sign in first, so that a page of the service cannot use the console by the cookie of its visitor."""
     for scheme in ("Cookies", "BearerToken"):
-        sent = {**entered(service, 1, scheme), **HEADER}
+        sent = {**sign_in_headers(service, 1, scheme), **HEADER}
         problem(client.get("/console/api/overview", headers=sent), 401)
         problem(client.post(REVOKE, headers=sent), 401)
 
 
 @pytest.mark.attack
 def test_a_cookie_alone_does_not_sign_in(service: Service, client: httpx.Client) -> None:
-    sent = entered(service, 1, "Cookies")
+    sent = sign_in_headers(service, 1, "Cookies")
     problem(client.post("/console/api/session", headers=sent), 403)
     foreign = {**sent, **HEADER, "origin": "https://evil.example"}
     problem(client.post("/console/api/session", headers=foreign), 403)
@@ -146,8 +146,8 @@ def test_invalid_credentials_do_not_sign_in(client: httpx.Client, sent: dict[str
 
 
 @pytest.mark.attack
-def test_who_acts_as_another_user_has_no_rights_here(service: Service, client: httpx.Client) -> None:
-    bo = entered(service, 2, "BearerToken")
+def test_impersonating_users_are_refused(service: Service, client: httpx.Client) -> None:
+    bo = sign_in_headers(service, 2, "BearerToken")
     response = service.post("/act-as", json={"id": 3}, headers=bo)
     assert response.status_code == 200, response.text
     acting = {"authorization": f"Bearer {response.json()['accessToken']}", **HEADER}
@@ -158,7 +158,9 @@ def test_who_acts_as_another_user_has_no_rights_here(service: Service, client: h
 def test_an_action_is_refused_if_the_user_has_lost_the_session(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, SETTINGS, workers=2)
     with console_client(console_link(service)[0]) as client:
-        assert client.post("/console/api/session", headers={**entered(service, 1, "Cookies"), **HEADER}).is_success
+        assert client.post(
+            "/console/api/session", headers={**sign_in_headers(service, 1, "Cookies"), **HEADER}
+        ).is_success
         assert client.post("/console/api/actions/end-session?id=none", headers=HEADER).status_code == 404
         own_database.execute("update person set ended = true where id = 1")
         problem(client.post("/console/api/actions/end-session?id=none", headers=HEADER), 401)
@@ -169,11 +171,11 @@ def test_without_roles_users_cannot_sign_in(own_database: Database, serve_once: 
     service = serve_once(own_database, SQL, {**SETTINGS, "Console:Roles:0": None})
     with console_client(console_link(service)[0]) as client:
         for scheme in ("Cookies", "BearerToken"):
-            problem(client.post("/console/api/session", headers={**entered(service, 1, scheme), **HEADER}), 401)
+            problem(client.post("/console/api/session", headers={**sign_in_headers(service, 1, scheme), **HEADER}), 401)
         assert b'id="own" hidden' in client.get("/console/sign-in").content
 
 
-def test_the_sign_in_page_offers_it(client: httpx.Client) -> None:
+def test_sign_in_page_offers_service_session_sign_in(client: httpx.Client) -> None:
     page = client.get("/console/sign-in").text
     assert 'id="own">' in page
 
@@ -184,7 +186,7 @@ def test_an_ended_session_ends_its_streams(service: Service) -> None:
     address, _ = console_link(service)
     with console_client(address) as client, console_client(address) as other:
         for opened, person in ((client, 1), (other, 3)):
-            sent = {**entered(service, person, "BearerToken"), **HEADER}
+            sent = {**sign_in_headers(service, person, "BearerToken"), **HEADER}
             token = opened.post("/console/api/session", headers=sent).json()["token"]
             opened.headers["authorization"] = f"Bearer {token}"
         with client.stream("GET", "/console/api/live") as stream:
@@ -198,12 +200,12 @@ def test_an_ended_session_ends_its_streams(service: Service) -> None:
 
 
 @pytest.mark.attack
-def test_a_stream_does_not_check_the_user_for_each_of_its_parts(own_database: Database, serve_once: Serve) -> None:
+def test_session_is_checked_when_a_stream_opens_and_each_minute(own_database: Database, serve_once: Serve) -> None:
     """The session is checked when an action opens the stream, then each minute."""
     command = "select holds($1, $2) from nextval('checks')"
     service = serve_once(own_database, SQL + NEWS, {**SETTINGS, "Auth:SessionCheckCommand": command})
     with console_client(console_link(service)[0]) as client:
-        sent = {**entered(service, 1, "Cookies"), **HEADER}
+        sent = {**sign_in_headers(service, 1, "Cookies"), **HEADER}
         assert client.post("/console/api/session", headers=sent).is_success
         path, target = "/console/api/actions/open-stream", {"path": "/publish/news"}
         with client.stream("POST", path, json=target, headers=HEADER) as response:

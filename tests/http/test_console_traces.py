@@ -132,7 +132,7 @@ def test_values_of_sensitive_endpoints_are_not_in_traces(service: Service, conso
     assert "hunter2" not in console.get("/console/api/trace", params={"id": trace}).text.replace(trace, "")
 
 
-def test_unknown_traces_and_invalid_ids(console: httpx.Client) -> None:
+def test_unknown_trace_gets_404_and_invalid_id_400(console: httpx.Client) -> None:
     problem(console.get("/console/api/trace", params={"id": "f" * 32}), 404)
     problem(console.get("/console/api/trace", params={"id": "F" * 32}), 400)
     problem(console.get("/console/api/trace"), 400)
@@ -190,7 +190,7 @@ def test_a_waterfall_is_read_by_the_keyboard(service: Service, console: httpx.Cl
 @needs_browser
 @pytest.mark.slow
 @pytest.mark.attack
-def test_texts_of_traces_are_never_markup(service: Service, console: httpx.Client, tab: Page) -> None:
+def test_texts_of_traces_are_not_rendered_as_markup(service: Service, console: httpx.Client, tab: Page) -> None:
     trace = traced(service, 8, f"/items/{MARKUP}")
     spans_of(console, trace)
     for name in (f"trace?id={trace}", "requests"):

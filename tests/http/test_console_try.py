@@ -67,14 +67,14 @@ def console(service: Service) -> Iterator[httpx.Client]:
         yield client
 
 
-def sent(console: httpx.Client, **values: str) -> dict[str, Any]:
+def send_through_console(console: httpx.Client, **values: str) -> dict[str, Any]:
     response = console.post("/console/api/actions/send-request", json=values)
     assert response.status_code == 200, response.text
     result: dict[str, Any] = response.json()
     return result
 
 
-def refused(console: httpx.Client, **values: str) -> str:
+def refusal_detail(console: httpx.Client, **values: str) -> str:
     response = console.post("/console/api/actions/send-request", json={"method": "POST", "path": "/change", **values})
     detail: str = problem(response, 400)["detail"]
     return detail
@@ -83,31 +83,37 @@ def refused(console: httpx.Client, **values: str) -> str:
 def test_files_are_sent(console: httpx.Client) -> None:
     body = base64.b64encode(FILE.encode()).decode()
     content_type = f"multipart/form-data; boundary={BOUNDARY}"
-    response = sent(console, method="POST", path="/import?note=x", bodyBase64=body, contentType=content_type)
+    response = send_through_console(
+        console, method="POST", path="/import?note=x", bodyBase64=body, contentType=content_type
+    )
     assert response["status"] == 200, response
     result = json.loads(response["body"])
     assert (result["note"], result["files"][0]["fileName"], result["files"][0]["size"]) == ("x", "letters.txt", 7)
 
 
 def test_credentials_of_a_sign_in_are_sent(console: httpx.Client) -> None:
-    assert sent(console, method="POST", path="/change")["status"] == 401
-    signed_in = sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')
+    assert send_through_console(console, method="POST", path="/change")["status"] == 401
+    signed_in = send_through_console(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')
     (cookie,) = (value for name, value in signed_in["headers"] if name == "set-cookie")
-    response = sent(console, method="POST", path="/change", cookie=cookie.partition(";")[0])
+    response = send_through_console(console, method="POST", path="/change", cookie=cookie.partition(";")[0])
     assert (response["status"], response["body"]) == (200, "changed")
-    by_token = sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri", "scheme": "BearerToken"}')
+    by_token = send_through_console(
+        console, method="POST", path="/api/let-in", body='{"nick": "kiri", "scheme": "BearerToken"}'
+    )
     token = json.loads(by_token["body"])["accessToken"]
-    assert sent(console, method="POST", path="/change", authorization=f"Bearer {token}")["status"] == 200
+    assert (
+        send_through_console(console, method="POST", path="/change", authorization=f"Bearer {token}")["status"] == 200
+    )
 
 
 @pytest.mark.attack
 def test_invalid_contents_and_headers_are_refused(console: httpx.Client) -> None:
-    assert "base64" in refused(console, bodyBase64="no base64!")
-    assert "exclude" in refused(console, bodyBase64="eA==", body="{}")
-    assert "no API keys" in refused(console, apiKey="x")
+    assert "base64" in refusal_detail(console, bodyBase64="no base64!")
+    assert "exclude" in refusal_detail(console, bodyBase64="eA==", body="{}")
+    assert "no API keys" in refusal_detail(console, apiKey="x")
     for name in ("cookie", "authorization"):
-        assert "control characters" in refused(console, **{name: "a\r\nx: y"})
-    assert "control characters" in refused(console, body="{}", contentType="a\r\nx: y")
+        assert "control characters" in refusal_detail(console, **{name: "a\r\nx: y"})
+    assert "control characters" in refusal_detail(console, body="{}", contentType="a\r\nx: y")
 
 
 def test_api_keys_are_sent(own_database: Database, serve_once: Serve) -> None:
@@ -125,13 +131,13 @@ def test_api_keys_are_sent(own_database: Database, serve_once: Serve) -> None:
     }
     service = serve_once(own_database, sql, settings)
     with operator(service, TOKEN) as client:
-        assert sent(client, method="GET", path="/own", apiKey="wrong")["status"] == 401
-        assert sent(client, method="GET", path="/own", apiKey="right")["body"] == "mine"
+        assert send_through_console(client, method="GET", path="/own", apiKey="wrong")["status"] == 401
+        assert send_through_console(client, method="GET", path="/own", apiKey="right")["body"] == "mine"
         item = client.get("/console/api/endpoint", params={"method": "GET", "path": "/own"}).json()
         assert item["apiKeyHeader"] == "x-shop-key"
 
 
-def test_an_event_stream_is_sent_on(service: Service, console: httpx.Client) -> None:
+def test_event_stream_is_forwarded_to_the_page(service: Service, console: httpx.Client) -> None:
     path = "/console/api/actions/open-stream"
     with console.stream("POST", path, json={"path": "/publish/news"}) as response:
         assert response.headers["content-type"] == "text/event-stream"
@@ -149,7 +155,7 @@ def _has_no_streams(service: Service, console: httpx.Client) -> bool:
     return not console.get("/console/api/events").json()["streams"]
 
 
-def test_a_stream_that_is_refused_ends_with_the_response(console: httpx.Client) -> None:
+def test_refused_stream_is_forwarded_as_a_response(console: httpx.Client) -> None:
     with console.stream("POST", "/console/api/actions/open-stream", json={"path": "/nothing"}) as response:
         parts = [json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: ")]
     assert parts[0]["status"] == 404
@@ -166,7 +172,7 @@ def test_streams_are_opened_by_pages_of_the_console_only(service: Service) -> No
         problem(client.post("/console/api/actions/open-stream", json={"path": "/publish/news"}), 403)
 
 
-def test_an_endpoint_has_what_its_forms_need(console: httpx.Client) -> None:
+def test_endpoint_details_include_stream_sign_in_and_header_names(console: httpx.Client) -> None:
     item = console.get("/console/api/endpoint", params={"method": "POST", "path": "/publish"}).json()
     assert item["stream"] == "/publish/news"
     assert {"method": "POST", "path": "/api/let-in"} in item["signIn"]
@@ -186,28 +192,30 @@ def cookies(response: dict[str, Any]) -> list[str]:
     return [value.partition(";")[0] for name, value in response["headers"] if name == "set-cookie"]
 
 
-def test_a_request_has_the_antiforgery_token_that_is_given(own_database: Database, serve_once: Serve) -> None:
+def test_given_antiforgery_token_is_sent(own_database: Database, serve_once: Serve) -> None:
     service = antiforgery_service(own_database, serve_once)
     with operator(service, TOKEN) as console:
         item = console.get("/console/api/endpoint", params={"method": "POST", "path": "/change"}).json()
         assert item["antiforgery"] == {"header": "RequestVerificationToken", "path": "/token"}
         item = console.get("/console/api/endpoint", params={"method": "GET", "path": "/api/who"}).json()
         assert item["antiforgery"] is None
-        session = "; ".join(cookies(sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')))
-        issued = sent(console, method="GET", path="/token", cookie=session)
+        session = "; ".join(
+            cookies(send_through_console(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}'))
+        )
+        issued = send_through_console(console, method="GET", path="/token", cookie=session)
         token, cookie = json.loads(issued["body"])["token"], "; ".join([session, *cookies(issued)])
-        assert sent(console, method="POST", path="/change", cookie=cookie)["status"] == 400
-        response = sent(console, method="POST", path="/change", cookie=cookie, antiforgery=token)
+        assert send_through_console(console, method="POST", path="/change", cookie=cookie)["status"] == 400
+        response = send_through_console(console, method="POST", path="/change", cookie=cookie, antiforgery=token)
         assert (response["status"], response["body"]) == (200, "changed")
 
 
 @pytest.mark.attack
-def test_antiforgery_tokens_are_headers_without_line_ends(console: httpx.Client) -> None:
-    assert "no antiforgery tokens" in refused(console, antiforgery="x")
+def test_antiforgery_token_is_refused_if_antiforgery_is_off(console: httpx.Client) -> None:
+    assert "no antiforgery tokens" in refusal_detail(console, antiforgery="x")
 
 
 @pytest.mark.slow
-def test_a_page_that_reads_nothing_lets_events_wait_at_the_service(service: Service, console: httpx.Client) -> None:
+def test_slow_reader_rules_apply_to_forwarded_streams(service: Service, console: httpx.Client) -> None:
     """The console reads the stream no faster than its page, so the rules for slow readers apply."""
 
     def numbers() -> dict[str, Any]:
@@ -243,7 +251,7 @@ def visit(page: Page, method: str, path: str) -> None:
 
 @needs_browser
 @pytest.mark.slow
-def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> None:
+def test_page_uploads_files_signs_in_and_shows_events(service: Service, tab: Page) -> None:
     form = tab.get_by_role("form", name="Try it")
     visit(tab, "POST", "/import")
     form.get_by_label("Files").set_input_files({"name": "letters.txt", "mimeType": "text/plain", "buffer": b"abcdefg"})
@@ -262,7 +270,7 @@ def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> No
     form.get_by_role("button", name="Send").click()
     expect(tab.get_by_text("changed", exact=True)).to_be_visible()
 
-    # The session stays for the forms of other endpoints, until it is forgotten.
+    # The session stays for the forms of other endpoints, until the page discards it.
     visit(tab, "GET", "/api/who")
     form.get_by_role("button", name="Send").click()
     expect(tab.locator("pre", has_text='"userName": "kiri"')).to_be_visible()
@@ -288,7 +296,7 @@ def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> No
 
 @needs_browser
 @pytest.mark.slow
-def test_a_long_stream_keeps_its_end_in_the_page(service: Service, tab: Page) -> None:
+def test_page_shows_the_end_of_a_long_stream(service: Service, tab: Page) -> None:
     visit(tab, "POST", "/publish")
     tab.get_by_role("button", name="Open the stream").click()
     events = tab.get_by_role("log", name="Events")
@@ -339,7 +347,7 @@ def test_a_form_fetches_an_antiforgery_token(own_database: Database, serve_once:
 
 @needs_browser
 @pytest.mark.slow
-def test_a_form_that_cannot_fetch_a_token_names_the_key(own_database: Database, serve_once: Serve) -> None:
+def test_form_names_the_token_path_setting_if_missing(own_database: Database, serve_once: Serve) -> None:
     service = antiforgery_service(own_database, serve_once, **{"Antiforgery:TokenPath": None})
     with browser() as opened, console_page(service, opened, TOKEN) as page:
         visit(page, "POST", "/change")

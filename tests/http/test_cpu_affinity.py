@@ -38,7 +38,7 @@ def cores() -> list[int]:
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two cores are needed")
-def test_each_worker_keeps_to_its_core_and_so_does_its_successor(database: Database, serve_once: Serve) -> None:
+def test_workers_and_their_replacements_are_pinned_to_cores(database: Database, serve_once: Serve) -> None:
     """As many workers as cores are listed, unless a number is configured."""
     first, second = map(str, cores()[:2])
     service = serve_once(database, SQL, {"HttpServer:CpuAffinity": f"{first},{second}", "HttpServer:Workers": None})
@@ -51,7 +51,7 @@ def test_each_worker_keeps_to_its_core_and_so_does_its_successor(database: Datab
     wait_until(lambda: sorted(places(service).values(), key=str) == expected, "on the same core")
 
 
-def test_places_are_shared_by_more_workers_and_lists_are_kept_whole(database: Database, serve_once: Serve) -> None:
+def test_core_sets_are_reused_if_there_are_more_workers(database: Database, serve_once: Serve) -> None:
     first, last = cores()[0], cores()[-1]
     whole = f"{first}-{last}" if first != last else str(first)
     service = serve_once(database, "", {"HttpServer:CpuAffinity": f"{first};{whole}"}, workers=3)
@@ -68,7 +68,7 @@ def test_places_are_shared_by_more_workers_and_lists_are_kept_whole(database: Da
         ("4000", "HttpServer:CpuAffinity: there is no core 4000 for this process; it may use "),
     ],
 )
-def test_cores_that_cannot_be_had_end_the_start(tmp_path: Path, database: Database, text: str, message: str) -> None:
+def test_unavailable_cores_stop_the_start(tmp_path: Path, database: Database, text: str, message: str) -> None:
     settings = {"ConnectionStrings:Default": database.conninfo, "HttpServer:CpuAffinity": text}
     service = Service(tmp_path, settings)
     assert service.process.wait(60) == 1

@@ -82,12 +82,12 @@ def test_another_site_cannot_write(
     ],
     ids=str,
 )
-def test_pages_of_its_own_can(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
+def test_same_origin_pages_can_write(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
     assert service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}).text == "1"
     assert service.post("/forget?tag=a", headers={**cookie, **headers}).status_code == 200
 
 
-def test_its_own_origin_is_no_foreign_one(service: Service, cookie: dict[str, str]) -> None:
+def test_own_origin_is_allowed_and_another_port_refused(service: Service, cookie: dict[str, str]) -> None:
     assert service.post("/api/pay", json={"n": 1}, headers={**cookie, "Origin": own_origin(service)}).text == "1"
     other_port = f"http://127.0.0.1:{service.port + 1}"
     problem(service.post("/api/pay", json={"n": 1}, headers={**cookie, "Origin": other_port}), 403)
@@ -96,7 +96,7 @@ def test_its_own_origin_is_no_foreign_one(service: Service, cookie: dict[str, st
 
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)
-def test_reading_is_left_to_cors(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
+def test_cross_site_reads_are_allowed(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
     assert service.get("/api/look", headers={**cookie, **headers}).text == "seen"
 
 
@@ -113,13 +113,13 @@ def test_another_site_cannot_invalidate_cached_responses(
 
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)
-def test_tokens_are_not_sent_by_browsers_on_their_own(service: Service, headers: dict[str, str]) -> None:
+def test_bearer_token_requests_are_exempt(service: Service, headers: dict[str, str]) -> None:
     token = bearer(tokens(service, "BearerToken")["accessToken"])
     assert service.post("/api/pay", json={"n": 1}, headers={**token, **headers}).text == "1"
 
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)
-def test_public_endpoints_are_open_to_every_page(service: Service, headers: dict[str, str]) -> None:
+def test_public_endpoints_accept_cross_site_requests(service: Service, headers: dict[str, str]) -> None:
     assert service.post("/api/public-note", json={"n": 1}, headers=headers).text == "1"
 
 
@@ -137,13 +137,13 @@ def test_another_site_cannot_sign_a_user_in(service: Service, headers: dict[str,
 
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)
-def test_nor_signed_out(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
+def test_another_site_cannot_sign_a_user_out(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
     problem(service.post("/api/sign-out", json={}, headers={**cookie, **headers}), 403)
     problem(service.get("/api/leave", headers={**cookie, **headers}), 403)
     assert "set-cookie" in service.get("/api/leave", headers=cookie).headers
 
 
-def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
+def test_text_plain_body_is_refused_by_json_endpoints(service: Service, cookie: dict[str, str]) -> None:
     """The type that pages may send anywhere without a preflight (Fetch, CORS-safelisted)."""
     text = {"Content-Type": "text/plain;charset=UTF-8"}
     problem(service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **text}), 415)
@@ -154,21 +154,23 @@ def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
     assert service.post("/api/pay", content=b'{"n":1}', headers={**token, **text}).text == "1"
 
 
-@pytest.mark.parametrize("said", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": LISTED}, {"Origin": "itself"}], ids=str)
-def test_text_is_json_where_the_browser_says_whose_page_asks(
-    service: Service, cookie: dict[str, str], said: dict[str, str]
+@pytest.mark.parametrize(
+    "site_headers", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": LISTED}, {"Origin": "itself"}], ids=str
+)
+def test_text_plain_body_is_accepted_with_a_same_origin_header(
+    service: Service, cookie: dict[str, str], site_headers: dict[str, str]
 ) -> None:
     """`fetch` of generated clients sends it (browsers-7, clients-27)."""
     text = {"Content-Type": "text/plain;charset=UTF-8"}
-    origin = own_origin(service) if said.get("Origin") == "itself" else said.get("Origin")
-    headers = {**text, **said, **({"Origin": origin} if origin else {})}
+    origin = own_origin(service) if site_headers.get("Origin") == "itself" else site_headers.get("Origin")
+    headers = {**text, **site_headers, **({"Origin": origin} if origin else {})}
     assert service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}).text == "1"
     service.client.cookies.clear()
     body = b'{"nick":"kiri","passphrase":"open sesame","scheme":"Cookies"}'
     assert service.post("/api/sign-in", content=body, headers=headers).status_code == 200
 
 
-def test_a_key_opens_it_again(own_database: Database, serve_once: Serve) -> None:
+def test_setting_disables_cross_site_protection(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefuseCrossSite": "false"}
     service = serve_once(own_database, member_sql() + SQL, settings)
     cookie = with_cookie(service)
@@ -194,7 +196,7 @@ def test_a_key_opens_it_again(own_database: Database, serve_once: Serve) -> None
     ],
     ids=["link", "null", "origin"],
 )
-def test_the_log_says_how_to_allow_it(
+def test_log_names_the_setting_that_allows_the_request(
     service: Service,
     cookie: dict[str, str],
     method: str,
@@ -207,7 +209,7 @@ def test_the_log_says_how_to_allow_it(
     assert remedy in service.wait_for_log(f"refused {refused}")
 
 
-def test_the_log_has_no_values_of_the_path(service: Service) -> None:
+def test_log_contains_no_path_values(service: Service) -> None:
     for number in range(101):
         path = f"/api/enter/hidden-{number}"
         problem(service.get(path, headers={"Sec-Fetch-Site": "cross-site"}), 403)
@@ -219,7 +221,7 @@ def test_the_log_has_no_values_of_the_path(service: Service) -> None:
     assert service.log.count("refused GET /api/enter/{_token} from a page with the origin null") == 1
 
 
-def test_behind_a_proxy_the_name_is_the_one_in_front(own_database: Database, serve_once: Serve) -> None:
+def test_origin_is_compared_with_the_forwarded_host(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "ForwardedHeaders:Enabled": "true"}
     service = serve_once(own_database, member_sql() + SQL, settings)
     cookie = with_cookie(service)

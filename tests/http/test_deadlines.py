@@ -80,7 +80,7 @@ create constraint trigger hold after insert on kept deferrable initially deferre
 ])  # fmt: skip
 
 
-def never(_seen: Seen, connection: socket.socket) -> None:
+def respond_after_disconnect(_seen: Seen, connection: socket.socket) -> None:
     """Do not respond until the client has disconnected."""
     connection.recv(1)
 
@@ -88,7 +88,7 @@ def never(_seen: Seen, connection: socket.socket) -> None:
 @pytest.fixture(scope="module")
 def upstream() -> Upstream:
     server = Upstream()
-    server.on("/silent", never)
+    server.on("/silent", respond_after_disconnect)
     return server
 
 
@@ -115,17 +115,17 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("request_", "wanted", "headers"), CASES, ids=[f"{one[0]} {one[2]}" for one in CASES])
-def test_a_deadline_ends_the_request_and_its_work(
-    service: Service, database: Database, upstream: Upstream, request_: str, wanted: str, headers: dict[str, str]
+@pytest.mark.parametrize(("request_", "expected", "headers"), CASES, ids=[f"{one[0]} {one[2]}" for one in CASES])
+def test_deadline_cancels_the_request_and_its_work(
+    service: Service, database: Database, upstream: Upstream, request_: str, expected: str, headers: dict[str, str]
 ) -> None:
-    check(service, (request_, wanted), headers)
+    check(service, (request_, expected), headers)
     wait_until(lambda: not database.backends("wait_event = 'PgSleep'"), "nothing runs any more")
-    wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
+    wait_until(lambda: upstream.open_connections == 0, "no outgoing request is open any more")
 
 
 @pytest.mark.slow
-def test_the_deadline_is_reported_whichever_part_notices_it_first(own_database: Database, serve_once: Serve) -> None:
+def test_deadline_response_is_independent_of_the_detecting_component(own_database: Database, serve_once: Serve) -> None:
     """Delayed workers receive the server's timeout before their own timer has run. The delayed parts stop for longer
     than a deadline, repeatedly, while requests run."""
     service = serve_once(own_database, schema("http://127.0.0.1:1"), SETTINGS)
@@ -144,7 +144,7 @@ def test_the_deadline_is_reported_whichever_part_notices_it_first(own_database: 
         assert "the deadline of the request has passed" in problem(requested.result(), 504)["detail"]
 
 
-def test_a_body_that_does_not_come_is_waited_for_no_longer(service: Service, database: Database) -> None:
+def test_deadline_ends_the_wait_for_a_request_body(service: Service, database: Database) -> None:
     head = b"POST /note HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\n"
     response = service.raw(head + b'Request-Timeout: 0.2\r\n\r\n{"who"')
     assert response is not None
@@ -154,14 +154,14 @@ def test_a_body_that_does_not_come_is_waited_for_no_longer(service: Service, dat
     assert database.fetch("select who from written where who = 'after'") == [("after",)]
 
 
-def test_what_shares_a_connection_has_a_deadline_too(service: Service) -> None:
+def test_deadline_applies_on_shared_connections(service: Service) -> None:
     for _ in range(40):
         assert ask(service, "GET /fast", {"Request-Timeout": "20"}).text == "quick"
     # Known to be fast by now, and about to be delayed.
     assert service.get("/fast").text == "quick"
 
 
-def test_an_answer_that_has_begun_goes_on(service: Service, upstream: Upstream) -> None:
+def test_response_that_has_begun_continues_after_the_deadline(service: Service, upstream: Upstream) -> None:
     go_on = threading.Event()
 
     def slow(_seen: Seen, connection: socket.socket) -> bytes:
@@ -179,7 +179,7 @@ def test_an_answer_that_has_begun_goes_on(service: Service, upstream: Upstream) 
         assert b"".join(pieces) == b"two"
 
 
-def test_what_has_waited_too_long_is_not_run(own_database: Database, serve_once: Serve) -> None:
+def test_request_queued_beyond_its_deadline_is_not_run(own_database: Database, serve_once: Serve) -> None:
     pool = "ConnectionSettings:Pool:"
     service = serve_once(
         own_database,
@@ -199,7 +199,9 @@ def test_what_has_waited_too_long_is_not_run(own_database: Database, serve_once:
 
 
 @pytest.mark.slow
-def test_files_and_what_is_committed_stay_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_uploaded_files_and_commit_stay_consistent_at_the_deadline(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     """The commit waits for longer than the deadline: another request of the same duration, begun later, has ended."""
     uploads = {"Enabled": "true", "UploadHandlers:FileSystemPath": str(tmp_path)}
     settings = {f"Service:UploadOptions:{key}": value for key, value in uploads.items()}
@@ -217,13 +219,13 @@ def test_files_and_what_is_committed_stay_together(own_database: Database, serve
     assert answer.status_code == (200 if stored else 504)
 
 
-def test_requests_to_others_end_with_the_client(service: Service, upstream: Upstream) -> None:
+def test_outgoing_requests_are_cancelled_when_the_client_disconnects(service: Service, upstream: Upstream) -> None:
     for number, path in enumerate(("/asks-long", "/silent", "/asks")):
         seen = len(upstream.to("/silent"))
         with service.connect() as connection:
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-{number}\r\n\r\n".encode())
-            wait_until(lambda: len(upstream.to("/silent")) > seen, "the other service is asked")  # noqa: B023
-        wait_until(lambda: upstream.open_connections == 0, "it is no longer asked", 5)
+            wait_until(lambda: len(upstream.to("/silent")) > seen, "the other service has received the request")  # noqa: B023
+        wait_until(lambda: upstream.open_connections == 0, "the outgoing request is cancelled", 5)
     wait_until(lambda: service.log.count(" responded 499 ") == 3, "each is logged as left")
 
 
@@ -237,13 +239,13 @@ def test_an_unknown_deadline_header_stops_the_start(database: Database) -> None:
 
 
 @pytest.mark.usefixtures("service")
-def test_without_the_key_no_header_counts(database: Database, serve_once: Serve) -> None:
+def test_deadline_headers_are_ignored_by_default(database: Database, serve_once: Serve) -> None:
     service = serve_once(database)
     assert service.get("/nap?s=0.2", headers={"Request-Timeout": "0.01", "Deadline": "1"}).text == "slept"
 
 
 @pytest.mark.slow
-def test_the_remaining_time_is_sent_to_another_service(service: Service) -> None:
+def test_remaining_time_is_forwarded_to_other_services(service: Service) -> None:
     """1.1 seconds have passed before the outgoing request."""
     moment = "2100-01-01T00:00:00Z"
     sent = {"Request-Timeout": "100", "grpc-timeout": "100S", "Deadline": moment}

@@ -154,22 +154,22 @@ def test_success_has_the_declared_status(service: Service, method: str, path: st
     assert (response.status_code, response.text) == (status, body)
 
 
-def test_empty_response_has_a_length(service: Service) -> None:
+def test_empty_response_has_content_length_zero(service: Service) -> None:
     assert answer(service.post("/api/work", json={"a": 1})) == (202, None, "")
     assert service.post("/api/work", json={"a": 1}).headers["content-length"] == "0"
 
 
-def test_several_statements(service: Service) -> None:
+def test_result_of_several_statements_has_the_declared_status(service: Service) -> None:
     response = service.post("/api/file-two")
     assert (response.status_code, len(response.json())) == (201, 2)
 
 
-def test_streamed_response(service: Service) -> None:
+def test_streamed_response_has_the_declared_status(service: Service) -> None:
     response = service.get("/api/stream")
     assert (response.status_code, len(response.json())) == (206, 200_000)
 
 
-def test_cached_responses(service: Service) -> None:
+def test_cached_responses_have_the_declared_status(service: Service) -> None:
     response = [service.get("/api/stored") for _ in range(3)]
     assert [(item.status_code, item.text) for item in response] == [(203, "7")] * 3
     assert response[2].headers.get("x-cache", "hit").lower() == "hit"
@@ -177,30 +177,30 @@ def test_cached_responses(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["chooses", "chooses-void"])
-def test_status_of_sql_wins(service: Service, path: str) -> None:
+def test_status_set_by_sql_takes_precedence(service: Service, path: str) -> None:
     assert service.post(f"/api/{path}", json={"status": "202"}).status_code == 202
 
 
-def test_strict_routine_that_is_not_run_stays_204(service: Service) -> None:
+def test_strict_routine_that_is_not_run_gets_204(service: Service) -> None:
     assert service.post("/api/strict-one", json={"a": 1}).status_code == 201
     assert service.post("/api/strict-one", json={"a": None}).status_code == 204
 
 
-def test_errors_keep_their_status(service: Service) -> None:
+def test_errors_are_not_affected_by_the_declared_status(service: Service) -> None:
     assert service.post("/api/failing").status_code == 400
 
 
 @pytest.mark.parametrize("kind", ["html", "excel", "none"])
-def test_table_formats(service: Service, kind: str) -> None:
+def test_table_formats_have_the_declared_status(service: Service, kind: str) -> None:
     assert service.get("/api/as-table", params={"format": kind}).status_code == 201
 
 
 @pytest.mark.parametrize("value", ["199", "300", "created"])
-def test_bad_value_is_a_warning(service: Service, value: str) -> None:
+def test_invalid_status_logs_a_warning(service: Service, value: str) -> None:
     service.wait_for_log(f"'{value}' is not a status of success")
 
 
-def test_status_beside_login_is_a_warning(service: Service) -> None:
+def test_status_beside_login_logs_a_warning(service: Service) -> None:
     service.wait_for_log("status has no effect: the response is that of login")
 
 
@@ -219,7 +219,7 @@ def test_openapi_has_the_status(service: Service) -> None:
     assert statuses("get", "file-rows") == {"202"}
 
 
-def test_tools_succeed_with_it(service: Service) -> None:
+def test_mcp_tools_succeed_with_a_declared_status(service: Service) -> None:
     def call(name: str) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {}}}
         headers = {"accept": "application/json, text/event-stream"}

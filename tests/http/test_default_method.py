@@ -27,20 +27,20 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("path", ["/api/get-plain", "/with-path"])
-def test_both_hold_where_nothing_else_is_said(service: Service, path: str) -> None:
+def test_default_method_and_transport_apply_without_annotations(service: Service, path: str) -> None:
     assert service.request("PUT", f"{path}?a=1").text == "1"
     problem(service.get(f"{path}?a=1"), 405)
 
 
-def test_a_method_of_its_own_brings_its_own_transport(service: Service) -> None:
+def test_annotated_method_uses_its_own_transport(service: Service) -> None:
     assert service.get("/api/own-method?a=1").text == "1"
 
 
-def test_a_transport_of_its_own_wins(service: Service) -> None:
+def test_annotated_transport_takes_precedence(service: Service) -> None:
     assert service.request("PUT", "/api/own-transport", json={"a": 1}).text == "1"
 
 
-def test_bodies_can_be_the_default_of_everything(own_database: Database, serve_once: Serve) -> None:
+def test_json_body_can_be_the_default_transport(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Service:DefaultRequestParamType": "BodyJson"})
     assert service.request("GET", "/api/get-plain", json={"a": 1}).text == "1"
     assert service.get("/api/own-method?a=1").text == "1"

@@ -104,7 +104,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("sent(text): {…} in the URL of proxy is not a placeholder and is sent unchanged", None),
     ],
 )
-def test_each_mistake_is_reported_once_with_object_and_line(service: Service, text: str, line: str | None) -> None:
+def test_each_mistake_is_logged_once_with_object_and_line(service: Service, text: str, line: str | None) -> None:
     (result,) = lines(service, "WRN", text)
     assert line is None or result.endswith(f"(comment line: {line}) [rowcall]")
 
@@ -113,18 +113,18 @@ def test_commands_that_can_run_are_not_logged(service: Service) -> None:
     assert service.log.count("cannot run") == 2
 
 
-def test_an_overload_that_is_never_called_is_named(service: Service) -> None:
+def test_unreachable_overload_is_logged(service: Service) -> None:
     (result,) = lines(service, "WRN", "is never called")
     assert "twin(integer)" in result
     assert "twin(text)" in result
     assert answer(service.get("/twin?a=1")) == (200, TEXT, "text")
 
 
-def test_nothing_secret_of_a_comment_is_logged(service: Service) -> None:
+def test_secrets_in_comments_are_not_logged(service: Service) -> None:
     assert "s3cret" not in service.log
 
 
-def test_what_is_good_has_no_warning(service: Service) -> None:
+def test_valid_comments_log_no_warning(service: Service) -> None:
     assert lines(service, "WRN", "good()") == []
     assert answer(service.get("/good")) == (200, TEXT, "1")
 
@@ -152,7 +152,7 @@ def test_debug_lines_have_switches(
     assert not re.search(hidden, service.log)
 
 
-def test_a_mistake_is_not_repeated_at_every_reading(own_database: Database, serve_once: Serve) -> None:
+def test_mistakes_are_not_logged_again_at_a_reload(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     own_database.execute("comment on function good() is E'HTTP GET /good\\ntimeout nil'; notify rowcall, 'reload'")
     service.wait_for_log("schema snapshot 2 is served")
@@ -173,9 +173,7 @@ comment on type crate is 'A crate.';
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-def test_types_that_describe_requests_are_checked_where_they_count(
-    own_database: Database, serve_once: Serve, enabled: str
-) -> None:
+def test_http_types_are_checked_only_if_enabled(own_database: Database, serve_once: Serve, enabled: str) -> None:
     service = serve_once(own_database, OUTGOING, {"Service:HttpClientOptions:Enabled": enabled})
     message = lines(service, "WRN", "'soon' is not an interval; 30 s are taken")
     assert len(message) == (1 if enabled == "true" else 0)
@@ -191,7 +189,7 @@ comment on function long_two() is 'HTTP GET /{"b" * 3000}';
 """
 
 
-def test_what_cannot_be_served_is_left_out_and_stops_nothing_else(own_database: Database, serve_once: Serve) -> None:
+def test_invalid_endpoint_is_left_out_and_others_are_served(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL + TOO_LONG)
     assert lines(service, "WRN", "long_one(): a path has 1 to 2048 characters, not 3001")
     assert lines(
@@ -227,7 +225,7 @@ def test_unknown_cache_profiles_stop_the_start(own_database: Database, serve_onc
     assert "fine()" not in message.partition("cannot be served:")[2]
 
 
-def test_without_a_cache_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
+def test_cache_profiles_are_ignored_if_caching_is_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, PROFILES, {**CACHE, "RateLimiterOptions:Enabled": "true"})
     assert answer(service.get("/fast")) == (200, TEXT, "1")
     (result,) = lines(
@@ -236,7 +234,7 @@ def test_without_a_cache_profiles_mean_nothing(own_database: Database, serve_onc
     assert result.endswith("(comment line: rate_limiter missing) [rowcall]")
 
 
-def test_at_a_later_reading_it_stops_nothing_either(own_database: Database, serve_once: Serve) -> None:
+def test_unknown_cache_profile_at_a_reload_leaves_endpoints_out(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, "", CACHE | {"CacheOptions:Enabled": "true"})
     own_database.execute(TOO_LONG + PROFILES + "notify rowcall, 'reload'")
     service.wait_for_log("schema snapshot 2 is served: 1 endpoints, 4 left out")

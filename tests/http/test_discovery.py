@@ -77,7 +77,7 @@ def _served(service: Service) -> set[str]:
 
 
 @pytest.mark.parametrize(("settings", "names"), [row[1:] for row in SERVED], ids=[row[0] for row in SERVED])
-def test_configuration_decides_what_is_served(
+def test_configuration_selects_the_served_routines(
     loaded: Database, serve_once: Serve, settings: dict[str, str], names: set[str]
 ) -> None:
     assert _served(serve_once(loaded, settings=settings)) == names
@@ -109,7 +109,7 @@ revoke execute on function forbidden() from public;
 """
 
 
-def test_a_role_is_served_what_it_may_call(own_database: Database, serve_once: Serve) -> None:
+def test_only_routines_executable_by_the_role_are_served(own_database: Database, serve_once: Serve) -> None:
     """Routines whose result type is in a closed schema are left out without an error (discovery-3)."""
     role = f"{own_database.name}_web"
     own_database.execute(PRIVILEGES.format(role=role))
@@ -136,14 +136,14 @@ def test_a_role_is_served_what_it_may_call(own_database: Database, serve_once: S
     ],
     ids=["URI", "keywords", "semicolons"],
 )
-def test_connection_strings_come_in_three_forms(loaded: Database, serve_once: Serve, form: str) -> None:
+def test_connection_strings_are_accepted_in_three_forms(loaded: Database, serve_once: Serve, form: str) -> None:
     conninfo = form.format(user="postgres", host="127.0.0.1", port=loaded.server.port, database=loaded.name)
     service = serve_once(loaded, settings={"ConnectionStrings:Default": conninfo})
     assert answer(service.get("/api/top-a"))[2] == "1"
 
 
 @pytest.mark.slow
-def test_five_thousand_routines_are_found_in_a_handful_of_queries(own_database: Database, serve_once: Serve) -> None:
+def test_five_thousand_routines_are_read_in_few_queries(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(
         """
         do $$ begin

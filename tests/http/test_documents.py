@@ -177,7 +177,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
     )
 
 
-def test_the_document_is_written_and_served(service: Service, folder: Path) -> None:
+def test_openapi_document_is_written_and_served(service: Service, folder: Path) -> None:
     response = service.get("/openapi.json")
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
     assert json.loads((folder / "openapi.json").read_text(encoding="utf-8")) == response.json()
@@ -191,7 +191,7 @@ def test_the_document_is_written_and_served(service: Service, folder: Path) -> N
     ]
 
 
-def test_an_operation_is_complete(service: Service) -> None:
+def test_operation_has_summary_parameters_and_responses(service: Service) -> None:
     document = service.get("/openapi.json").json()
     read = document["paths"]["/api/bed-notes"]["get"]
     assert (read["summary"], read["description"]) == ("Lists notes", "of one bed")
@@ -243,7 +243,7 @@ def test_examples_and_defaults_come_from_comments(service: Service) -> None:
     assert '{\n    "plan": {"rows": [1, "two"]},\n    "on": "2026-03-01",\n    "count": 2.50\n}' in text
 
 
-def test_numbers_of_comments_keep_their_digits(service: Service) -> None:
+def test_numbers_in_comments_preserve_all_digits(service: Service) -> None:
     document = service.get("/openapi.json").text
     assert '"default":123456789012345678901234567890' in document
     assert '"example":0.1000000000000000000001' in document
@@ -257,7 +257,7 @@ def test_numbers_of_comments_keep_their_digits(service: Service) -> None:
     assert json.dumps(example) in text
 
 
-def test_examples_that_match_nothing_are_logged(service: Service) -> None:
+def test_invalid_examples_are_logged(service: Service) -> None:
     service.wait_for_log("openapi example: depth is no parameter; nothing is shown")
     service.wait_for_log("openapi example: maybe is no value of wide as JSON has it; it is shown as a text")
 
@@ -297,7 +297,7 @@ def test_requests_show_defaults(service: Service) -> None:
     assert service.get("/garden_public.http").text == text
 
 
-def test_served_requests_show_sources_and_follow_them(own_database: Database, serve_once: Serve) -> None:
+def test_served_requests_show_sources_and_are_updated_with_them(own_database: Database, serve_once: Serve) -> None:
     create = "create or replace function one() returns int language sql as $$ select {} $$;"
     own_database.execute(create.format("1") + " comment on function one() is 'HTTP'")
     chosen = {H + "Enabled": "true", H + "Option": "Endpoint", H + "CommentHeader": "Full", H + "Name": "garden"}
@@ -309,7 +309,7 @@ def test_served_requests_show_sources_and_follow_them(own_database: Database, se
     wait_until(lambda: "select 2" in service.get("/garden_public.http").text, "the new source is shown", 60)
 
 
-def test_example_requests_of_a_vanished_schema_are_removed(own_database: Database, serve_once: Serve) -> None:
+def test_example_requests_of_a_dropped_schema_are_removed(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(
         "create schema spare; create function spare.one() returns int language sql as $$ select 1 $$;"
         "comment on function spare.one() is 'HTTP';"
@@ -327,7 +327,7 @@ def test_example_requests_of_a_vanished_schema_are_removed(own_database: Databas
 
 
 @pytest.mark.parametrize(("key", "value"), [("SpecVersion", "2.0"), ("NameNotSimilarTo", "(bed|%")])
-def test_what_cannot_be_described_ends_the_start(own_database: Database, tmp_path: Path, key: str, value: str) -> None:
+def test_invalid_document_settings_stop_the_start(own_database: Database, tmp_path: Path, key: str, value: str) -> None:
     from tests.harness.command import rowcall
 
     values = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + key: value}
@@ -337,9 +337,7 @@ def test_what_cannot_be_described_ends_the_start(own_database: Database, tmp_pat
     assert f"rowcall: {P}{key}: {value!r} is no" in done.stderr
 
 
-def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_proxied_cached_and_invalidation_responses_are_described(own_database: Database, serve_once: Serve) -> None:
     names = ("CacheOptions:Enabled", "Service:ProxyOptions:Enabled", f"{P}Enabled")
     settings = {**dict.fromkeys(names, "true"), "CacheOptions:InvalidateCacheSuffix": "forget"}
     service = serve_once(own_database, KEPT_SQL, settings)
@@ -367,7 +365,7 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
     assert seen == [("bed", "path", True), ("deep", "query", False)]
 
 
-def test_parameters_that_the_service_fills_are_shown_nowhere(
+def test_injected_parameters_are_omitted_from_all_documents(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """Requests without them are complete, whether or not the routine has defaults for them."""
@@ -402,7 +400,9 @@ def test_parameters_that_the_service_fills_are_shown_nowhere(
     assert service.post("/filled/stored?wanted=1", files={"file": ("a.txt", b"a")}).text == "true1"
 
 
-def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_passwords_in_comments_are_omitted_from_all_documents(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     """The document also states who may call, and the role of a table."""
     clients = ("ClientCodeGen", "DartClientCodeGen", "PythonClientCodeGen")
     kinds = (

@@ -151,7 +151,7 @@ def schema(database: Database) -> None:
     database.execute(SQL)
 
 
-def test_a_value_of_bytea_is_a_file(service: Service) -> None:
+def test_bytea_value_is_sent_as_a_file(service: Service) -> None:
     response = service.get("/content/1")
     headers = response.headers
     assert (response.status_code, response.content) == (200, b"0123456789")
@@ -183,7 +183,7 @@ def test_a_value_of_bytea_is_a_file(service: Service) -> None:
         ({"if-none-match": "*"}, 304, b"", None),
     ],
 )
-def test_ranges_and_validators(
+def test_range_and_conditional_requests_are_supported(
     service: Service, sent: dict[str, str], status: int, body: bytes, content_range: str | None
 ) -> None:
     response = service.get("/content/1", headers=sent)
@@ -192,7 +192,7 @@ def test_ranges_and_validators(
 
 
 @pytest.mark.parametrize("engine", ["Granian", "Loop"])
-def test_a_range_of_a_file_is_neither_compressed_nor_missing_in_the_audit_trail(
+def test_file_range_is_not_compressed_and_is_audited(
     database: Database, serve_once: Serve, folder: Path, engine: str
 ) -> None:
     database.execute("""create table if not exists call (entry jsonb);
@@ -230,13 +230,13 @@ def test_head_of_a_file_with_compression_has_the_headers_of_get(
     assert response.headers["etag"].startswith('"')
 
 
-def test_a_range_behind_the_end(service: Service) -> None:
+def test_range_beyond_the_end_gets_416(service: Service) -> None:
     response = service.get("/content/1", headers={"range": "bytes=10-"})
     assert "10 bytes" in problem(response, 416)["detail"]
     assert response.headers["content-range"] == "bytes */10"
 
 
-def test_the_entity_tag_of_a_response_is_a_validator(service: Service) -> None:
+def test_etag_of_a_response_is_accepted_as_a_validator(service: Service) -> None:
     for path in ("/content/1", "/content/3", "/file?file=in/a%20b.txt"):
         tag = service.get(path).headers["etag"]
         assert service.get(path, headers={"if-none-match": f'"x", W/{tag}'}).status_code == 304
@@ -256,23 +256,23 @@ def test_head_has_the_headers_of_get(service: Service, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/content/99", "/content/6", "/bare/99", "/file", "/large/999999"])
-def test_there_is_no_such_file(service: Service, path: str) -> None:
+def test_missing_file_gets_404(service: Service, path: str) -> None:
     detail = problem(service.get(path), 404)["detail"]
     assert "there is no such file" in detail or path == "/file"
 
 
-def test_values_that_cannot_be_used_are_named_in_the_log_only(service: Service) -> None:
+def test_invalid_column_values_are_reported_only_in_the_log(service: Service) -> None:
     answer = problem(service.get("/content/7"), 500)
     assert "no type" not in str(answer)
     service.wait_for_log("GET /content/{_id}: the file cannot be sent: type 'no type' is no media type")
 
 
-def test_names_cannot_change_the_response(service: Service) -> None:
+def test_file_names_cannot_inject_headers(service: Service) -> None:
     header = service.get("/content/8").headers["content-disposition"]
     assert header == "attachment; filename=\"evil_name\"; filename*=UTF-8''evil%22name"
 
 
-def test_scripts_are_not_shown(service: Service) -> None:
+def test_inline_disposition_is_limited_to_safe_types(service: Service) -> None:
     assert service.get("/shown/3").headers["content-disposition"] == 'inline; filename="dot.png"'
     assert service.get("/shown/3").headers["content-type"] == "image/png"
     assert service.get("/shown/2").headers["content-disposition"] == 'attachment; filename="page.html"'
@@ -280,7 +280,7 @@ def test_scripts_are_not_shown(service: Service) -> None:
     assert service.get("/large/0?type=image/svg%2bxml").status_code == 404
 
 
-def test_results_without_names_and_texts(service: Service) -> None:
+def test_results_without_name_or_type_use_defaults(service: Service) -> None:
     response = service.get("/bare/4")
     assert (response.content, response.headers["content-type"]) == (b"\x00\xff", "application/octet-stream")
     assert response.headers["content-disposition"] == "attachment"
@@ -289,7 +289,7 @@ def test_results_without_names_and_texts(service: Service) -> None:
     assert (response.status_code, response.content) == (200, b"made")
 
 
-def test_access_is_that_of_the_endpoint(service: Service) -> None:
+def test_access_rule_of_the_endpoint_applies(service: Service) -> None:
     problem(service.get("/own/1"), 401)
     token = service.post("/enter", json={"id": "41"}).json()["accessToken"]
     headers = {"Authorization": f"Bearer {token}"}
@@ -319,7 +319,7 @@ def test_a_link_gives_one_file_to_any_client(service: Service) -> None:
     assert service.get("/linked/1?link=", headers=headers).json()["url"].startswith("/linked/1?link=")
 
 
-def test_a_link_may_have_long_values(service: Service) -> None:
+def test_download_link_may_have_long_values(service: Service) -> None:
     token = service.post("/enter", json={"id": "41"}).json()["accessToken"]
     note = "x" * 8_000
     response = service.get(f"/linked/1?link&note={note}", headers={"Authorization": f"Bearer {token}"})
@@ -327,20 +327,20 @@ def test_a_link_may_have_long_values(service: Service) -> None:
         assert anonymous.get(response.json()["url"]).text == f"0123456789{note}"
 
 
-def test_a_link_is_for_one_tenant(service: Service) -> None:
+def test_download_link_is_valid_for_one_tenant(service: Service) -> None:
     link = service.get("/of-tenant?link", headers={"X-Tenant": "red"}).json()["url"]
     assert service.get(link, headers={"X-Tenant": "red"}).text == "red"
     for headers in ({"X-Tenant": "blue"}, {}):
         assert problem(service.get(link, headers=headers), 403)["detail"] == "the link is not valid, or has expired"
 
 
-def test_a_link_has_the_tenant_of_the_claims_of_its_caller(service: Service) -> None:
+def test_download_link_uses_the_tenant_claim_of_its_creator(service: Service) -> None:
     token = service.post("/enter", json={"id": "41"}).json()["accessToken"]
     link = service.get("/of-claim?link", headers={"authorization": f"Bearer {token}"}).json()["url"]
     assert service.get(link).text == "41"
 
 
-def test_a_link_that_has_expired(service: Service) -> None:
+def test_expired_download_link_is_refused(service: Service) -> None:
     link = service.get("/short-link/1?link").json()["url"]
     wait_until(lambda: service.get(link).status_code == 403, "it has expired")
     assert service.get("/short-link/1").status_code == 200
@@ -349,7 +349,7 @@ def test_a_link_that_has_expired(service: Service) -> None:
 # --- folders ---------------------------------------------------------------------------------------------------------
 
 
-def test_files_of_folders(service: Service, folder: Path) -> None:
+def test_files_of_configured_folders_are_sent(service: Service, folder: Path) -> None:
     response = service.get("/file", params={"file": "in/a b.txt"})
     assert (response.content, response.headers["content-type"]) == (b"0123456789", "text/plain")
     assert response.headers["content-disposition"] == 'attachment; filename="a b.txt"'
@@ -369,13 +369,13 @@ def test_files_of_folders(service: Service, folder: Path) -> None:
         ".rowcall-1/1", "in/a b.txt/", "%2e%2e/secret.txt", "..\\secret.txt",
     ],
 )  # fmt: skip
-def test_other_files_do_not_exist(service: Service, folder: Path, value: str) -> None:
+def test_files_outside_of_configured_folders_get_404(service: Service, folder: Path, value: str) -> None:
     problem(service.get("/file", params={"file": value}), 404)
     problem(service.get("/file", params={"file": str(folder / value)}), 404)
 
 
 @pytest.mark.slow
-def test_proxies_may_send_files(database: Database, serve_once: Serve, folder: Path) -> None:
+def test_proxy_can_send_files_by_header(database: Database, serve_once: Serve, folder: Path) -> None:
     nginx = serve_once(database, "", settings(folder, **{"Downloads:SendFile": "X-Accel-Redirect"}))
     response = nginx.get("/file", params={"file": "in/a b.txt"})
     assert (response.content, response.headers["x-accel-redirect"]) == (b"", "/files/in/a%20b.txt")
@@ -397,7 +397,7 @@ def large(database: Database, schema: None) -> Iterator[int]:
     database.execute(f"select lo_unlink({oid})")
 
 
-def test_large_objects(service: Service, large: int) -> None:
+def test_large_objects_are_sent_with_ranges(service: Service, large: int) -> None:
     response = service.get(f"/large/{large}")
     assert response.content == LARGE
     assert response.headers["content-length"] == str(len(LARGE))
@@ -410,7 +410,7 @@ def test_large_objects(service: Service, large: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_leaves_frees_its_connection(database: Database, service: Service, large: int) -> None:
+def test_client_disconnect_releases_the_database_connection(database: Database, service: Service, large: int) -> None:
     with httpx.Client(base_url=service.url) as client:
         for _ in range(30):
             with client.stream("GET", f"/large/{large}") as response:
@@ -419,7 +419,7 @@ def test_a_client_that_leaves_frees_its_connection(database: Database, service: 
 
 
 @pytest.mark.slow
-def test_a_large_object_is_not_held_in_memory(database: Database, service: Service) -> None:
+def test_large_object_is_streamed_in_bounded_memory(database: Database, service: Service) -> None:
     """64 MB. Clients that read slowly make the service read slowly."""
     database.execute(
         "do $$ declare o oid := lo_create(4242); chunk bytea := decode(repeat('ab', 1048576), 'hex'); begin "
@@ -427,21 +427,21 @@ def test_a_large_object_is_not_held_in_memory(database: Database, service: Servi
     )
     try:
         service.get("/large/4242", headers={"range": "bytes=0-1000000"})
-        before = resident(service)
+        before = resident_memory(service)
         with service.new_client() as client, client.stream("GET", "/large/4242") as response:
             size = 0
             most = before
             for piece in response.iter_raw(1_048_576):
                 size += len(piece)
                 # Not more often: it takes time, and a client that stops reading for two seconds is disconnected.
-                most = max(most, resident(service))
+                most = max(most, resident_memory(service))
         assert size == 64 * 1_048_576
         assert most - before < 24_000_000
     finally:
         database.execute("select lo_unlink(4242)")
 
 
-def resident(service: Service) -> int:
+def resident_memory(service: Service) -> int:
     """Return the memory of all workers in bytes."""
     return sum(psutil.Process(pid).memory_info().rss for pid in service.pids())
 
@@ -463,7 +463,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
         store.kill()
 
 
-def of_store(store: ObjectStore) -> dict[str, str]:
+def store_settings(store: ObjectStore) -> dict[str, str]:
     return {
         UPLOADS + "Enabled": "true",
         HANDLERS + "S3UploadEnabled": "true",
@@ -474,8 +474,10 @@ def of_store(store: ObjectStore) -> dict[str, str]:
     }
 
 
-def test_objects_of_a_store(database: Database, serve_once: Serve, folder: Path, store: ObjectStore) -> None:
-    service = serve_once(database, "", settings(folder, **of_store(store)))
+def test_objects_of_an_s3_store_are_sent(
+    database: Database, serve_once: Serve, folder: Path, store: ObjectStore
+) -> None:
+    service = serve_once(database, "", settings(folder, **store_settings(store)))
     response = service.get("/object", params={"key": "in/ä b.txt"})
     assert response.content == b"0123456789"
     assert "filename*=UTF-8''%C3%A4%20b.txt" in response.headers["content-disposition"]
@@ -489,14 +491,16 @@ def test_objects_of_a_store(database: Database, serve_once: Serve, folder: Path,
     problem(service.get("/object?key=missing"), 404)
 
 
-def test_a_store_that_ignores_ranges(database: Database, serve_once: Serve, folder: Path, store: ObjectStore) -> None:
+def test_s3_store_that_ignores_ranges_is_supported(
+    database: Database, serve_once: Serve, folder: Path, store: ObjectStore
+) -> None:
     upstream = Upstream()
     sent = answer(b"0123456789", headers=[("ETag", '"1"')])
     upstream.on("/main/whole", lambda seen, _: sent[: sent.index(b"\r\n\r\n") + 4] if seen.method == "HEAD" else sent)
     other = sent.replace(b" 200 ", b" 206 ").replace(b"\r\nETag", b"\r\nContent-Range: bytes 0-9/10\r\nETag")
     upstream.on("/main/other", lambda seen, _: sent[: sent.index(b"\r\n\r\n") + 4] if seen.method == "HEAD" else other)
     upstream.on("/main/unknown", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    of_upstream = {**of_store(store), HANDLERS + "S3Endpoint": upstream.url}
+    of_upstream = {**store_settings(store), HANDLERS + "S3Endpoint": upstream.url}
     service = serve_once(database, "", settings(folder, **of_upstream))
     assert service.get("/object?key=whole").content == b"0123456789"
     begin = service.get("/object?key=whole", headers={"range": "bytes=0-2"})
@@ -507,10 +511,12 @@ def test_a_store_that_ignores_ranges(database: Database, serve_once: Serve, fold
     upstream.close()
 
 
-def test_objects_by_addresses_of_the_store(
+def test_object_links_redirect_to_the_s3_store(
     database: Database, serve_once: Serve, folder: Path, store: ObjectStore
 ) -> None:
-    service = serve_once(database, "", settings(folder, **of_store(store), **{"Downloads:ObjectLinks": "5 minutes"}))
+    service = serve_once(
+        database, "", settings(folder, **store_settings(store), **{"Downloads:ObjectLinks": "5 minutes"})
+    )
     response = service.get("/object", params={"key": "in/ä b.txt"})
     assert (response.status_code, response.headers["cache-control"]) == (302, "no-store")
     location = response.headers["location"]
@@ -521,8 +527,8 @@ def test_objects_by_addresses_of_the_store(
 
 
 @pytest.mark.slow
-def test_a_store_that_is_away(database: Database, serve_once: Serve, folder: Path, store: ObjectStore) -> None:
-    away: dict[str, Any] = {**of_store(store), HANDLERS + "S3Endpoint": "http://127.0.0.1:9"}
+def test_unreachable_s3_store_gets_502(database: Database, serve_once: Serve, folder: Path, store: ObjectStore) -> None:
+    away: dict[str, Any] = {**store_settings(store), HANDLERS + "S3Endpoint": "http://127.0.0.1:9"}
     service = serve_once(database, "", settings(folder, **away))
     problem(service.get("/object?key=x"), 502)
     without = serve_once(database, "", settings(folder))
@@ -533,7 +539,7 @@ def test_a_store_that_is_away(database: Database, serve_once: Serve, folder: Pat
 # --- at the start ----------------------------------------------------------------------------------------------------
 
 
-def test_lines_that_cannot_be_are_reported(service: Service) -> None:
+def test_unusable_download_annotations_are_logged(service: Service) -> None:
     needed = "download needs exactly one of the columns content, file, oid and object in the result"
     assert f"GET /nothing: {needed}; the endpoint is left out" in service.log
     assert f"GET /twice: {needed}; the endpoint is left out" in service.log
@@ -549,7 +555,7 @@ def test_large_values_are_refused(database: Database, serve_once: Serve, folder:
     service.wait_for_log("its content has 10 bytes, more than Downloads:LargestContent (9)")
 
 
-def test_folders_of_the_service_are_refused(database: Database, tmp_path: Path) -> None:
+def test_folders_that_contain_service_files_stop_the_start(database: Database, tmp_path: Path) -> None:
     done = rowcall(
         tmp_path, "--validate", "--Downloads:Folders:0=/", f"--ConnectionStrings:Default={database.conninfo}"
     )

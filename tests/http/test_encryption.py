@@ -94,7 +94,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, settings, workers=2)
 
 
-def test_the_database_sees_nothing_of_the_value(service: Service, database: Database) -> None:
+def test_database_receives_only_ciphertext(service: Service, database: Database) -> None:
     assert service.post("/api/store", json={"id": 1, "iban": SECRET, "note": "open"}).status_code == 204
     iban, note = database.fetch("select iban, note from member where id = 1")[0]
     assert SECRET not in iban
@@ -105,13 +105,13 @@ def test_the_database_sees_nothing_of_the_value(service: Service, database: Data
     assert service.get("/api/read-converted?id=1").json() == [{"id": 1, "cardNo": SECRET}]
 
 
-def test_one_text_is_sealed_differently_each_time(service: Service) -> None:
+def test_equal_values_have_different_ciphertexts(service: Service) -> None:
     first, second = (service.post("/api/seal", json={"value": "same"}).text for _ in range(2))
     assert first != second
     assert len(first) == len(second)
 
 
-def test_without_names_texts_are_sealed_and_nothing_else(service: Service, database: Database) -> None:
+def test_encrypt_without_names_applies_to_text_parameters_only(service: Service, database: Database) -> None:
     body = {"id": 2, "iban": "A", "note": "B", "extra": {"c": 1}}
     assert service.post("/api/store-all", json=body).status_code == 204
     iban, note, extra = database.fetch("select iban, note, extra from member where id = 2")[0]
@@ -129,7 +129,7 @@ def test_without_names_texts_are_sealed_and_nothing_else(service: Service, datab
         ("/api/seal-holder", {"holderAccount": "XX12", "holderAge": 7}),
     ],
 )
-def test_a_domain_over_texts_is_a_text_too(service: Service, path: str, body: dict[str, object]) -> None:
+def test_text_domains_are_encrypted_as_text(service: Service, path: str, body: dict[str, object]) -> None:
     response = service.post(path, json=body)
     assert response.status_code == 200, response.text
     sealed, _, day = response.text.partition(" ")
@@ -137,7 +137,7 @@ def test_a_domain_over_texts_is_a_text_too(service: Service, path: str, body: di
     assert day == body.get("day", "")
 
 
-def test_null_stays_null_and_empty_text_is_a_value(service: Service, database: Database) -> None:
+def test_null_stays_null_and_empty_text_is_encrypted(service: Service, database: Database) -> None:
     service.post("/api/store", json={"id": 3, "iban": None})
     service.post("/api/store", json={"id": 4, "iban": ""})
     assert database.value("select iban is null from member where id = 3")
@@ -146,7 +146,7 @@ def test_null_stays_null_and_empty_text_is_a_value(service: Service, database: D
     assert service.get("/api/read-by-name?id=4").json() == [{"id": 4, "iban": "", "note": None}]
 
 
-def test_elements_of_an_array_are_sealed_one_by_one(service: Service, database: Database) -> None:
+def test_array_elements_are_encrypted_separately(service: Service, database: Database) -> None:
     phones = ["1 2", None, "", 'a"b,{}']
     service.post("/api/store-phones", json={"id": 5, "phones": phones})
     stored = database.value("select phones from member where id = 5")
@@ -155,7 +155,7 @@ def test_elements_of_an_array_are_sealed_one_by_one(service: Service, database: 
     assert service.get("/api/read-all?id=5").json()[0]["phones"] == phones
 
 
-def test_attributes_of_composites_are_opened(service: Service, database: Database) -> None:
+def test_attributes_of_composites_are_decrypted(service: Service, database: Database) -> None:
     service.post("/api/keep-cards", json={"id": 1, "number": SECRET})
     assert SECRET not in database.value("select wallet::text from wallet where id = 1")
     assert service.get("/api/read-wallet?id=1").json() == [
@@ -177,12 +177,12 @@ def test_a_value_that_cannot_be_decrypted_is_returned_unchanged(service: Service
         assert (response.status_code, response.json()[0]["iban"]) == (200, iban)
 
 
-def test_a_single_value_is_opened_whatever_the_names_say(service: Service) -> None:
+def test_single_value_is_decrypted_regardless_of_column_names(service: Service) -> None:
     service.post("/api/store", json={"id": 7, "iban": SECRET})
     assert service.get("/api/read-scalar?id=7").text == SECRET
 
 
-def test_sets_raw_text_and_pages_are_opened_too(service: Service, database: Database) -> None:
+def test_sets_raw_text_and_html_are_decrypted(service: Service, database: Database) -> None:
     database.execute("delete from member")
     service.post("/api/store", json={"id": 8, "iban": "a,b"})
     assert service.get("/api/read-set").json() == ["a,b"]
@@ -190,7 +190,7 @@ def test_sets_raw_text_and_pages_are_opened_too(service: Service, database: Data
     assert "<td>a,b</td>" in service.get("/api/read-page?id=8").text
 
 
-def test_every_worker_opens_what_another_has_sealed(service: Service) -> None:
+def test_every_worker_decrypts_values_of_other_workers(service: Service) -> None:
     service.post("/api/store", json={"id": 9, "iban": SECRET})
     for _ in range(20):
         # A new connection each time: any worker may accept it.
@@ -203,11 +203,11 @@ def test_an_endpoint_that_encrypts_an_unknown_parameter_is_left_out(service: Ser
     service.wait_for_log("the routine has no parameter _nothing")
 
 
-def test_keys_that_are_only_in_memory_are_logged(service: Service) -> None:
+def test_in_memory_keys_are_logged(service: Service) -> None:
     service.wait_for_log("keys that end with this process")
 
 
-def test_without_data_protection_nothing_is_sealed(own_database: Database, serve_once: Serve) -> None:
+def test_values_are_not_encrypted_without_data_protection(own_database: Database, serve_once: Serve) -> None:
     """Keys of one process only would make values that can never be decrypted."""
     service = serve_once(own_database, SQL, {"DataProtection:Enabled": "false"})
     assert service.post("/api/store", json={"id": 1, "iban": "XX12"}).status_code == 204
@@ -217,7 +217,7 @@ def test_without_data_protection_nothing_is_sealed(own_database: Database, serve
 
 
 @pytest.mark.slow
-def test_a_restart_opens_what_was_sealed_before(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_values_stay_decryptable_after_a_restart(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     settings = {"DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": str(tmp_path / "keys")}
     settings["ApplicationName"] = "members"  # not that of the folder in which it runs
     first = serve_once(own_database, SQL, settings)

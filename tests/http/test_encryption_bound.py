@@ -84,7 +84,7 @@ def stored(database: Database, number: int) -> tuple[str, str]:
     return iban, notes
 
 
-def test_a_value_of_a_table_is_read_everywhere(service: Service, database: Database) -> None:
+def test_table_value_is_decrypted_by_tables_views_files_and_functions(service: Service, database: Database) -> None:
     """By the table, by views over it, by files, and by functions, whose columns have no known origin."""
     insert(service, id=1, iban="XX1", notes="open", phones=["1", None])
     assert not {"XX1", "open"} & set(stored(database, 1))
@@ -121,7 +121,7 @@ def test_a_ciphertext_under_the_identifier_of_another_column_is_refused(service:
         assert service.get("/api/read?id=3").json() == [{"iban": text, "notes": "open"}]
 
 
-def test_values_that_are_bound_to_nothing_stay_readable(service: Service, database: Database) -> None:
+def test_unbound_values_are_still_decrypted(service: Service, database: Database) -> None:
     """Values from before bindings existed, and those of routines without a name, have the same form."""
     assert service.post("/api/store", json={"id": 4, "iban": "XX1"}).status_code == 204
     assert stored(database, 4)[0].startswith("A")
@@ -131,14 +131,14 @@ def test_values_that_are_bound_to_nothing_stay_readable(service: Service, databa
     assert service.get("/api/read-bound?id=4").json() == [{"iban": "XX1", "notes": None}]
 
 
-def test_a_view_binds_nothing_when_it_is_written(service: Service, database: Database) -> None:
+def test_values_written_through_a_view_are_unbound(service: Service, database: Database) -> None:
     """Its column belongs to the underlying table, which can decrypt it."""
     assert service.request("PUT", "/api/client-view", json={"id": 5, "iban": "XX1"}).status_code == 204
     assert stored(database, 5)[0].startswith("A")
     assert row(service, 5)["iban"] == "XX1"
 
 
-def test_a_routine_and_a_table_share_a_name(service: Service, database: Database) -> None:
+def test_routine_and_table_can_share_a_binding_name(service: Service, database: Database) -> None:
     """Also if a later line renames the parameter."""
     assert service.post("/api/store-bound", json={"id": 6, "number": "XX1", "notes": "open"}).status_code == 204
     iban, notes = stored(database, 6)
@@ -149,7 +149,7 @@ def test_a_routine_and_a_table_share_a_name(service: Service, database: Database
     assert service.get("/api/read-file-other?id=6").json() == [iban]
 
 
-def test_tables_share_a_name(service: Service, database: Database) -> None:
+def test_tables_can_share_a_binding_name(service: Service, database: Database) -> None:
     insert(service, id=7, iban="XX1", notes="open")
     database.execute('insert into "Odd Client" select id, iban from client where id = 7')
     assert service.get("/api/odd-client?id=7").json() == [{"id": 7, "iban": "XX1"}]
@@ -157,7 +157,7 @@ def test_tables_share_a_name(service: Service, database: Database) -> None:
     assert service.get("/api/odd-client?id=7").json() == [{"id": 7, "iban": stored(database, 7)[1]}]
 
 
-def test_one_name_for_everything(service: Service) -> None:
+def test_binding_name_applies_to_all_values_of_a_routine(service: Service) -> None:
     sealed = service.post("/api/seal-all", json={"a": "first", "b": "second"}).json()
     assert [text[0] for text in sealed] == ["B", "B"]
     assert service.post("/api/open-secrets", json={"a": sealed}).json() == ["first", "second"]

@@ -136,7 +136,7 @@ def test_routine_is_served_at(service: Service, method: str, path: str, body: st
     assert answer(service.request(method, path)) == (200, TEXT, body)
 
 
-def test_procedure_is_posted_to(service: Service) -> None:
+def test_procedure_is_served_at_post(service: Service) -> None:
     assert answer(service.post("/api/act")) == (204, None, "")
 
 
@@ -159,7 +159,7 @@ def test_procedure_is_posted_to(service: Service) -> None:
         ("GET", "/orders/open/more"),
     ],
 )
-def test_nothing_is_served_at(service: Service, method: str, path: str) -> None:
+def test_other_paths_and_methods_are_not_found(service: Service, method: str, path: str) -> None:
     problem(service.request(method, path), 404)
 
 
@@ -173,7 +173,9 @@ def test_nothing_is_served_at(service: Service, method: str, path: str) -> None:
         ("TRACE", "/api/forget", {"POST"}),
     ],
 )
-def test_a_wrong_method_gets_the_allowed_ones(service: Service, method: str, path: str, allowed: set[str]) -> None:
+def test_wrong_method_gets_405_with_allowed_methods(
+    service: Service, method: str, path: str, allowed: set[str]
+) -> None:
     response = service.request(method, path)
     problem(response, 405)
     assert _allowed(response.headers["allow"]) == allowed
@@ -184,7 +186,7 @@ def _allowed(header: str) -> set[str]:
     return {method.strip() for method in header.split(",")} - {"HEAD", "OPTIONS"}
 
 
-def test_head_is_get_without_the_body(service: Service) -> None:
+def test_head_returns_headers_of_get_without_the_body(service: Service) -> None:
     got = service.get("/api/list-open-orders")
     head = service.request("HEAD", "/api/list-open-orders")
     assert (head.status_code, head.headers["content-type"], head.content) == (200, got.headers["content-type"], b"")
@@ -197,23 +199,23 @@ def test_head_leaves_the_connection_usable(service: Service) -> None:
     assert (response.status, response.rest) == (200, b"")
 
 
-def test_head_of_what_only_posts_is_refused(service: Service) -> None:
+def test_head_of_a_post_endpoint_gets_405(service: Service) -> None:
     response = service.request("HEAD", "/api/forget")
     assert response.status_code == 405
     assert response.content == b""
 
 
-def test_options_names_the_methods(service: Service) -> None:
+def test_options_lists_allowed_methods(service: Service) -> None:
     response = service.request("OPTIONS", "/it")
     assert response.status_code == 204
     assert _allowed(response.headers["allow"]) == {"PUT", "DELETE"}
 
 
-def test_options_of_nothing_is_not_found(service: Service) -> None:
+def test_options_of_an_unknown_path_gets_404(service: Service) -> None:
     problem(service.request("OPTIONS", "/api/nowhere"), 404)
 
 
-def test_absolute_url_as_a_path_is_warned_of(service: Service) -> None:
+def test_absolute_url_as_a_path_logs_a_warning(service: Service) -> None:
     service.wait_for_log("http://example.com/x")
 
 
@@ -224,13 +226,13 @@ def test_header_lines_become_response_headers(service: Service) -> None:
     assert response.headers["cache-control"] == "max-age=60"
 
 
-def test_placeholders_in_headers_are_parameters(service: Service) -> None:
+def test_header_placeholders_are_filled_from_parameters(service: Service) -> None:
     response = service.get("/placeholder?file=report.txt")
     assert response.headers["content-disposition"] == "attachment; filename=report.txt"
     assert response.headers["x-unknown"] == "{unknown}"
 
 
-def test_placeholder_cannot_break_out_of_its_header(service: Service) -> None:
+def test_header_placeholder_value_cannot_inject_headers(service: Service) -> None:
     response = service.get("/placeholder?file=a%0d%0aX-Forged:%20yes")
     assert "x-forged" not in response.headers
 
@@ -260,13 +262,13 @@ comment on function shop.list_items(int) is 'HTTP';
         ({"Service:CamelCaseNames": "false"}, "/api/shop/list-items?_max_price=1", '[{"item_name":"cup"}]'),
     ],
 )
-def test_configuration_shapes_names(
+def test_configuration_determines_names_and_paths(
     own_database: Database, serve_once: Serve, settings: dict[str, str], path: str, body: str
 ) -> None:
     assert answer(serve_once(own_database, PREFIXED, settings).get(path)) == (200, JSON, body)
 
 
-def test_head_of_a_large_set_leaves_no_query_behind(own_database: Database, serve_once: Serve) -> None:
+def test_head_of_a_large_set_leaves_no_running_query(own_database: Database, serve_once: Serve) -> None:
     sql = """
     create function many() returns table (n int, t text) language sql stable
       as $$select n, repeat('x', 100) from generate_series(1, 1000000) n$$;

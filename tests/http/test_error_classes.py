@@ -75,7 +75,7 @@ def service(database: Database, serve: Serve) -> Service:
         ({"rating": 70000}, 400, "22003"),
     ],
 )
-def test_a_change_that_breaks_a_rule_is_the_clients(
+def test_constraint_violation_is_a_client_error_without_names(
     service: Service, change: dict[str, object], status: int, code: str
 ) -> None:
     response = service.post("/artists", json=ANN | change)
@@ -85,7 +85,7 @@ def test_a_change_that_breaks_a_rule_is_the_clients(
         assert name not in response.text
 
 
-def test_a_not_null_violation_names_the_column_and_nothing_else(service: Service) -> None:
+def test_not_null_violation_names_only_the_column(service: Service) -> None:
     response = service.post("/artists", json=ANN | {"name": None})
     members = problem(response, 400)
     assert (members["title"], members["detail"]) == ("A value is missing in column 'secret_name'", "23502")
@@ -93,16 +93,16 @@ def test_a_not_null_violation_names_the_column_and_nothing_else(service: Service
     assert "artist" not in response.text
 
 
-def test_a_domain_that_allows_no_null_has_no_column(service: Service) -> None:
+def test_not_null_domain_violation_names_no_column(service: Service) -> None:
     members = problem(service.post("/names", json={"name": None}), 400)
     assert (members["title"], members["detail"]) == ("A value is missing", "23502")
 
 
-def test_a_not_null_violation_that_is_raised_keeps_its_message(service: Service) -> None:
+def test_raised_not_null_violation_keeps_its_message(service: Service) -> None:
     assert problem(service.get("/plainly?code=23502"), 400)["title"] == "said so"
 
 
-def test_a_record_that_others_refer_to_is_a_conflict(service: Service) -> None:
+def test_deleting_a_referenced_row_gets_409(service: Service) -> None:
     response = service.post("/artists/drop", json={"id": 1})
     assert problem(response, 409)["detail"] == "23503"
     assert "album" not in response.text
@@ -119,7 +119,7 @@ def test_a_record_that_others_refer_to_is_a_conflict(service: Service) -> None:
         ("99999999999 years", "interval", "22015"),
     ],
 )
-def test_a_text_that_cannot_be_cast_is_the_clients(service: Service, text: str, type: str, code: str) -> None:
+def test_invalid_cast_is_a_client_error(service: Service, text: str, type: str, code: str) -> None:
     assert problem(service.get("/cast", params={"text": text, "type": type}), 400)["detail"] == code
 
 
@@ -132,20 +132,20 @@ def test_a_text_that_cannot_be_cast_is_the_clients(service: Service, text: str, 
         ("first=-1", "2201X"),
     ],
 )
-def test_a_value_that_a_search_cannot_use_is_the_clients(service: Service, query: str, code: str) -> None:
+def test_data_exception_in_a_search_is_a_client_error(service: Service, query: str, code: str) -> None:
     """Values that can be cast, but that PostgreSQL refuses in use (class 22)."""
     assert service.get("/search").json() == ["Ann"]
     assert problem(service.get(f"/search?{query}"), 400)["detail"] == code
 
 
 @pytest.mark.parametrize("status", [404, 409, 418, 422, 451, 503])
-def test_a_routine_can_choose_the_status(service: Service, status: int) -> None:
+def test_pt_sqlstate_sets_the_status(service: Service, status: int) -> None:
     response = service.get(f"/plainly?code=PT{status}")
     assert (response.status_code, response.json()["title"]) == (status, "said so")
 
 
 @pytest.mark.parametrize("code", ["PT200", "PT302", "PTabc", "PT600"])
-def test_no_error_is_a_success(service: Service, code: str) -> None:
+def test_pt_sqlstates_without_an_error_status_get_500(service: Service, code: str) -> None:
     assert problem(service.get(f"/plainly?code={code.upper()}"), 500)["title"] == f"{code.upper()}: said so"
 
 
@@ -156,15 +156,15 @@ def test_raised_errors_are_returned_with_detail_and_hint(service: Service) -> No
     assert problem(service.get("/raise?code=23505"), 409)["title"] == "said so"
 
 
-def test_what_is_raised_without_a_detail_has_its_code_as_in_the_field(service: Service) -> None:
+def test_raised_error_without_detail_has_its_sqlstate_as_detail(service: Service) -> None:
     assert list(problem(service.get("/plainly?code=P0001"), 400)) == ["type", "title", "status", "detail"]
 
 
-def test_a_timeout_has_the_fields_body(service: Service) -> None:
+def test_timeout_response_has_the_standard_members(service: Service) -> None:
     assert list(problem(service.get("/slowly"), 504)) == ["type", "title", "status"]
 
 
-def test_every_500_is_in_the_log_whatever_the_request_log_is_set_to(service: Service) -> None:
+def test_every_500_is_logged_even_without_request_logging(service: Service) -> None:
     problem(service.get("/divide"), 500)
     service.wait_for_log("22012")
     problem(service.get("/elsewhere"), 500)
@@ -178,7 +178,7 @@ def test_custom_request_headers_keep_their_spelling(service: Service) -> None:
     assert "x-myTenant" in service.get("/headers").text.split()
 
 
-def test_names_and_details_are_a_matter_of_configuration(database: Database, serve_once: Serve) -> None:
+def test_configuration_shows_constraint_names_and_hides_details(database: Database, serve_once: Serve) -> None:
     settings = {
         "ErrorHandlingOptions:IncludeConstraintNames": "true",
         "ErrorHandlingOptions:IncludeRaisedDetails": "false",

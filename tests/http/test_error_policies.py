@@ -66,7 +66,7 @@ def test_a_mapping_sets_every_member(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["by-shop", "by-assignment"])
-def test_what_a_mapping_leaves_open_comes_from_the_error(service: Service, path: str) -> None:
+def test_unset_members_of_a_mapping_come_from_the_error(service: Service, path: str) -> None:
     response = service.get(f"/api/{path}?code=SH001")
     assert (response.status_code, response.json()["title"], response.json()["detail"]) == (422, "said so", "SH001")
 
@@ -85,19 +85,19 @@ def test_a_configured_default_replaces_the_built_in_one(service: Service) -> Non
     assert problem(service.get("/api/by-default?code=42501"), 500)["title"] == "42501: said so"
 
 
-def test_an_unknown_policy_maps_nothing_and_is_warned_of_once(service: Service) -> None:
+def test_unknown_policy_maps_nothing_and_is_logged_once(service: Service) -> None:
     assert problem(service.get("/api/by-unknown?code=P0001"), 500)["title"] == "P0001: said so"
     warnings = [line for line in service.log.splitlines() if "'Shop Errors' is none of Default, shop errors" in line]
     assert len(warnings) == 1
     assert "by_unknown(text)" in warnings[0]
 
 
-def test_policies_that_cannot_be_used_are_named(service: Service) -> None:
+def test_unusable_policies_are_logged(service: Service) -> None:
     service.wait_for_log("ErrorCodePolicies:2 is skipped")
     service.wait_for_log("ErrorCodePolicies:3 is skipped: it has not a Name")
 
 
-def test_a_cancel_from_outside_is_not_the_services_own_timeout(service: Service) -> None:
+def test_external_cancel_and_statement_timeout_are_mapped_separately(service: Service) -> None:
     assert service.get("/api/cancelled-in-shop").json()["title"] == "Stopped"
     members = problem(service.get("/api/slow-in-shop"), 503)
     assert (members["title"], members["detail"]) == ("Too slow", "try a smaller one")
@@ -135,16 +135,16 @@ def built_in(database: Database, serve: Serve) -> Service:
         ("AB123", 500, "AB123: said so"),
     ],
 )
-def test_sqlstates_under_the_built_in_policy(built_in: Service, code: str, status: int, title: str) -> None:
+def test_built_in_policy_maps_sqlstates(built_in: Service, code: str, status: int, title: str) -> None:
     members = problem(built_in.get(f"/api/failing?code={code}"), status)
     assert (members["title"], members["detail"]) == (title, code)
 
 
-def test_a_cancel_from_outside_is_no_success(built_in: Service) -> None:
+def test_external_cancel_gets_504(built_in: Service) -> None:
     assert problem(built_in.get("/api/cancelled"), 504)["title"] == "Cancelled"
 
 
-def test_an_unknown_default_policy_is_warned_of(own_database: Database, serve_once: Serve) -> None:
+def test_unknown_default_policy_logs_a_warning(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, BUILT_IN, {"ErrorHandlingOptions:DefaultErrorCodePolicy": "default"})
     service.wait_for_log("'default', which is none of the policies Default")
     assert problem(service.get("/api/failing?code=P0001"), 500)["title"] == "P0001: said so"

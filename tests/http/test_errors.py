@@ -47,7 +47,7 @@ def service(every_database: Database, serve: Serve) -> Service:
     return serve(every_database, SQL)
 
 
-def test_raise_exception_is_the_clients_fault(service: Service) -> None:
+def test_raised_exception_gets_400_with_detail_and_hint(service: Service) -> None:
     response = service.get("/api/raising-detail")
     assert response.text == (
         '{"type":"https://tools.ietf.org/html/rfc9110#section-15.5.1","title":"Box full","status":400,'
@@ -57,12 +57,12 @@ def test_raise_exception_is_the_clients_fault(service: Service) -> None:
 
 
 @pytest.mark.parametrize("message", ['say "no"', "back\\slash", "line\nbreak", "ж 😀", "<&>"])
-def test_message_survives_its_escaping(service: Service, message: str) -> None:
+def test_error_message_is_escaped_without_loss(service: Service, message: str) -> None:
     members = problem(service.get("/api/raising", params={"message": message}), 400)
     assert members["title"] == message
 
 
-def test_assertion_is_the_clients_fault(service: Service) -> None:
+def test_failed_assertion_gets_400(service: Service) -> None:
     members = problem(service.get("/api/asserting"), 400)
     assert (members["title"], members["detail"]) == ("must hold", "P0004")
 
@@ -86,18 +86,18 @@ def test_unmapped_error_carries_its_code(service: Service) -> None:
     assert (members["title"], members["detail"]) == ("22012: division by zero", "22012")
 
 
-def test_the_connection_serves_on_after_an_error(service: Service) -> None:
+def test_connection_stays_usable_after_an_error(service: Service) -> None:
     for by in (0, 1) * 10:
         assert service.get(f"/api/dividing?by={by}").status_code == (200 if by else 500)
 
 
-def test_error_behind_the_first_rows_is_still_an_error(service: Service) -> None:
+def test_error_after_buffered_rows_gets_500(service: Service) -> None:
     """Buffered rows are dropped (rendering-42)."""
     problem(service.get("/api/late-error?rows=3"), 500)
 
 
 @pytest.mark.slow
-def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
+def test_error_in_mid_stream_truncates_the_body(service: Service) -> None:
     """The status has been sent, so only the missing end can report it: the body is never complete, and the log has the
     reason."""
     with service.connect() as connection:
@@ -113,27 +113,27 @@ def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
     assert " ERR] " in line
 
 
-def test_error_at_commit_is_no_success(service: Service) -> None:
+def test_error_at_commit_gets_an_error_response(service: Service) -> None:
     """The call itself returned a row; its transaction failed (driver-14)."""
     members = problem(service.post("/api/deferred"), 409)
     assert members["detail"] == "23503"
 
 
-def test_statement_that_takes_too_long_is_a_gateway_timeout(service: Service) -> None:
+def test_statement_beyond_its_timeout_gets_504(service: Service) -> None:
     members = problem(service.get("/api/sleeping?seconds=30"), 504)
     assert members["title"] == "Command execution timed out"
 
 
-def test_statement_within_its_time_is_not_disturbed(service: Service) -> None:
+def test_statement_within_its_timeout_succeeds(service: Service) -> None:
     assert answer(service.get("/api/sleeping?seconds=0")) == (200, TEXT, "slept")
 
 
-def test_cancelling_by_the_server_is_a_gateway_timeout(service: Service) -> None:
+def test_cancel_by_the_server_gets_504(service: Service) -> None:
     """57014 is never a success."""
     problem(service.get("/api/cancelled"), 504)
 
 
-def test_notice_does_not_disturb(service: Service) -> None:
+def test_notice_does_not_affect_the_response(service: Service) -> None:
     assert answer(service.get("/api/noticing")) == (200, TEXT, "ok")
 
 
@@ -148,7 +148,7 @@ comment on function patient(float8) is E'HTTP GET\\n@timeout 1min';
 
 
 @pytest.mark.slow
-def test_timeout_of_the_configuration_and_of_the_annotation(own_database: Database, serve_once: Serve) -> None:
+def test_timeout_annotation_overrides_the_configured_timeout(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, GLOBAL_TIMEOUT, {"Service:CommandTimeout": "300ms"})
     problem(service.get("/api/sleeping?seconds=30"), 504)
     assert answer(service.get("/api/patient?seconds=0.6")) == (200, TEXT, "slept")

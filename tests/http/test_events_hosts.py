@@ -65,7 +65,7 @@ def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hos
                 assert got == [f"{name}{number}" for number in range(20)]
 
 
-def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
+def test_client_resumes_its_stream_on_another_host(hosts: Hosts) -> None:
     item, other = hosts
     with EventStream(item, STREAM) as stream, EventStream(other, STREAM) as there:
         publish(item, "first")
@@ -92,7 +92,7 @@ FOREIGN = [
 ]
 
 
-def test_messages_that_others_write_are_left_out(hosts: Hosts, database: Database, redis: RedisServer) -> None:
+def test_foreign_messages_in_the_redis_stream_are_ignored(hosts: Hosts, database: Database, redis: RedisServer) -> None:
     with ExitStack() as opened:
         streams = [opened.enter_context(EventStream(host, STREAM)) for host in hosts]
         with redis.client() as client:
@@ -109,7 +109,7 @@ def test_messages_that_others_write_are_left_out(hosts: Hosts, database: Databas
 
 
 @pytest.mark.slow
-def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
+def test_large_event_is_delivered_between_hosts(hosts: Hosts) -> None:
     with EventStream(hosts[1], STREAM) as stream:
         long = httpx.post(f"{hosts[0].url}/api/publish-long", json={"length": 5_000_000}, trust_env=False, timeout=60)
         assert long.is_success, long.text
@@ -129,7 +129,7 @@ def test_notifications_arrive_once_on_each_host(hosts: Hosts, database: Database
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["Redis", "Postgres"])
-def test_what_the_last_requests_of_a_host_publish_reaches_the_others(
+def test_events_published_during_shutdown_reach_other_hosts(
     own_database: Database, redis: RedisServer, serve_once: Serve, way: str
 ) -> None:
     settings = {
@@ -145,12 +145,12 @@ def test_what_the_last_requests_of_a_host_publish_reaches_the_others(
             requested = threads.submit(httpx.post, f"{item.url}/api/publish", json={"text": "late"}, timeout=60)
             wait_until(own_database.waiting, "it runs")
             item.signal(signal.SIGTERM)
-            wait_until(lambda: refuses(item), "only what runs is waited for")
+            wait_until(lambda: refuses_connections(item), "only what runs is waited for")
         assert requested.result().status_code == 200
         stream.wait_for("first", "late", seconds=30)
 
 
-def refuses(service: Service) -> bool:
+def refuses_connections(service: Service) -> bool:
     try:
         service.connect().close()
     except OSError:
@@ -159,7 +159,7 @@ def refuses(service: Service) -> bool:
 
 
 @pytest.mark.slow
-def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_once: Serve) -> None:
+def test_events_continue_after_a_redis_outage(own_database: Database, redis: RedisServer, serve_once: Serve) -> None:
     settings = {
         "Service:ServerSentEvents:BetweenHosts": "Redis",
         "Service:ServerSentEvents:RedisConfiguration": f"{redis.place},syncTimeout=1000",
@@ -183,9 +183,7 @@ def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_o
 
 
 @pytest.mark.slow
-def test_a_host_that_starts_knows_what_was_published_before(
-    own_database: Database, redis: RedisServer, serve_once: Serve
-) -> None:
+def test_starting_host_replays_earlier_events(own_database: Database, redis: RedisServer, serve_once: Serve) -> None:
     settings = {
         "Service:ServerSentEvents:BetweenHosts": "Redis",
         "Service:ServerSentEvents:Replay": "true",

@@ -65,7 +65,7 @@ def test_a_slow_reader_gets_the_newest_events_and_a_gap_is_logged(service: Servi
 
 
 @pytest.mark.slow
-def test_an_event_of_ten_megabytes(service: Service) -> None:
+def test_event_of_ten_megabytes_is_delivered(service: Service) -> None:
     with EventStream(service, STREAM) as item, EventStream(service, STREAM) as other:
         service.post("/api/publish-long", json={"length": 10_000_000})
         service.post("/api/publish", json={"text": "behind it"})
@@ -75,7 +75,7 @@ def test_an_event_of_ten_megabytes(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, serve_once: Serve) -> None:
+def test_slow_reader_is_disconnected_if_configured(own_database: Database, serve_once: Serve) -> None:
     settings = {"Service:ServerSentEvents:SlowReaderEvents": "50", "Service:ServerSentEvents:SlowReaders": "End"}
     service = serve_once(own_database, SQL, settings)
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
@@ -87,12 +87,12 @@ def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, s
 
 
 @pytest.mark.slow
-def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, serve_once: Serve) -> None:
+def test_stalled_reader_is_disconnected_after_the_timeout(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Service:ServerSentEvents:SlowReaderTimeout": "2s"})
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
         service.post("/api/publish-long", json={"length": 4_000_000})
         fast.wait(lambda: fast.body.endswith(b"xx\n\n"), "all of it", 30)
-        wait_until(lambda: _is_cut(slow), "the connection is cut", 20)
+        wait_until(lambda: _is_disconnected(slow), "the connection is cut", 20)
     with TwoStreams(service) as both, EventStream(service, STREAM) as other:
         for _ in range(30):
             service.post("/api/publish-long", json={"length": 2_000_000})
@@ -100,7 +100,7 @@ def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, 
             del other.body[:-4]
             if not both.read(2_000_000):
                 break
-        assert both.ended, "what is not read beside what is read is kept up to a bound"
+        assert both.ended, "unread data beside a stream that is read is buffered up to a bound"
 
 
 class TwoStreams:
@@ -154,7 +154,7 @@ class TwoStreams:
         return bool(data)
 
 
-def _is_cut(stream: EventStream) -> bool:
+def _is_disconnected(stream: EventStream) -> bool:
     """Return whether the stream was cut, without reading."""
     state: int = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
     return state != ESTABLISHED
@@ -170,21 +170,21 @@ def flood(service: Service, fast: EventStream) -> int:
     the number of events."""
     sent, before = 0, fast.body.count(b"data: ")
 
-    def all_there() -> bool:
+    def all_received() -> bool:
         return fast.body.count(b"data: ") >= before + sent
 
-    def more(bursts: int = 1) -> None:
+    def publish_burst(bursts: int = 1) -> None:
         nonlocal sent
         for _ in range(bursts):
             service.post("/api/publish-long", json={"length": 20_000, "times": BURST})
             sent += BURST
-            fast.wait(all_there, "everything")
+            fast.wait(all_received, "everything")
 
-    more(5)
+    publish_burst(5)
     until = time.monotonic() + 2
     while time.monotonic() < until:
-        more()
-    more(5)
+        publish_burst()
+    publish_burst(5)
     return sent
 
 
@@ -220,14 +220,14 @@ def members(service: Service, database: Database, serve: Serve) -> Service:
     return serve(database, member_sql() + LISTENED, settings, workers=2)
 
 
-def test_conflicts_at_the_path_of_a_stream_are_logged(members: Service) -> None:
+def test_stream_path_conflicts_are_logged(members: Service) -> None:
     assert members.log.count("public.twice(integer): the stream at /api/twice/at is also that of public.twice()") == 1
     hidden = "public.behind(): GET /api/twice/at is not reached: the stream of GET /api/twice is there"
     assert members.log.count(hidden) == 1
     assert members.get("/api/twice/at").status_code == 401
 
 
-def test_only_those_who_may_call_the_endpoint_subscribe(members: Service) -> None:
+def test_subscription_requires_access_to_the_endpoint(members: Service) -> None:
     path = "/api/closed-stream/news"
     assert members.get(path).status_code == 401
     assert members.get(path, headers=with_cookie(members, "mo")).status_code == 403
@@ -282,7 +282,7 @@ def test_payloads_are_filtered_by_claims(members: Service, database: Database) -
         stream.wait_for(payloads[0], payloads[1], payloads[-1])
 
 
-def test_streams_of_an_endpoint_that_is_closed_end_and_others_go_on(members: Service, database: Database) -> None:
+def test_restricting_an_endpoint_ends_only_its_streams(members: Service, database: Database) -> None:
     with EventStream(members, "/api/open-news/news") as news, EventStream(members, STREAM) as others:
         database.execute("comment on function open_news() is E'HTTP GET\\nauthorize boss\\nsse_listen news'")
         database.execute("notify rowcall, 'reload'")

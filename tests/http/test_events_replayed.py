@@ -66,7 +66,7 @@ def publish(service: Service, *texts: str) -> None:
         assert service.request_once("POST", "/api/publish", json={"text": text}).status_code == 200
 
 
-def test_who_comes_back_gets_what_was_missed(service: Service) -> None:
+def test_reconnecting_client_receives_missed_events(service: Service) -> None:
     with EventStream(service, STREAM) as stream:
         publish(service, "one", "two")
         stream.wait_for("one", "two")
@@ -81,7 +81,7 @@ def test_who_comes_back_gets_what_was_missed(service: Service) -> None:
         nothing_missed.wait_for("five")
 
 
-def test_a_client_that_left_before_its_first_event_comes_back_too(single_worker: Service) -> None:
+def test_client_without_received_events_can_resume(single_worker: Service) -> None:
     publish(single_worker, "before")
     with EventStream(single_worker, STREAM) as stream:
         stream.wait(lambda: stream.last_id, "an id without an event")
@@ -91,7 +91,7 @@ def test_a_client_that_left_before_its_first_event_comes_back_too(single_worker:
         again.wait_for("meanwhile")
 
 
-def test_replay_shows_only_what_its_reader_may_see(service: Service) -> None:
+def test_replay_contains_only_events_the_reader_may_receive(service: Service) -> None:
     with EventStream(service, STREAM + "?a") as stream:
         publish(service, "first")
         stream.wait_for("first")
@@ -103,7 +103,7 @@ def test_replay_shows_only_what_its_reader_may_see(service: Service) -> None:
         again.wait_for("for a")
 
 
-def test_more_was_missed_than_is_kept(service: Service) -> None:
+def test_gap_is_reported_if_the_replay_buffer_is_exceeded(service: Service) -> None:
     with EventStream(service, STREAM) as stream:
         publish(service, "last seen")
         stream.wait_for("last seen")
@@ -115,14 +115,14 @@ def test_more_was_missed_than_is_kept(service: Service) -> None:
 
 
 @pytest.mark.parametrize("last", ["nonsense", "-1", "zz.zz", "é", "a" * 3000])
-def test_an_id_that_is_none_of_ours_is_that_of_a_new_client(single_worker: Service, last: str) -> None:
+def test_unknown_last_event_id_is_treated_as_a_new_client(single_worker: Service, last: str) -> None:
     publish(single_worker, "old")
     with EventStream(single_worker, STREAM, {"last-event-id": last}) as stream:
         publish(single_worker, "new")
         stream.wait_for("new")
 
 
-def test_retry_and_heartbeat(single_worker: Service) -> None:
+def test_stream_sends_retry_and_heartbeats(single_worker: Service) -> None:
     with EventStream(single_worker, STREAM) as stream:
         assert stream.text.startswith("retry: 1500\n\n")
         stream.wait(lambda: "\n:\n\n" in stream.text, "a heartbeat")
@@ -143,14 +143,14 @@ def test_a_stream_begins_with_the_last_value(service: Service) -> None:
         item.wait_for("of job 1")
 
 
-def test_events_leave_when_their_transaction_has_committed(service: Service) -> None:
+def test_events_are_sent_after_their_transaction_commits(service: Service) -> None:
     with EventStream(service, STREAM) as stream:
         assert service.post("/api/settle", json={"text": "it", "fails": True}).status_code == 400
         assert service.post("/api/settle", json={"text": "that"}).status_code == 200
         stream.wait_for("begun that", "settled that")
 
 
-def test_events_of_a_commit_that_fails_never_leave(service: Service) -> None:
+def test_events_of_a_failed_commit_are_not_sent(service: Service) -> None:
     """A deferred constraint fails after the last row."""
     with EventStream(service, STREAM) as stream:
         statuses = [service.post("/api/settle-late", json={"id": number}).status_code for number in (1, 1, 2)]
@@ -165,7 +165,7 @@ def test_a_killed_worker_loses_no_event(service: Service) -> None:
         stream.wait_for("before")
     before = service.pids()
     psutil.Process(before[0]).kill()
-    lost = [stream for stream in streams if not _goes_on(stream, service)]
+    lost = [stream for stream in streams if not _receives_events(stream, service)]
     publish(service, "meanwhile")
     wait_until(lambda: len(set(service.pids()) | set(before)) == 3, "the worker is replaced")
     publish(service, "after")
@@ -181,14 +181,14 @@ def test_a_killed_worker_loses_no_event(service: Service) -> None:
         stream.socket.close()
 
 
-def _goes_on(stream: EventStream, service: Service) -> bool:
+def _receives_events(stream: EventStream, service: Service) -> bool:
     count = len(stream.messages)
     publish(service, "ping")
     stream.wait(lambda: stream.cut or len(stream.messages) > count, "an event, or the end")
     return not stream.cut
 
 
-def test_streams_end_in_order_when_the_service_stops(own_database: Database, serve_once: Serve) -> None:
+def test_streams_end_cleanly_when_the_service_stops(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {}, workers=2)
     streams = [EventStream(service, STREAM) for _ in range(6)]
     service.signal(signal.SIGTERM)
@@ -203,12 +203,12 @@ def test_streams_end_in_order_when_the_service_stops(own_database: Database, ser
     assert service.stop() == 0
 
 
-def test_a_stream_whose_path_is_gone_ends_and_others_go_on(own_database: Database, serve_once: Serve) -> None:
+def test_removing_a_stream_path_ends_only_its_streams(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {}, workers=2)
     begun: list[EventStream] = []
     busy = threading.Semaphore(0)
 
-    def begin_more() -> None:
+    def open_streams() -> None:
         """While there is something to begin: some requests are sent before the change, and begin after it."""
         own = [EventStream(service, "/api/gauge/info")]
         busy.release()
@@ -219,7 +219,7 @@ def test_a_stream_whose_path_is_gone_ends_and_others_go_on(own_database: Databas
         begun.extend(own)
 
     with EventStream(service, STREAM) as stays, EventStream(service, "/api/gauge/info") as ends:
-        begin = [threading.Thread(target=begin_more) for _ in range(3)]
+        begin = [threading.Thread(target=open_streams) for _ in range(3)]
         for thread in begin:
             thread.start()
         for _ in begin:

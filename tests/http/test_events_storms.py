@@ -75,29 +75,29 @@ class Reader:
             self._last = stream.last_id or self._last
             if last in stream.messages:
                 return
-            self._leave()
+            self._disconnect()
             with suppress(OSError, AssertionError, IndexError):
                 self._stream = EventStream(self._service, STREAM, {"last-event-id": self._last})
         raise AssertionError(f"{last} never came")
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         self.messages += self._stream.messages
         self._stream.socket.close()
 
     def end(self) -> list[str]:
-        self._leave()
+        self._disconnect()
         return self.messages
 
 
 @pytest.mark.slow
-def test_hundreds_of_readers_of_a_killed_worker_come_back_at_once_and_miss_nothing(service: Service) -> None:
+def test_readers_of_a_killed_worker_reconnect_without_missing_events(service: Service) -> None:
     with ThreadPoolExecutor(32) as pool:
         readers = list(pool.map(lambda _: Reader(service), range(READERS)))
         publish(service, "before")
         list(pool.map(lambda reader: reader.read_until("before"), readers))
         before = service.pids()
         psutil.Process(before[0]).kill()
-        wait_until(lambda: before[0] not in service.pids(), "it is gone")
+        wait_until(lambda: before[0] not in service.pids(), "the worker has exited")
         attempts = _publish_until_delivered(service, *(str(number) for number in range(20)), "last")
         list(pool.map(lambda reader: reader.read_until("last"), readers))
     values = [reader.end() for reader in readers]
@@ -138,10 +138,10 @@ def _are_published(messages: list[str], attempts: list[tuple[str, bool]]) -> boo
     return following is None
 
 
-def test_readers_that_come_and_go_in_storms_leave_nothing_behind(service: Service) -> None:
+def test_bursts_of_short_lived_readers_leak_no_resources(service: Service) -> None:
     with EventStream(service, STREAM) as steady:
 
-        def come_and_go(number: int) -> None:
+        def connect_and_disconnect(number: int) -> None:
             """Some clients read the head of the response, some do not even that."""
             if number % 2:
                 EventStream(service, STREAM).socket.close()
@@ -150,7 +150,7 @@ def test_readers_that_come_and_go_in_storms_leave_nothing_behind(service: Servic
                     connection.sendall(f"GET {STREAM} HTTP/1.1\r\nhost: test\r\n\r\n".encode())
 
         with ThreadPoolExecutor(32) as pool:
-            list(pool.map(come_and_go, range(600)))
+            list(pool.map(connect_and_disconnect, range(600)))
         publish(service, "still here")
         steady.wait_for("still here", seconds=30)
     wait_until(lambda: _open_streams(service) == 0, "the service holds none of their connections", 60)
@@ -203,9 +203,9 @@ class BlackHole:
                 far = socket.create_connection(("127.0.0.1", self._target))
                 self._open += [near, far]
                 for source, target in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+                    threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
                 if self.through.is_set():
@@ -223,7 +223,7 @@ class BlackHole:
 
 
 @pytest.mark.slow
-def test_events_that_a_network_has_swallowed_follow_once_each(
+def test_events_lost_in_the_network_are_delivered_once_later(
     own_database: Database, redis: RedisServer, serve_once: Serve
 ) -> None:
     hole = BlackHole(redis.port)
@@ -255,7 +255,7 @@ def test_events_that_a_network_has_swallowed_follow_once_each(
 
 @pytest.mark.slow
 @pytest.mark.skipif(not WORKS, reason="the clock of a service is set on Linux only")
-def test_hosts_whose_clocks_are_hours_apart(
+def test_events_are_ordered_if_clocks_of_hosts_differ(
     own_database: Database, redis: RedisServer, serve_once: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither order nor missed events depend on a clock: one is two hours ahead, the other two behind."""

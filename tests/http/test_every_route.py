@@ -34,14 +34,14 @@ def routes(service: Service) -> list[access_walk.Route]:
 
 
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
-def test_every_route_admits_the_callers_that_it_is_meant_for(
+def test_every_route_admits_only_its_intended_callers(
     service: Service, routes: list[access_walk.Route], provider: IdentityProvider, http2: bool
 ) -> None:
     assert list(access_walk.walk(service, routes, provider, http2=http2)) == []
 
 
 @pytest.mark.slow
-def test_actions_of_the_console_need_their_key(
+def test_console_actions_are_refused_without_allow_actions(
     own_database: Database,
     serve_once: Serve,
     upstream: Upstream,

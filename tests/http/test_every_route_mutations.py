@@ -474,21 +474,21 @@ def routes(database: Database, serve: Serve, settings: dict[str, str | None]) ->
     return access_walk.routes_of(serve(database, access_walk.SQL, settings))
 
 
-def _chosen() -> list[str]:
+def _selected_mutations() -> list[str]:
     seed = os.environ.get("ROWCALL_RANDOM_SEED")
     return [*MUTATIONS] if seed is None else random.Random(seed).sample([*MUTATIONS], IN_CI)
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_each_check_is_where_its_mutation_looks(name: str) -> None:
+def test_each_mutation_matches_its_source_once(name: str) -> None:
     mutation = MUTATIONS[name]
     text = (NAMESPACE / "rowcall" / mutation.module).read_text(encoding="utf-8")
     assert text.count(mutation.before) == 1, f"{mutation.module} has changed: the mutation has to be changed, too"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _chosen())
-def test_a_removed_check_is_noticed(
+@pytest.mark.parametrize("name", _selected_mutations())
+def test_removed_access_check_is_detected(
     name: str,
     database: Database,
     settings: dict[str, str | None],

@@ -127,14 +127,14 @@ def everywhere(database: Database, serve: Serve, certificate: tuple[Path, Path])
         ]
 
 
-def test_two_workers_are_reached_in_both_ways(everywhere: list[Way]) -> None:
+def test_both_workers_are_reached_over_both_protocols(everywhere: list[Way]) -> None:
     reached = sorted((way.version, way.worker) for way in everywhere)
     assert [version for version, _ in reached] == ["HTTP/1.1", "HTTP/1.1", "HTTP/2", "HTTP/2"]
     assert len({worker for _, worker in reached}) == 2
 
 
 @pytest.mark.parametrize(("path", "status", "content_type", "body"), ANSWERS, ids=[row[0] for row in ANSWERS])
-def test_an_answer_is_the_same_everywhere(
+def test_response_is_the_same_over_all_connections(
     everywhere: list[Way], path: str, status: int, content_type: str | None, body: bytes
 ) -> None:
     for way in everywhere:
@@ -146,14 +146,14 @@ def test_an_answer_is_the_same_everywhere(
         assert hash(response.content) == hash(body), way
 
 
-def test_html_is_the_same_everywhere(everywhere: list[Way]) -> None:
+def test_html_is_the_same_over_all_connections(everywhere: list[Way]) -> None:
     for way in everywhere:
         response = way.client.get("/api/sheet?format=html")
         assert (response.status_code, response.headers["content-type"]) == (200, HTML)
         assert response.content.replace(b"\n", b"").startswith(TABLE.replace(b"\n", b"")), response.text
 
 
-def test_a_spreadsheet_is_the_same_everywhere(everywhere: list[Way]) -> None:
+def test_spreadsheet_is_the_same_over_all_connections(everywhere: list[Way]) -> None:
     for way in everywhere:
         response = way.client.get("/api/sheet?format=excel")
         assert (response.status_code, response.headers["content-type"]) == (200, XLSX)
@@ -162,17 +162,17 @@ def test_a_spreadsheet_is_the_same_everywhere(everywhere: list[Way]) -> None:
         assert cells == [("id", "name"), (1, '<a & "b">'), (2, None)]
 
 
-def test_header_lines_of_a_comment_are_sent_everywhere(everywhere: list[Way]) -> None:
+def test_comment_headers_are_sent_over_all_connections(everywhere: list[Way]) -> None:
     assert [way.client.get("/api/one-row").headers["x-mark"] for way in everywhere] == ["yes"] * 4
 
 
-def test_a_head_request_has_the_same_head_everywhere(everywhere: list[Way]) -> None:
+def test_head_response_is_the_same_over_all_connections(everywhere: list[Way]) -> None:
     for way in everywhere:
         response = way.client.head("/api/rows")
         assert (response.status_code, response.headers["content-type"], response.content) == (200, JSON, b"")
 
 
-def test_a_body_is_read_everywhere(everywhere: list[Way]) -> None:
+def test_request_body_is_read_over_all_connections(everywhere: list[Way]) -> None:
     for way in everywhere:
         row = {"id": 10, "name": "x" * 200_000}
         assert way.client.put("/api/thing/returning", json=row).json() == [row]

@@ -105,7 +105,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "expected",
     [
         "IParcelGetResponse {\n    id: number;\n    depotId: number | null;\n    /** How large: *\\/ 1 to 3 */\n"
         '    size: 1 | 2 | 3;\n    moods: ("good" | "it\'s bad")[];\n    paint: "red" | "green" | null;\n}',
@@ -124,12 +124,12 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         'IOuterResponse {\n    id: number | null;\n    kind: "a" | "b" | null;\n}',
     ],
 )
-def test_typescript_types_state_what_is_proven_and_no_more(service: Service, folder: Path, wanted: str) -> None:
-    assert f"interface {wanted}" in (folder / "api.ts").read_text(encoding="utf-8")
+def test_typescript_types_state_only_proven_constraints(service: Service, folder: Path, expected: str) -> None:
+    assert f"interface {expected}" in (folder / "api.ts").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_clients_are_what_their_languages_take(service: Service, folder: Path) -> None:
+def test_generated_clients_are_valid_in_their_languages(service: Service, folder: Path) -> None:
     assert 'Promise<ApiResult<("good" | "it\'s bad")[]>>' in (folder / "api.ts").read_text(encoding="utf-8")
     assert compile_strictly(folder) == ""
     assert mistakes_in_dart(folder / "api.dart") == []
@@ -147,7 +147,7 @@ def rows(document: dict[str, Any], path: str) -> dict[str, Any]:
     return response
 
 
-def test_the_document_says_what_may_be_null(service: Service) -> None:
+def test_openapi_states_nullability(service: Service) -> None:
     document = service.get("/openapi.json").json()
     assert rows(document, "/api/all-parcels") == {
         "type": "object",
@@ -170,14 +170,14 @@ def test_the_document_says_what_may_be_null(service: Service) -> None:
     assert [item["schema"]["enum"] for item in taken] == [["good", "it's bad"], ["red", "green"]]
 
 
-def test_tools_say_so_too(service: Service) -> None:
+def test_mcp_tool_schemas_state_allowed_values(service: Service) -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     tool = service.post("/mcp", json=call).json()["result"]["tools"][0]
     assert tool["inputSchema"]["properties"]["m"] == {"type": "string", "enum": ["good", "it's bad"]}
 
 
 @pytest.mark.slow
-def test_a_contract_notices_a_narrower_column(database: Database, service: Service, folder: Path) -> None:
+def test_contract_check_reports_a_narrower_column(database: Database, service: Service, folder: Path) -> None:
     values = {"ConnectionStrings:Default": database.conninfo, **settings(folder)}
     switches = [f"--{key}={value}" for key, value in values.items()]
     assert rowcall(folder, *switches, "--contract", "contract.json").returncode == 0

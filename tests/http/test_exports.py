@@ -106,7 +106,7 @@ def rows_of(text: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(text, newline="")))
 
 
-def test_csv(service: Service) -> None:
+def test_rows_are_exported_as_csv(service: Service) -> None:
     response = service.get("/products?format=csv")
     assert response.headers["content-type"] == "text/csv; charset=utf-8; header=present"
     assert response.headers["content-disposition"] == 'attachment; filename="products.csv"'
@@ -122,7 +122,7 @@ def test_csv(service: Service) -> None:
     assert rows_of(service.get("/products?from=3&format=CSV").text)[1][0] == "3"
 
 
-def test_json_lines(service: Service) -> None:
+def test_rows_are_exported_as_json_lines(service: Service) -> None:
     expected = service.get("/products").json()
     response = service.get("/products?format=jsonl")
     assert response.headers["content-type"] == "application/jsonl"
@@ -134,7 +134,7 @@ def test_json_lines(service: Service) -> None:
     assert json.loads(nested.text) == {"id": 1, "size": {"width": 2, "height": 3}}
 
 
-def test_a_spreadsheet(service: Service) -> None:
+def test_rows_are_exported_as_a_spreadsheet(service: Service) -> None:
     response = service.get("/products", headers={"accept": EXCEL})
     assert response.headers["content-type"] == EXCEL
     assert response.headers["content-disposition"] == 'attachment; filename="products.xlsx"'
@@ -163,7 +163,7 @@ def test_a_spreadsheet(service: Service) -> None:
         ("nonsense", "application/json"),
     ],
 )
-def test_the_format_by_accept(service: Service, accept: str | None, kind: str) -> None:
+def test_accept_header_selects_the_format(service: Service, accept: str | None, kind: str) -> None:
     headers = {} if accept is None else {"accept": accept}
     response = service.get("/many?count=1", headers=headers)
     assert response.headers["content-type"].partition(";")[0] == kind
@@ -173,12 +173,12 @@ def test_the_format_by_accept(service: Service, accept: str | None, kind: str) -
 @pytest.mark.parametrize(
     ("name", "kind"), [("json", "application/json"), ("JSON", "application/json"), ("jsonl", "application/jsonl")]
 )
-def test_the_parameter_takes_precedence_over_accept(service: Service, name: str, kind: str) -> None:
+def test_format_parameter_takes_precedence_over_accept(service: Service, name: str, kind: str) -> None:
     response = service.get(f"/many?count=1&format={name}", headers={"accept": "text/csv"})
     assert response.headers["content-type"].partition(";")[0] == kind
 
 
-def test_values_of_every_type_are_cells(service: Service) -> None:
+def test_values_of_every_type_are_exported_to_csv(service: Service) -> None:
     """Ranges, points and composites contain commas and quotes; NULL is no empty text."""
     text = service.get("/odd?format=csv").text
     assert rows_of(text) == [
@@ -193,7 +193,7 @@ def parquet(response: httpx.Response) -> pa.Table:
     return pq.read_table(io.BytesIO(response.content))
 
 
-def test_parquet(service: Service) -> None:
+def test_rows_are_exported_as_parquet(service: Service) -> None:
     response = service.get("/typed", headers={"accept": "application/vnd.apache.parquet"})
     assert response.status_code == 200, response.text
     assert response.headers["content-disposition"] == 'attachment; filename="typed.parquet"'
@@ -227,13 +227,13 @@ def test_parquet_of_many_rows_is_streamed(service: Service) -> None:
     assert parquet(service.get("/nulls?format=parquet")).to_pylist() == [{"a": None}, {"a": ""}, {"a": None}]
 
 
-def test_values_that_parquet_cannot_express(service: Service) -> None:
+def test_values_without_a_parquet_representation_get_406(service: Service) -> None:
     detail = problem(service.get("/endless?format=parquet"), 406)["detail"]
     assert detail.startswith("the result has a value that Parquet cannot express: ")
     assert "infinity" in detail
 
 
-def test_posts_and_empty_results(service: Service) -> None:
+def test_post_and_empty_results_are_exported(service: Service) -> None:
     response = service.post("/search", json={"name": "horn"}, headers={"accept": "text/csv"})
     assert rows_of(response.text) == [["id", "name"], ["1", 'Horn, "loud"']]
     assert service.post("/search?format=csv", json={"name": "horn"}).text == response.text
@@ -242,7 +242,7 @@ def test_posts_and_empty_results(service: Service) -> None:
     assert (empty.status_code, empty.content) == (200, b"")
 
 
-def test_columns_have_the_names_of_json(service: Service) -> None:
+def test_exported_columns_have_the_names_of_json_members(service: Service) -> None:
     assert rows_of(service.get("/many?count=1&format=csv").text)[0] == ["lineNo", "text"]
     keys = list(service.get("/expanded").json()[0])
     assert rows_of(service.get("/expanded?format=csv").text) == [keys, ["1", "2", "3"]]
@@ -257,7 +257,7 @@ def test_many_rows_are_streamed(service: Service) -> None:
     assert (len(lines), json.loads(lines[-1])["lineNo"]) == (200000, 200000)
 
 
-def test_access_caching_and_queries(service: Service) -> None:
+def test_exports_respect_access_caching_and_query_parameters(service: Service) -> None:
     problem(service.get("/closed?format=csv"), 401)
     first = service.get("/kept").json()
     assert service.get("/kept").json() == first
@@ -267,7 +267,7 @@ def test_access_caching_and_queries(service: Service) -> None:
     assert rows_of(response.text) == [["id"], ["3"], ["2"]]
 
 
-def test_what_cannot_be_exported(service: Service) -> None:
+def test_unsupported_formats_and_results_are_refused(service: Service) -> None:
     detail = problem(service.get("/products?format=pdf"), 400)["detail"]
     assert detail == "format 'pdf' is none of csv, jsonl, excel, parquet, json"
     assert service.get("/products?format=json").json() == service.get("/products").json()
@@ -278,7 +278,7 @@ def test_what_cannot_be_exported(service: Service) -> None:
     problem(service.get("/nested?format=csv"), 400)
 
 
-def test_without_the_key_nothing_changes(database: Database, serve_once: Serve) -> None:
+def test_exports_are_off_by_default(database: Database, serve_once: Serve) -> None:
     plain = serve_once(database, "", {"Service:RequiresAuthorization": "false"})
     problem(plain.get("/products?format=csv"), 404)
     response = plain.get("/products", headers={"accept": "text/csv"})

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.attack
 
 @pytest.fixture(scope="module")
 def attacker() -> Iterator[IdentityProvider]:
-    """Another provider of the same service, whose operator means ill."""
+    """Another provider of the same service, whose operator is an attacker."""
     provider = IdentityProvider()
     yield provider
     provider.close()
@@ -79,8 +79,8 @@ def service(database: Database, serve: Serve, provider: IdentityProvider, attack
 
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
-def test_a_state_is_good_for_one_use(service: Service, path: str) -> None:
-    """On whatever worker, with the cookie of the first time, and with a code that is good."""
+def test_login_state_is_accepted_once(service: Service, path: str) -> None:
+    """On any worker, with the cookie of the first time, and with a code that is good."""
     begun = begin(service, path)
     assert finish(service, path, dict(granted(begun.url)), begun.cookie).status_code == 200
     for _ in range(6):
@@ -90,7 +90,7 @@ def test_a_state_is_good_for_one_use(service: Service, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
-def test_a_state_without_its_cookie_is_refused(service: Service, path: str) -> None:
+def test_login_state_without_its_cookie_is_refused(service: Service, path: str) -> None:
     """Login CSRF: code and state of another user, in a browser that did not begin the sign-in."""
     begun, other = begin(service, path), begin(service, path)
     sent = dict(granted(begun.url))
@@ -100,20 +100,22 @@ def test_a_state_without_its_cookie_is_refused(service: Service, path: str) -> N
 
 
 @pytest.mark.parametrize("state", [None, "", "x", 7, "A" * 43])
-def test_a_browser_has_to_bring_its_state(service: Service, state: object) -> None:
+def test_callback_with_missing_or_wrong_state_is_refused(service: Service, state: object) -> None:
     begun = begin(service, "/signin-plain")
     sent = {**granted(begun.url), "state": state}
     problem(finish(service, "/signin-plain", sent, begun.cookie), 400)
 
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
-def test_programs_have_to_bring_it_too(service: Service, path: str) -> None:
+def test_program_request_without_state_is_refused(service: Service, path: str) -> None:
     """To an issuer always, to the others with RequireState."""
     with fresh(service) as client:
         problem(client.post(path, json={"code": "stolen"}), 400)
 
 
-def test_behind_a_proxy_the_cookie_is_bound_to_the_host(service: Service, provider: IdentityProvider) -> None:
+def test_login_state_cookie_has_a_host_prefix_behind_https_proxies(
+    service: Service, provider: IdentityProvider
+) -> None:
     """Over https no host beside this one can put it into a browser, and the provider knows the outer address."""
     outer = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.example"}
     begun = begin(service, "/signin-plain", outer)
@@ -128,7 +130,7 @@ def test_behind_a_proxy_the_cookie_is_bound_to_the_host(service: Service, provid
 
 
 @pytest.mark.slow
-def test_hosts_that_share_their_keys_are_one(
+def test_login_state_is_valid_once_across_hosts_with_shared_keys(
     own_database: Database, serve_once: Serve, provider: IdentityProvider, tmp_path: Path
 ) -> None:
     """A sign-in begins on one and ends on another, once over all of them."""
@@ -150,7 +152,7 @@ def test_hosts_that_share_their_keys_are_one(
         assert "used before" in str(refusal["detail"])
 
 
-def test_a_flood_is_limited(service: Service) -> None:
+def test_sign_in_attempts_are_rate_limited(service: Service) -> None:
     """Over all workers."""
     with fresh(service) as client:
         statuses = []
@@ -160,7 +162,7 @@ def test_a_flood_is_limited(service: Service) -> None:
     assert statuses == [*[200] * 30, 429]
 
 
-def test_a_changed_cookie_is_refused(service: Service) -> None:
+def test_modified_login_state_cookie_is_refused(service: Service) -> None:
     begun = begin(service, "/signin-honest")
     name, _, value = begun.cookie.partition("=")
     changed = value[:-1] + ("A" if value[-1] != "A" else "B")
@@ -168,8 +170,8 @@ def test_a_changed_cookie_is_refused(service: Service) -> None:
     assert "is not valid" in str(problem(finish(service, begun.path, sent, f"{name}={changed}"), 400)["detail"])
 
 
-def test_a_cookie_of_another_attempt_under_the_name_of_this_one(service: Service) -> None:
-    """What a host beside this one could put into a browser."""
+def test_login_state_cookie_of_another_attempt_is_refused(service: Service) -> None:
+    """A host with the same parent domain could set such a cookie."""
     begun, other = begin(service, "/signin-honest"), begin(service, "/signin-honest")
     tossed = f"{begun.cookie.partition('=')[0]}={other.cookie.partition('=')[2]}"
     detail = problem(finish(service, begun.path, dict(granted(begun.url)), tossed), 400)["detail"]
@@ -184,7 +186,7 @@ def test_a_cookie_of_another_attempt_under_the_name_of_this_one(service: Service
         {"Origin": "https://beside.example", "Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_pages_of_others_cannot_send_a_code(service: Service, headers: dict[str, str]) -> None:
+def test_cross_site_callback_post_is_refused(service: Service, headers: dict[str, str]) -> None:
     begun = begin(service, "/signin-plain")
     problem(finish(service, begun.path, dict(granted(begun.url)), begun.cookie, **headers), 403)
 
@@ -209,7 +211,9 @@ def test_the_code_of_one_provider_is_not_sent_to_another(
 
 
 @pytest.mark.parametrize("issuer", [None, "https://elsewhere.example", 7])
-def test_a_code_that_does_not_say_who_issued_it(service: Service, provider: IdentityProvider, issuer: object) -> None:
+def test_callback_with_missing_or_wrong_iss_is_refused(
+    service: Service, provider: IdentityProvider, issuer: object
+) -> None:
     """RFC 9207: this issuer always says so."""
     begun = begin(service, "/signin-honest")
     requested = len(provider.forms("/token"))
@@ -218,7 +222,7 @@ def test_a_code_that_does_not_say_who_issued_it(service: Service, provider: Iden
     assert len(provider.forms("/token")) == requested
 
 
-def test_who_speaks_for_another_issuer_is_not_heard(service: Service) -> None:
+def test_discovery_document_of_another_issuer_is_refused(service: Service) -> None:
     response = service.get("/signin-liar")
     assert (response.status_code, response.text) == (500, "Error talking to Liar")
     assert "Issuer must be equal to the one in this document" in service.wait_for_log("Error talking to Liar")
@@ -228,7 +232,7 @@ def test_who_speaks_for_another_issuer_is_not_heard(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
-def test_a_stolen_code_is_worth_nothing_elsewhere(service: Service, path: str) -> None:
+def test_injected_authorization_code_is_refused(service: Service, path: str) -> None:
     """Code injection: the attacker begins a sign-in and puts the code of another user into the callback."""
     victim, thief = begin(service, path), begin(service, path)
     stolen = granted(victim.url)["code"]
@@ -238,14 +242,14 @@ def test_a_stolen_code_is_worth_nothing_elsewhere(service: Service, path: str) -
         assert client.post(path, json={"code": stolen}).status_code in (400, 500)
 
 
-def test_a_code_that_was_asked_for_without_pkce(service: Service, provider: IdentityProvider) -> None:
+def test_code_requested_without_pkce_is_refused(service: Service, provider: IdentityProvider) -> None:
     """A downgrade: the digest is taken out on the way to the provider."""
     begun = begin(service, "/signin-plain")
     url = begun.url.partition("&code_challenge=")[0]
     assert finish(service, begun.path, dict(granted(url)), begun.cookie).text == "Error talking to Plain"
 
 
-def test_pkce_is_never_plain(service: Service) -> None:
+def test_pkce_method_is_always_s256(service: Service) -> None:
     for path in ("/signin-honest", "/signin-plain"):
         assert begin(service, path).query["code_challenge_method"] == "S256"
 
@@ -253,53 +257,53 @@ def test_pkce_is_never_plain(service: Service) -> None:
 # --- ID tokens -----------------------------------------------------------------------------------------------------
 
 
-def without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def without_claims(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda claims: {name: value for name, value in claims.items() if name not in names}
 
 
-def with_(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def with_claims(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda claims: {**claims, **members}
 
 
 BENT = {
-    "another issuer": (with_(iss="https://elsewhere.example"), "Invalid issuer"),
-    "no issuer": (without("iss"), 'missing the "iss" claim'),
-    "another audience": (with_(aud="another client"), "Audience doesn't match"),
-    "no audience": (without("aud"), 'missing the "aud" claim'),
-    "several audiences": (with_(aud=[CLIENT, "another client"]), "it is for several audiences"),
-    "another party": (with_(aud=[CLIENT, "another client"], azp="another client"), "another client asked for it"),
-    "another nonce": (with_(nonce="of another sign-in"), "its nonce is not that of this sign-in"),
-    "no nonce": (without("nonce"), "its nonce is not that of this sign-in"),
-    "expired": (with_(exp=int(time.time()) - 600), "Signature has expired"),
-    "no expiry": (without("exp"), 'missing the "exp" claim'),
-    "from the future": (with_(iat=int(time.time()) + 3600), "not yet valid"),
-    "without a subject": (with_(sub=""), "who it is about"),
-    "about no text": (with_(sub=7), "Subject must be a string"),
-    "another access token": (with_(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "together with the access token"),
-    "unverified e-mail": (with_(email_verified=False), "has not verified the e-mail"),
-    "another user than the profile": (with_(sub="another user"), "about another user than the ID token"),
+    "another issuer": (with_claims(iss="https://elsewhere.example"), "Invalid issuer"),
+    "no issuer": (without_claims("iss"), 'missing the "iss" claim'),
+    "another audience": (with_claims(aud="another client"), "Audience doesn't match"),
+    "no audience": (without_claims("aud"), 'missing the "aud" claim'),
+    "several audiences": (with_claims(aud=[CLIENT, "another client"]), "it is for several audiences"),
+    "another party": (with_claims(aud=[CLIENT, "another client"], azp="another client"), "another client asked for it"),
+    "another nonce": (with_claims(nonce="of another sign-in"), "its nonce is not that of this sign-in"),
+    "no nonce": (without_claims("nonce"), "its nonce is not that of this sign-in"),
+    "expired": (with_claims(exp=int(time.time()) - 600), "Signature has expired"),
+    "no expiry": (without_claims("exp"), 'missing the "exp" claim'),
+    "from the future": (with_claims(iat=int(time.time()) + 3600), "not yet valid"),
+    "without a subject": (with_claims(sub=""), "who it is about"),
+    "about no text": (with_claims(sub=7), "Subject must be a string"),
+    "another access token": (with_claims(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "together with the access token"),
+    "unverified e-mail": (with_claims(email_verified=False), "has not verified the e-mail"),
+    "another user than the profile": (with_claims(sub="another user"), "about another user than the ID token"),
 }
 
 
-@pytest.mark.parametrize(("claims", "said"), BENT.values(), ids=BENT)
-def test_an_id_token_that_is_not_for_this_sign_in(
-    service: Service, provider: IdentityProvider, claims: Callable[[dict[str, Any]], dict[str, Any]], said: str
+@pytest.mark.parametrize(("claims", "reason"), BENT.values(), ids=BENT)
+def test_id_token_with_wrong_claims_is_refused(
+    service: Service, provider: IdentityProvider, claims: Callable[[dict[str, Any]], dict[str, Any]], reason: str
 ) -> None:
     info = {name: value for name, value in ALMA.items() if name != "email_verified"}
     with provider.bent(claims=claims, info=info):
-        refused(service, said)
+        check_sign_in_refused(service, reason)
 
 
-def test_a_profile_without_a_subject_does_not_match_the_id_token(service: Service, provider: IdentityProvider) -> None:
+def test_profile_without_subject_is_refused(service: Service, provider: IdentityProvider) -> None:
     with provider.bent(info={"name": "Alma", "email": "alma@example.com"}):
-        refused(service, "the profile does not name its user (sub)")
+        check_sign_in_refused(service, "the profile does not name its user (sub)")
 
 
-def refused(service: Service, said: str) -> None:
+def check_sign_in_refused(service: Service, reason: str) -> None:
     """The browser learns nothing of the reason, which stands in the log."""
     before = len(service.log)
     assert sign_in(service, "/signin-honest").text == "Error talking to Honest"
-    wait_until(lambda: said in service.log[before:], f"the log says {said!r}: {service.log[before:]}")
+    wait_until(lambda: reason in service.log[before:], f"the log says {reason!r}: {service.log[before:]}")
 
 
 def _encoded(part: object) -> str:
@@ -319,7 +323,7 @@ def by_public_key(provider: IdentityProvider, claims: dict[str, Any]) -> str:
 
 
 def by_unknown_key(provider: IdentityProvider, claims: dict[str, Any]) -> str:
-    """With a key of his own, under the name of the right one, which he brings along."""
+    """With the attacker's key under the name of the right one, included in the header."""
     key = RSAKey.generate_key(2048)
     private = serialization.load_pem_private_key(key.as_pem(private=True), None)
     headers = {"kid": provider.key.kid, "jwk": key.as_dict(private=False)}
@@ -331,30 +335,30 @@ def by_client_secret(_provider: IdentityProvider, claims: dict[str, Any]) -> str
 
 
 @pytest.mark.parametrize("signed", [unsigned, by_public_key, by_unknown_key, by_client_secret])
-def test_an_id_token_that_the_issuer_has_not_signed(
+def test_id_token_with_invalid_signature_is_refused(
     service: Service, provider: IdentityProvider, signed: Callable[[IdentityProvider, dict[str, Any]], str]
 ) -> None:
     with provider.bent(sign=lambda claims: signed(provider, claims)):
-        refused(service, "no key of the issuer verifies it")
+        check_sign_in_refused(service, "no key of the issuer verifies it")
 
 
-def test_an_honest_id_token_is_taken(service: Service, provider: IdentityProvider) -> None:
-    """What the tests above leave as it is."""
-    with provider.bent(claims=with_(aud=[CLIENT], azp=CLIENT), info=dict(ALMA)):
+def test_valid_id_token_is_accepted(service: Service, provider: IdentityProvider) -> None:
+    """The unmodified token, as a control of the tests above."""
+    with provider.bent(claims=with_claims(aud=[CLIENT], azp=CLIENT), info=dict(ALMA)):
         assert sign_in(service, "/signin-honest").status_code == 200
 
 
 # --- where the browser goes ----------------------------------------------------------------------------------------
 
 
-def test_no_text_of_a_request_gets_into_the_script(service: Service) -> None:
+def test_request_values_are_not_inserted_into_the_sign_in_script(service: Service) -> None:
     response = service.get("/signin-honest?return_to=</script><script>alert(1)</script>&x=<!--")
     assert "alert" not in response.text
     assert response.headers.get_list("content-security-policy") == ["default-src 'self'", "frame-ancestors 'none'"]
     assert options_of(response.text)["returnTo"] == "/"
 
 
-def test_a_policy_that_lets_no_script_stand_in_a_page_is_kept(service: Service) -> None:
+def test_sign_in_page_complies_with_a_policy_without_inline_scripts(service: Service) -> None:
     page = service.get("/signin-honest").text
     assert '</script><script src="/signin-honest/script.js"></script>' in page
     script = service.get("/signin-honest/script.js")

@@ -82,7 +82,7 @@ def last_call(database: Database) -> dict[str, object]:
 # --- the page ------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_of_a_provider(service: Service) -> None:
+def test_sign_in_page_of_a_provider_is_served(service: Service) -> None:
     response = service.get("/signin-acme?return_to=/here")
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html"
@@ -99,12 +99,12 @@ def test_the_page_of_a_provider(service: Service) -> None:
     }
 
 
-@pytest.mark.parametrize(("asked", "landed"), [("", "/welcome"), ("?return_to=/here", "/here")])
-def test_the_browser_lands_at_the_configured_path_or_at_the_requested_one(
-    service: Service, tmp_path: Path, asked: str, landed: str
+@pytest.mark.parametrize(("page_query", "expected_path"), [("", "/welcome"), ("?return_to=/here", "/here")])
+def test_browser_returns_to_the_configured_or_requested_path(
+    service: Service, tmp_path: Path, page_query: str, expected_path: str
 ) -> None:
     """Run the scripts of both pages in Node, with the few browser objects that they use."""
-    begins = service.get(f"/signin-acme{asked}").text
+    begins = service.get(f"/signin-acme{page_query}").text
     returns = service.get("/signin-acme?error=access_denied&state=x").text
     scripts = [re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[0] for page in (begins, returns)]
     program = tmp_path / "browser.cjs"
@@ -128,15 +128,15 @@ def test_the_browser_lands_at_the_configured_path_or_at_the_requested_one(
             (0, eval)(script);
             return gone[0];
         }};
-        visit({asked!r}, {json.dumps(scripts[0])});
+        visit({page_query!r}, {json.dumps(scripts[0])});
         console.log(visit("?error=access_denied&state=x", {json.dumps(scripts[1])}));
         """
     )
     ran = subprocess.run([node(), program], capture_output=True, text=True, check=False)
-    assert (ran.stdout.strip(), ran.stderr) == (service.url + landed, "")
+    assert (ran.stdout.strip(), ran.stderr) == (service.url + expected_path, "")
 
 
-def test_the_page_sends_the_browser_to_the_provider(service: Service, provider: IdentityProvider) -> None:
+def test_sign_in_page_redirects_to_the_provider(service: Service, provider: IdentityProvider) -> None:
     begun = begin(service, "/signin-acme")
     assert begun.url.startswith(f"{provider.url}/authorize?response_type=code&client_id={CLIENT}&redirect_uri=http%3A")
     assert " " not in begun.url
@@ -154,14 +154,16 @@ def test_the_page_sends_the_browser_to_the_provider(service: Service, provider: 
     assert another.query["code_challenge"] != begun.query["code_challenge"]
 
 
-def test_an_issuer_is_asked_for_an_id_token(service: Service, provider: IdentityProvider) -> None:
+def test_authorization_request_to_an_issuer_has_openid_scope_and_nonce(
+    service: Service, provider: IdentityProvider
+) -> None:
     query = begin(service, "/signin-id").query
     assert query["scope"] == "openid profile email"
     assert query["nonce"]
     assert query["redirect_uri"] == f"{service.url}/signin-id"
 
 
-def test_known_providers_have_their_addresses(service: Service) -> None:
+def test_known_providers_have_built_in_urls(service: Service) -> None:
     begun = begin(service, "/signin-github")
     assert begun.url.startswith("https://github.com/login/oauth/authorize?client_id=octo&redirect_uri=http%3A%2F%2F")
     assert begun.query["allow_signup"] == "false"
@@ -169,20 +171,20 @@ def test_known_providers_have_their_addresses(service: Service) -> None:
 
 
 @pytest.mark.parametrize("query", ["?state=x&code=y", "?error=access_denied", "?state="])
-def test_the_page_to_which_the_provider_leads_back_begins_nothing(service: Service, query: str) -> None:
+def test_callback_page_does_not_begin_a_sign_in(service: Service, query: str) -> None:
     with fresh(service) as client:
         response = client.get(f"/signin-acme{query}")
     assert options_of(response.text)["authUrl"] is None
     assert "set-cookie" not in response.headers
 
 
-def test_the_cookie_of_an_attempt_is_for_the_service_alone(service: Service) -> None:
+def test_login_state_cookie_is_httponly_and_samesite(service: Service) -> None:
     with fresh(service) as client:
         (cookie,) = client.get("/signin-acme").headers.get_list("set-cookie")
     assert cookie.endswith("; max-age=900; path=/; samesite=lax; httponly")
 
 
-def test_a_browser_keeps_few_attempts(service: Service) -> None:
+def test_number_of_login_state_cookies_is_limited(service: Service) -> None:
     with fresh(service) as client:
         for _ in range(9):
             assert client.get("/signin-acme").status_code == 200
@@ -199,21 +201,23 @@ def test_a_browser_keeps_few_attempts(service: Service) -> None:
         ("POST", "/signin-acme/refresh", 404),
     ],
 )
-def test_what_is_no_path_of_a_provider(service: Service, method: str, path: str, status: int) -> None:
+def test_other_paths_and_methods_of_providers_are_refused(
+    service: Service, method: str, path: str, status: int
+) -> None:
     problem(service.request(method, path), status)
 
 
 # --- the code ------------------------------------------------------------------------------------------------------
 
 
-def test_a_provider_with_any_name(service: Service, database: Database) -> None:
+def test_provider_name_may_contain_any_characters(service: Service, database: Database) -> None:
     """The path of its callback is a valid URL."""
     assert sign_in(service, "/signin-n%C3%B8rre%20by").status_code == 200
     assert last_call(database)["provider"] == "Nørre By"
 
 
 @pytest.mark.parametrize("path", ["/signin-acme", "/signin-plain", "/signin-id"])
-def test_signing_in(service: Service, database: Database, path: str) -> None:
+def test_sign_in_creates_a_session_with_claims(service: Service, database: Database, path: str) -> None:
     response = sign_in(service, path)
     assert response.status_code == 200, response.text
     assert response.content == b""
@@ -228,13 +232,13 @@ def test_signing_in(service: Service, database: Database, path: str) -> None:
     assert ("iss" in info) is (path == "/signin-id")
 
 
-def test_every_worker_ends_what_another_has_begun(service: Service) -> None:
+def test_sign_in_can_end_on_another_worker(service: Service) -> None:
     for _ in range(6):
         begun = begin(service, "/signin-id")
         assert finish(service, begun.path, dict(granted(begun.url)), begun.cookie).status_code == 200
 
 
-def test_a_program_sends_a_code_alone(service: Service, provider: IdentityProvider) -> None:
+def test_program_can_sign_in_with_a_code_without_state(service: Service, provider: IdentityProvider) -> None:
     """As in NpgsqlRest; a code that a browser has requested is bound to it, so this one was requested without PKCE."""
     query = f"response_type=code&client_id={CLIENT}&redirect_uri={service.url}/signin-acme&scope=profile&state=mine"
     code = granted(f"{provider.url}/authorize?{query}")["code"]
@@ -257,10 +261,10 @@ def test_the_login_command_gets_the_analytics_data_of_the_browser(service: Servi
     assert last_call(database)["analytics"] == {"zone": "Europe/Oslo", "ip": "127.0.0.1"}
 
 
-@pytest.mark.parametrize("given", ["[1]", "junk", ""])
-def test_what_is_no_object_is_nothing(service: Service, database: Database, given: str) -> None:
+@pytest.mark.parametrize("analytics_data", ["[1]", "junk", ""])
+def test_invalid_analytics_data_is_null(service: Service, database: Database, analytics_data: str) -> None:
     begun = begin(service, "/signin-acme")
-    path = f"/signin-acme?analyticsData={given}"
+    path = f"/signin-acme?analyticsData={analytics_data}"
     assert finish(service, path, dict(granted(begun.url)), begun.cookie).status_code == 200
     assert last_call(database)["analytics"] is None
 
@@ -274,7 +278,9 @@ def test_what_is_no_object_is_nothing(service: Service, database: Database, give
         ("nowhere@x.example", 404),
     ],
 )
-def test_what_the_command_says(service: Service, provider: IdentityProvider, email: str, status: int) -> None:
+def test_login_command_determines_status_and_body(
+    service: Service, provider: IdentityProvider, email: str, status: int
+) -> None:
     with provider.bent(user={**ALMA, "email": email}):
         response = sign_in(service, "/signin-id")
     assert response.status_code == status
@@ -285,7 +291,7 @@ def test_what_the_command_says(service: Service, provider: IdentityProvider, ema
         assert response.text == "Error talking to Id"
 
 
-def test_tokens_where_the_row_says_so(service: Service, provider: IdentityProvider) -> None:
+def test_login_command_row_can_select_bearer_tokens(service: Service, provider: IdentityProvider) -> None:
     with provider.bent(user={**ALMA, "email": "token@example.com"}):
         body = sign_in(service, "/signin-acme").json()
     assert list(body) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
@@ -294,21 +300,21 @@ def test_tokens_where_the_row_says_so(service: Service, provider: IdentityProvid
     assert document["name"] == ALMA["name"]
 
 
-def test_a_code_that_a_browser_asked_for_is_worth_nothing_to_a_program(service: Service) -> None:
+def test_code_requested_by_a_browser_is_refused_for_a_program(service: Service) -> None:
     """PKCE: the provider requires the verifier, which only the browser's cookie contains."""
     code = granted(begin(service, "/signin-acme").url)["code"]
     with fresh(service) as client:
         assert client.post("/signin-acme", json={"code": code}).text == "Error talking to Acme"
 
 
-def test_an_email_of_an_address_of_its_own(service: Service, provider: IdentityProvider, database: Database) -> None:
+def test_email_is_read_from_a_separate_url(service: Service, provider: IdentityProvider, database: Database) -> None:
     with provider.bent(user={"id": 7, "name": "Alma", "email": None}):
         assert sign_in(service, "/signin-plain").status_code == 200
     assert last_call(database)["email"] == "first@example.com"
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "said"),
+    ("path", "body", "message"),
     [
         ("/signin-acme", b"", "the request is no JSON object"),
         ("/signin-acme", b"[1]", "the request is no JSON object"),
@@ -318,18 +324,18 @@ def test_an_email_of_an_address_of_its_own(service: Service, provider: IdentityP
         ("/signin-down", b'{"code":"any"}', "http://127.0.0.1:9/token"),
     ],
 )
-def test_any_failure_is_a_500(service: Service, path: str, body: bytes, said: str) -> None:
+def test_invalid_callback_bodies_get_500(service: Service, path: str, body: bytes, message: str) -> None:
     with fresh(service) as client:
         response = client.post(path, content=body)
     assert response.status_code == 500
     assert response.headers["content-type"] == "text/plain"
     assert {name: response.headers[name] for name in UNCACHED} == UNCACHED
     assert response.text == f"Error talking to {path.removeprefix('/signin-').capitalize()}"
-    assert said in service.wait_for_log(said)
+    assert message in service.wait_for_log(message)
     assert SECRET not in service.log
 
 
-def test_no_email_is_a_failure(service: Service, provider: IdentityProvider) -> None:
+def test_profile_without_email_is_refused(service: Service, provider: IdentityProvider) -> None:
     with provider.bent(user={"sub": "1"}):
         assert sign_in(service, "/signin-acme").text == "Error talking to Acme"
 
@@ -343,7 +349,7 @@ def _nested(levels: int) -> dict[str, Any]:
     [(_nested(300), "Recursion limit reached"), (2**64, "Integer exceeds 64-bit range")],
     ids=["nested", "number"],
 )
-def test_a_profile_that_cannot_be_written_is_a_failure(
+def test_profile_that_cannot_be_serialized_is_refused(
     service: Service, provider: IdentityProvider, claim: Any, reason: str
 ) -> None:
     with provider.bent(claims=lambda claims: {**claims, "claim": claim}):
@@ -354,7 +360,7 @@ def test_a_profile_that_cannot_be_written_is_a_failure(
 # --- accounts ------------------------------------------------------------------------------------------------------
 
 
-def test_an_identity_is_linked_with_who_is_signed_in(service: Service, database: Database) -> None:
+def test_sign_in_links_the_identity_to_the_current_session(service: Service, database: Database) -> None:
     session = session_of(sign_in(service, "/signin-acme"))
     begun = begin(service, "/signin-id", session)
     finish(service, begun.path, dict(granted(begun.url)), f"{begun.cookie}; {session['Cookie']}")
@@ -364,7 +370,7 @@ def test_an_identity_is_linked_with_who_is_signed_in(service: Service, database:
     assert claims["provider"] == "Acme"
 
 
-def test_an_account_is_not_linked_to_another_session(service: Service, database: Database) -> None:
+def test_identity_is_not_linked_if_the_session_has_changed(service: Service, database: Database) -> None:
     """The session is another one than at the beginning of the sign-in."""
     session = session_of(sign_in(service, "/signin-acme"))
     begun = begin(service, "/signin-id")
@@ -375,7 +381,7 @@ def test_an_account_is_not_linked_to_another_session(service: Service, database:
 # --- afterwards ----------------------------------------------------------------------------------------------------
 
 
-def test_refresh_asks_the_provider_and_the_command_again(service: Service, provider: IdentityProvider) -> None:
+def test_refresh_calls_the_provider_and_the_login_command(service: Service, provider: IdentityProvider) -> None:
     session = session_of(sign_in(service, "/signin-id"))
     with fresh(service) as client:
         problem(client.post("/signin-id/refresh"), 401)
@@ -395,7 +401,7 @@ def test_refresh_asks_the_provider_and_the_command_again(service: Service, provi
         )
 
 
-def test_tabs_that_refresh_at_once_lose_nothing(service: Service, provider: IdentityProvider) -> None:
+def test_concurrent_refreshes_share_one_provider_request(service: Service, provider: IdentityProvider) -> None:
     """The provider accepts each refresh token once; on any worker, before and after its response."""
     session = session_of(sign_in(service, "/signin-id"))
     requested = len(provider.forms("/token"))
@@ -413,7 +419,7 @@ def test_tabs_that_refresh_at_once_lose_nothing(service: Service, provider: Iden
     assert len(provider.forms("/token")) == requested + 2
 
 
-def test_refresh_is_for_who_signed_in(service: Service, provider: IdentityProvider) -> None:
+def test_refresh_requires_tokens_of_the_same_user(service: Service, provider: IdentityProvider) -> None:
     """Tokens that another user has left in the browser neither renew this session nor give this user theirs."""
     values = [part for part in session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ") if "tokens" in part]
     with provider.bent(user={**ALMA, "sub": "9", "email": "bo@example.com"}):
@@ -429,7 +435,7 @@ def test_refreshed_tokens_of_another_user_are_refused(service: Service, provider
         assert client.post("/signin-id/refresh", headers=session).text == "Error talking to Id"
 
 
-def test_signing_out_here_and_there(service: Service, provider: IdentityProvider) -> None:
+def test_logout_ends_the_session_and_redirects_to_the_provider(service: Service, provider: IdentityProvider) -> None:
     session = session_of(sign_in(service, "/signin-id"))
     with fresh(service) as client:
         response = client.post("/signin-id/logout", headers=session)
@@ -455,7 +461,7 @@ def other_provider() -> Iterator[IdentityProvider]:
 
 
 @pytest.mark.usefixtures("service")  # with its SQL
-def test_signing_out_while_too_many_sign_ins_wait(
+def test_logout_ends_the_session_while_too_many_sign_ins_wait(
     database: Database, serve_once: Serve, other_provider: IdentityProvider
 ) -> None:
     """The provider is not informed, but the session ends here."""
@@ -471,12 +477,12 @@ def test_signing_out_while_too_many_sign_ins_wait(
     session = session_of(sign_in(service, "/signin-id"))
     answered, waiting, released = other_provider.answer, list[str](), threading.Event()
 
-    def held(method: str, target: str, headers: Any, body: bytes) -> Any:
+    def respond_after_release(method: str, target: str, headers: Any, body: bytes) -> Any:
         waiting.append(target)
         released.wait(30)
         return answered(method, target, headers, body)
 
-    with other_provider.bent(answer=held), ThreadPoolExecutor(MOST) as programs:
+    with other_provider.bent(answer=respond_after_release), ThreadPoolExecutor(MOST) as programs:
         try:
             for _ in range(MOST):
                 programs.submit(finish, service, "/signin-acme", {"code": "unknown"}, as_program="yes")
@@ -492,7 +498,7 @@ def test_signing_out_while_too_many_sign_ins_wait(
     assert other_provider.forms("/revoke") == []
 
 
-def test_signing_out_by_script(service: Service) -> None:
+def test_logout_by_script_returns_the_provider_location(service: Service) -> None:
     with fresh(service) as client:
         response = client.post("/signin-id/logout", headers={"Accept": "application/json"})
         assert response.status_code == 200
@@ -504,7 +510,7 @@ def test_signing_out_by_script(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_new_keys_of_an_issuer_are_found(service: Service, provider: IdentityProvider) -> None:
+def test_rotated_issuer_keys_are_fetched(service: Service, provider: IdentityProvider) -> None:
     """By every worker, at the earliest a second after its last fetch; the old keys are dropped then."""
     sign_in(service, "/signin-id")
     old = provider.key
@@ -516,10 +522,10 @@ def test_new_keys_of_an_issuer_are_found(service: Service, provider: IdentityPro
         with provider.bent(sign=lambda claims: jwt.encode({"alg": "RS256", "kid": old.kid}, claims, old)):
             return sign_in(service, "/signin-id").text == "Error talking to Id"
 
-    wait_until(old_is_refused, "the old key is forgotten", 30)
+    wait_until(old_is_refused, "the old key is dropped", 30)
 
 
-def test_pkce_is_a_digest(service: Service, provider: IdentityProvider) -> None:
+def test_pkce_challenge_is_the_digest_of_the_verifier(service: Service, provider: IdentityProvider) -> None:
     begun = begin(service, "/signin-acme")
     finish(service, begun.path, dict(granted(begun.url)), begun.cookie)
     verifier = provider.forms("/token")[-1]["code_verifier"]
@@ -528,14 +534,14 @@ def test_pkce_is_a_digest(service: Service, provider: IdentityProvider) -> None:
     assert len(verifier) == 64
 
 
-def test_discovery_is_asked_once_by_each_worker(service: Service, provider: IdentityProvider) -> None:
+def test_discovery_document_is_fetched_once_by_each_worker(service: Service, provider: IdentityProvider) -> None:
     for _ in range(4):
         begin(service, "/signin-id")
     values = [path for _, path, _ in provider.seen if path.startswith("/.well-known/")]
     assert 1 <= len(values) <= 2
 
 
-def test_the_provider_is_real(provider: IdentityProvider) -> None:
+def test_provider_of_the_tests_checks_secret_and_verifier(provider: IdentityProvider) -> None:
     """The server of these tests refuses a code without its verifier, and a wrong secret."""
     form = {"grant_type": "authorization_code", "code": "none", "client_id": CLIENT, "client_secret": "wrong"}
     response = httpx.post(f"{provider.url}/token", data=form, trust_env=False, timeout=60)

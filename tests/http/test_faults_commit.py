@@ -119,7 +119,7 @@ def commits_wait(database: Database) -> Iterator[None]:
 
 
 def request_losing_commit(database: Database, service: Service, lose: Lose, path: str, **request: object) -> None:
-    """Send a request whose COMMIT is lost. Its response says so, if there is one."""
+    """Send a request whose COMMIT is lost. If there is a response, it reports that."""
     with commits_wait(database), ThreadPoolExecutor(1) as pool:
         run = pool.submit(service.request_once, "POST", path, **request)
         lose(service)
@@ -130,7 +130,9 @@ def request_losing_commit(database: Database, service: Service, lose: Lose, path
     assert "it is not known whether it took effect" in problem(response, 503)["detail"]
 
 
-def test_a_repetition_at_another_host_gets_the_response(hosts: list[Service], database: Database, lose: Lose) -> None:
+def test_repeated_request_on_another_host_gets_the_stored_response(
+    hosts: list[Service], database: Database, lose: Lose
+) -> None:
     request = {"json": {"amount": 40}, "headers": {"idempotency-key": "key-1"}}
     request_losing_commit(database, hosts[0], lose, "/pay", **request)
     again = hosts[1].request_once("POST", "/pay", **request)
@@ -140,9 +142,7 @@ def test_a_repetition_at_another_host_gets_the_response(hosts: list[Service], da
     assert database.fetch(effects + "(select count(*) from rowcall.webhook_message)") == [(1, 1, 1)]
 
 
-def test_a_webhook_that_its_sender_repeats_takes_effect_once(
-    hosts: list[Service], database: Database, lose: Lose
-) -> None:
+def test_repeated_webhook_takes_effect_once(hosts: list[Service], database: Database, lose: Lose) -> None:
     body = b'{"amount": 40}'
     signature = "sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     request = {"content": body, "headers": {"x-hub-signature-256": signature, "content-type": "application/json"}}
@@ -152,7 +152,9 @@ def test_a_webhook_that_its_sender_repeats_takes_effect_once(
     assert database.value("select count(*) from payment") == 1
 
 
-def test_a_procedure_that_commits_does_not_run_again(hosts: list[Service], database: Database, lose: Lose) -> None:
+def test_procedure_with_commits_is_not_repeated_after_a_lost_commit(
+    hosts: list[Service], database: Database, lose: Lose
+) -> None:
     request = {"headers": {"idempotency-key": "key-1"}}
     request_losing_commit(database, hosts[0], lose, "/steps", **request)
     # The COMMIT of the key was lost, so the procedure has not begun.
@@ -161,14 +163,14 @@ def test_a_procedure_that_commits_does_not_run_again(hosts: list[Service], datab
     assert database.value("select count(*) from payment") == 0
 
 
-def test_a_batch_is_not_sent_again(hosts: list[Service], database: Database, lose: Lose) -> None:
+def test_batch_is_not_repeated_after_a_lost_commit(hosts: list[Service], database: Database, lose: Lose) -> None:
     requests = [{"method": "POST", "path": "/add", "body": {"amount": n}} for n in (1, 2)]
     request_losing_commit(database, hosts[0], lose, "/batch", json=requests)
     assert database.fetch("select amount from payment order by id") == [(1,), (2,)]
     assert hosts[0].request_once("POST", "/add", json={"amount": 3}).status_code == 200
 
 
-def test_a_batch_whose_worker_is_killed_leaves_nothing(hosts: list[Service], database: Database) -> None:
+def test_batch_of_a_killed_worker_is_rolled_back(hosts: list[Service], database: Database) -> None:
     requests = [{"method": "POST", "path": path, "body": {"amount": 1}} for path in ("/add", "/add-slowly")]
     with ThreadPoolExecutor(1) as pool:
         run = pool.submit(hosts[0].request_once, "POST", "/batch", json=requests)
@@ -183,7 +185,7 @@ def test_a_batch_whose_worker_is_killed_leaves_nothing(hosts: list[Service], dat
 
 
 @pytest.mark.slow
-def test_a_finished_job_does_not_run_again(database: Database, serve_once: Serve, lose: Lose) -> None:
+def test_finished_job_is_not_repeated_after_a_lost_commit(database: Database, serve_once: Serve, lose: Lose) -> None:
     service = serve_once(database, settings={**SETTINGS, "Jobs:Enabled": "true"})
     location = service.post("/pay-later").headers["location"]
     (backend,) = wait_until(lambda: database.backends("wait_event = 'PgSleep'"), "the job runs", 30)

@@ -51,18 +51,18 @@ def mixed(number: int) -> tuple[str, str, bytes]:
             return "POST", "/api/write", b'{"id":%d}' % number
 
 
-def own_answer(number: int) -> bytes:
+def expected_body(number: int) -> bytes:
     if number % 4 != 2:
         return b"%d" % number
     return b"[" + b",".join(b'{"id":%d,"n":%d}' % (number, n) for n in range(1, 21)) + b"]"
 
 
-def foreign(outcomes: list[Outcome]) -> list[Outcome]:
+def swapped_responses(outcomes: list[Outcome]) -> list[Outcome]:
     """Return the successes that contain the response of another request."""
-    return [outcome for outcome in outcomes if outcome.status == 200 and outcome.body != own_answer(outcome.number)]
+    return [outcome for outcome in outcomes if outcome.status == 200 and outcome.body != expected_body(outcome.number)]
 
 
-def unexpected(outcomes: list[Outcome], *expected: int) -> list[Outcome]:
+def unexpected_statuses(outcomes: list[Outcome], *expected: int) -> list[Outcome]:
     return [outcome for outcome in outcomes if outcome.status not in expected]
 
 
@@ -75,15 +75,17 @@ def check_writes(database: Database, outcomes: list[Outcome]) -> None:
 
 
 @pytest.mark.parametrize("sharing", ["true", pytest.param("false", marks=pytest.mark.slow)])
-def test_killed_backends_cost_no_answer(own_database: Database, serve_once: Serve, sharing: str) -> None:
+def test_every_request_gets_a_response_if_backends_are_killed(
+    own_database: Database, serve_once: Serve, sharing: str
+) -> None:
     service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:Sharing": sharing})
     with Load(service.port, mixed) as load:
         for _ in range(6):
             load.wait_for(150)
             own_database.terminate()
         load.wait_for(300)
-    assert foreign(load.outcomes) == []
-    assert unexpected(load.outcomes, 200, 503) == []
+    assert swapped_responses(load.outcomes) == []
+    assert unexpected_statuses(load.outcomes, 200, 503) == []
     check_writes(own_database, load.outcomes)
     assert len(own_database.backends()) <= MOST_CONNECTIONS
 
@@ -96,13 +98,15 @@ def test_read_only_requests_survive_a_killed_backend(own_database: Database, ser
         load.wait_for(300)
         own_database.terminate("query like '%echo%'")
         load.wait_for(300)
-    assert unexpected(load.outcomes, 200) == []
+    assert unexpected_statuses(load.outcomes, 200) == []
     assert [outcome for outcome in load.outcomes if outcome.body != b"%d" % outcome.number] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, serve_once: Serve, mode: str) -> None:
+def test_service_recovers_after_a_database_restart_under_load(
+    own_postgres: PostgresServer, serve_once: Serve, mode: str
+) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, IMPATIENT)
     workers = service.pids()
@@ -112,8 +116,8 @@ def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, ser
         load.wait_for(50, status=503)
         own_postgres.start()
         load.wait_for(300, seconds=60)
-    assert foreign(load.outcomes) == []
-    assert unexpected(load.outcomes, 200, 503) == []
+    assert swapped_responses(load.outcomes) == []
+    assert unexpected_statuses(load.outcomes, 200, 503) == []
     check_writes(database, load.outcomes)
     assert service.pids() == workers
     assert len(database.backends()) <= MOST_CONNECTIONS
@@ -121,7 +125,7 @@ def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, ser
 
 
 @pytest.mark.slow
-def test_while_the_server_is_away_clients_are_asked_to_retry(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_unreachable_database_gets_503_with_retry_after(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, IMPATIENT)
     assert answer(service.get("/api/echo?id=1")) == (200, TEXT, "1")
@@ -134,13 +138,13 @@ def test_while_the_server_is_away_clients_are_asked_to_retry(own_postgres: Postg
 
 
 @pytest.mark.slow
-def test_stopping_leaves_no_session_behind(own_database: Database, serve_once: Serve) -> None:
+def test_stopped_service_leaves_no_database_session(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     with Load(service.port, mixed) as load:
         load.wait_for(200)
     assert own_database.backends()
     assert service.stop() == 0
-    wait_until(lambda: not own_database.backends(), "every session is gone")
+    wait_until(lambda: not own_database.backends(), "every session has ended")
 
 
 STATEFUL = """
@@ -160,13 +164,15 @@ comment on function see_moment() is 'HTTP GET';
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("leaver", ["leave-setting", "leave-zone", "leave-style"])
-def test_session_state_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
+@pytest.mark.parametrize("changing_path", ["leave-setting", "leave-zone", "leave-style"])
+def test_session_state_does_not_leak_to_the_next_caller(
+    own_database: Database, serve_once: Serve, changing_path: str
+) -> None:
     """One connection of each kind, so that the next caller uses the same one (driver-18 to driver-21)."""
     few = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
     service = serve_once(own_database, STATEFUL, few)
     for _ in range(30):
-        assert service.get(f"/api/{leaver}").status_code == 200
+        assert service.get(f"/api/{changing_path}").status_code == 200
         assert answer(service.get("/api/see-setting"))[2] == "nothing"
         assert answer(service.get("/api/see-moment"))[2] == "2024-01-15 10:30:00+00"
 
@@ -206,7 +212,7 @@ def test_replaced_function_is_called_at_once(own_database: Database, serve_once:
 
 
 @pytest.mark.slow
-def test_statements_thrown_away_by_the_session_are_prepared_again(own_database: Database, serve_once: Serve) -> None:
+def test_deallocated_statements_are_prepared_again(own_database: Database, serve_once: Serve) -> None:
     """26000: some routines and poolers deallocate statements of others."""
     sql = """
     create function forget_all() returns void language plpgsql volatile as $$begin execute 'deallocate all'; end$$;
@@ -229,7 +235,7 @@ ONE_CONNECTION = {
 
 
 @pytest.mark.slow
-def test_what_a_file_does_to_prepared_statements_stays_its_own(
+def test_deallocation_in_a_file_does_not_affect_other_requests(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     files = {
@@ -250,7 +256,7 @@ def test_what_a_file_does_to_prepared_statements_stays_its_own(
             assert answer(service.get("/api/add?n=4"))[2] == "[5]"
 
 
-def test_statement_that_a_routine_leaves_prepared_is_not_in_its_own_way(
+def test_statement_prepared_by_a_routine_does_not_break_its_next_call(
     own_database: Database, serve_once: Serve
 ) -> None:
     sql = """
@@ -262,7 +268,7 @@ def test_statement_that_a_routine_leaves_prepared_is_not_in_its_own_way(
     assert [answer(service.get("/api/prepare"))[2] for _ in range(4)] == ["done"] * 4
 
 
-def test_last_value_of_a_sequence_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve) -> None:
+def test_lastval_does_not_leak_to_the_next_caller(own_database: Database, serve_once: Serve) -> None:
     sql = """
     create sequence numbers;
     create function draw() returns bigint language sql volatile as $$select nextval('numbers')$$;

@@ -90,7 +90,7 @@ def _half_closed(service: Service, data: bytes) -> RawResponse | None:
         return read_response(connection)
 
 
-def test_conflicting_lengths_are_not_smuggled(service: Service) -> None:
+def test_conflicting_body_lengths_do_not_smuggle_a_request(service: Service) -> None:
     """Content-Length with chunked: refused or parsed as chunked, but never two requests (RFC 9112, 6.3)."""
     smuggled = b"GET /echo?v=smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
     head = b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n"
@@ -103,17 +103,17 @@ def test_conflicting_lengths_are_not_smuggled(service: Service) -> None:
     assert b"smuggled" not in received
 
 
-def test_request_that_never_ends_is_no_request(service: Service) -> None:
+def test_incomplete_request_is_not_executed(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\n")
 
 
-def test_body_that_never_ends_is_no_body(service: Service) -> None:
+def test_incomplete_body_is_not_processed(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(b'POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"v":')
 
 
-def test_requests_sent_ahead_are_answered_in_order(service: Service) -> None:
+def test_pipelined_requests_are_answered_in_order(service: Service) -> None:
     requests = b"".join(b"GET /echo?v=%d HTTP/1.1\r\nHost: x\r\n\r\n" % n for n in range(20))
     last = b"GET /echo?v=last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     with service.connect() as connection:
@@ -131,7 +131,7 @@ def test_http_1_0_is_served(service: Service) -> None:
     assert (response.status, response.body) == (200, b"old")
 
 
-def test_options_of_the_server_itself(service: Service) -> None:
+def test_options_asterisk_lists_methods_of_the_server(service: Service) -> None:
     response = service.raw(b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert response is not None
     assert (response.status, response.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
@@ -142,7 +142,7 @@ def test_options_of_the_server_itself(service: Service) -> None:
     [b"X-Long: " + b"a" * 2_000_000, b"\r\n".join(b"X-%d: 1" % n for n in range(5000))],
     ids=["long", "many"],
 )
-def test_too_much_header_is_refused(service: Service, header: bytes) -> None:
+def test_oversized_headers_are_refused(service: Service, header: bytes) -> None:
     response = _half_closed(service, b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n\r\n")
     assert response is None or response.status in (400, 431)
 
@@ -155,14 +155,14 @@ def test_overlong_target_is_refused(service: Service) -> None:
 @pytest.mark.parametrize(
     "header", [b"X-Odd: \xff\xfe\x80", b"X-Utf: \xd0\xb6", b"X-Tab: a\tb", b"X-Empty:", b"Accept: */*;q=nonsense"]
 )
-def test_odd_header_values_disturb_no_other_request(service: Service, header: bytes) -> None:
+def test_unusual_header_values_do_not_affect_the_request(service: Service, header: bytes) -> None:
     response = service.raw(b"GET /echo?v=fine HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n\r\n")
     assert response is not None
     assert (response.status, response.body) == (200, b"fine")
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml;q=1", "image/png"])
-def test_accept_header_changes_nothing(service: Service, accept: str) -> None:
+def test_accept_header_does_not_affect_the_response(service: Service, accept: str) -> None:
     assert answer(service.get("/echo?v=x", headers={"accept": accept})) == (200, TEXT, "x")
 
 
@@ -173,14 +173,14 @@ BAD_UTF8 = ["%FF", "%C0%AF", "%ED%A0%80", "%F4%90%80%80", "a%E2%82", "%80"]
 
 @pytest.mark.parametrize("text", BAD_UTF8)
 @pytest.mark.parametrize("target", ["/echo?v={}", "/named/{}", "/echo?v=a&{}=1"])
-def test_bytes_that_are_no_utf8_are_a_bad_request(service: Service, target: str, text: str) -> None:
+def test_invalid_utf8_gets_400(service: Service, target: str, text: str) -> None:
     response = service.raw(f"GET {target.format(text)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     assert response is not None
     assert (response.status, response.headers["content-type"]) == (400, "application/problem+json")
 
 
 @pytest.mark.parametrize("text", ["%zz", "%", "%4", "100%"])
-def test_percent_sign_without_digits_is_itself_or_refused(service: Service, text: str) -> None:
+def test_invalid_percent_encoding_is_literal_or_refused(service: Service, text: str) -> None:
     response = service.raw(f"GET /echo?v={text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     assert response is not None
     assert (response.status, response.body) == (200, text.encode()) or response.status == 400
@@ -221,7 +221,7 @@ def test_chunked_body_beyond_the_limit_is_refused(service: Service) -> None:
     assert response.status == 413
 
 
-def test_body_within_the_limit_is_taken(service: Service) -> None:
+def test_body_within_the_limit_is_accepted(service: Service) -> None:
     text = "x" * (BODY_LIMIT - 100)
     assert answer(service.post("/size", json={"v": text})) == (200, TEXT, str(len(text)))
 
@@ -229,7 +229,7 @@ def test_body_within_the_limit_is_taken(service: Service) -> None:
 CHUNKED = b"POST /keep HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
 
 
-def kept(database: Database) -> list[str]:
+def stored_values(database: Database) -> list[str]:
     return [text for (text,) in database.fetch("select v from kept")]
 
 
@@ -246,14 +246,12 @@ def kept(database: Database) -> list[str]:
     ],
     ids=["no-last-chunk", "in-a-chunk", "size", "end-of-chunk", "negative", "huge", "content-length"],
 )
-def test_body_that_is_cut_off_or_broken_is_not_taken_for_a_whole_one(
-    database: Database, service: Service, request_bytes: bytes
-) -> None:
+def test_truncated_or_malformed_body_gets_400(database: Database, service: Service, request_bytes: bytes) -> None:
     response = _half_closed(service, request_bytes)
     assert response is not None
     assert (response.status, response.headers["content-type"]) == (400, "application/problem+json")
     assert response.headers["connection"] == "close"
-    assert "half " not in kept(database)
+    assert "half " not in stored_values(database)
 
 
 def test_chunks_may_end_in_announced_trailer_fields(database: Database, service: Service) -> None:
@@ -261,10 +259,10 @@ def test_chunks_may_end_in_announced_trailer_fields(database: Database, service:
     response = service.raw(head + b"3\r\nall\r\n6\r\n of it\r\n0\r\nX-Sum: 9\r\n\r\n")
     assert response is not None
     assert (response.status, response.body) == (200, b"9")
-    assert "all of it" in kept(database)
+    assert "all of it" in stored_values(database)
 
 
-def test_stream_that_is_reset_in_its_body_is_forgotten(database: Database, service: Service) -> None:
+def test_http2_stream_reset_during_its_body_is_not_executed(database: Database, service: Service) -> None:
     """Over HTTP/2, where there is no length to compare with."""
     client = H2Connection(H2Configuration(client_side=True))
     with service.connect() as connection:
@@ -279,7 +277,7 @@ def test_stream_that_is_reset_in_its_body_is_forgotten(database: Database, servi
         client.reset_stream(1, ErrorCodes.CANCEL)
         connection.sendall(client.data_to_send())
         service.wait_for_log("POST /keep responded 400")
-    assert [text for text in kept(database) if text.startswith("half ")] == []
+    assert [text for text in stored_values(database) if text.startswith("half ")] == []
 
 
 def _negotiate_settings(client: H2Connection, connection: socket.socket) -> None:
@@ -296,22 +294,20 @@ def _wait_for_event(client: H2Connection, connection: socket.socket, wanted: Cal
 
 @pytest.mark.parametrize("depth", [10_000, 400_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
-def test_json_of_absurd_depth_is_a_bad_request(service: Service, depth: int, opening: bytes, closing: bytes) -> None:
+def test_too_deeply_nested_json_gets_400(service: Service, depth: int, opening: bytes, closing: bytes) -> None:
     depth = min(depth, (BODY_LIMIT - 100) // (len(opening) + len(closing)))
     body = b'{"v":' + opening * depth + b"1" + closing * depth + b"}"
     problem(service.post("/kind", content=body), 400)
 
 
-def test_json_of_bearable_depth_is_taken(service: Service) -> None:
+def test_json_of_moderate_depth_is_accepted(service: Service) -> None:
     body = b'{"v":' + b"[" * 500 + b"]" * 500 + b"}"
     assert answer(service.post("/kind", content=body)) == (200, TEXT, "array")
 
 
 @pytest.mark.parametrize("length", [5, 200_000])
 @pytest.mark.parametrize("path", ["/nowhere", "/echo", "/closed"])
-def test_a_refusal_before_the_body_announces_the_end_of_the_connection(
-    service: Service, path: str, length: int
-) -> None:
+def test_refusal_before_the_body_sends_connection_close(service: Service, path: str, length: int) -> None:
     """Otherwise a client sends its next request on a connection that is being closed, and gets no response."""
     with service.connect() as connection:
         connection.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n".encode())

@@ -80,7 +80,7 @@ def until_closed(connection: socket.socket) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SILENT)
-def test_connection_on_which_nothing_happens_is_closed(service: Service, name: str) -> None:
+def test_idle_connection_is_closed(service: Service, name: str) -> None:
     with service.connect() as connection:
         connection.sendall(SILENT[name])
         until_closed(connection)
@@ -88,7 +88,7 @@ def test_connection_on_which_nothing_happens_is_closed(service: Service, name: s
     assert answer(service.request_once("GET", "/echo?v=a")) == (200, TEXT, "a")
 
 
-def drip(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
+def send_piece(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
     """Send a little more. True if the service does not accept it any more."""
     try:
         connection.sendall(piece())
@@ -109,14 +109,14 @@ def drip(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
     ],
     ids=["header", "continuation"],
 )
-def test_a_byte_now_and_then_keeps_no_connection_open(service: Service, begin: bytes, piece: bytes) -> None:
+def test_occasional_bytes_do_not_extend_the_idle_timeout(service: Service, begin: bytes, piece: bytes) -> None:
     with service.connect() as connection:
         connection.sendall(begin)
-        wait_until(lambda: drip(connection, lambda: piece), "the connection is closed", 20)
+        wait_until(lambda: send_piece(connection, lambda: piece), "the connection is closed", 20)
 
 
 @pytest.mark.slow
-def test_connection_whose_request_is_worked_on_is_left_alone(database: Database, service: Service) -> None:
+def test_connection_with_a_running_request_is_not_closed(database: Database, service: Service) -> None:
     """Longer than the timer, which is proved by another connection that is closed meanwhile."""
     with ThreadPoolExecutor(1) as clients:
         with database.locked(LOCK):
@@ -141,7 +141,9 @@ def link_local_address() -> str | None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("service")
 @pytest.mark.parametrize("engine", ["Granian", "Loop"])
-def test_client_with_a_link_local_address_is_left_alone_too(database: Database, serve_once: Serve, engine: str) -> None:
+def test_connection_of_a_link_local_client_is_not_closed_while_in_use(
+    database: Database, serve_once: Serve, engine: str
+) -> None:
     host, port = link_local_address(), free_port()
     if host is None:
         pytest.skip("this machine has no link-local address")
@@ -160,7 +162,7 @@ def test_client_with_a_link_local_address_is_left_alone_too(database: Database, 
 
 
 @pytest.mark.slow
-def test_kept_connection_serves_as_long_as_it_is_used(service: Service) -> None:
+def test_keep_alive_connection_stays_open_while_in_use(service: Service) -> None:
     with service.connect() as used:
         for _ in range(3):
             with service.connect() as idle:
@@ -170,11 +172,11 @@ def test_kept_connection_serves_as_long_as_it_is_used(service: Service) -> None:
                     response = read_response(used)
                     assert response is not None
                     assert response.body == b"b"
-                    connection_closed = drip(idle, lambda: b"")
+                    connection_closed = send_piece(idle, lambda: b"")
 
 
 @pytest.mark.slow
-def test_stream_of_events_without_events_is_left_alone(database: Database, serve_once: Serve) -> None:
+def test_event_stream_without_events_is_not_closed(database: Database, serve_once: Serve) -> None:
     """The response has begun long ago, and nothing is sent over it."""
     sql = """
     create or replace function publish(_text text) returns void language plpgsql volatile as $$

@@ -56,7 +56,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL)
 
 
-def test_full_queue_answers_at_once_when_to_come_again(database: Database, service: Service, serve_once: Serve) -> None:
+def test_full_queue_gets_503_with_retry_after_at_once(database: Database, service: Service, serve_once: Serve) -> None:
     """One runs, two wait, the others are refused; the admitted ones get responses."""
     narrow = serve_once(database, settings=NARROW)
     with ThreadPoolExecutor(6) as clients:
@@ -85,7 +85,7 @@ def test_waiting_for_a_connection_is_bounded(database: Database, service: Servic
 
 
 @pytest.mark.slow
-def test_fast_routines_pass_slow_ones(database: Database, service: Service) -> None:
+def test_fast_routines_are_not_delayed_by_slow_ones(database: Database, service: Service) -> None:
     with ThreadPoolExecutor(8) as clients:
         with database.locked(LOCK):
             slow = [clients.submit(service.get, f"/wait-for?lock={LOCK}") for _ in range(8)]
@@ -97,7 +97,7 @@ def test_fast_routines_pass_slow_ones(database: Database, service: Service) -> N
 
 
 @pytest.mark.slow
-def test_routine_that_was_fast_and_turns_slow_blocks_no_later_request(database: Database, service: Service) -> None:
+def test_routine_that_becomes_slow_does_not_block_later_requests(database: Database, service: Service) -> None:
     """It has been promoted to a shared connection when it begins to wait there (driver-2)."""
     for number in range(300):
         assert answer(service.get(f"/maybe-wait?id={number}"))[2] == str(number)
@@ -112,7 +112,7 @@ def test_routine_that_was_fast_and_turns_slow_blocks_no_later_request(database: 
         assert answer(slow.result())[2] == "1"
 
 
-def test_query_of_a_client_that_left_is_cancelled(database: Database, service: Service) -> None:
+def test_query_of_a_disconnected_client_is_cancelled(database: Database, service: Service) -> None:
     with database.locked(LOCK):
         with service.connect() as connection:
             connection.sendall(f"GET /wait-for?lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -122,7 +122,7 @@ def test_query_of_a_client_that_left_is_cancelled(database: Database, service: S
 
 
 @pytest.mark.slow
-def test_cancelling_for_one_client_does_not_hit_another(database: Database, service: Service) -> None:
+def test_cancelling_one_query_does_not_affect_another(database: Database, service: Service) -> None:
     with ThreadPoolExecutor(4) as clients:
         with database.locked(LOCK):
             staying = [clients.submit(service.get, f"/wait-for?lock={LOCK}") for _ in range(4)]
@@ -135,7 +135,7 @@ def test_cancelling_for_one_client_does_not_hit_another(database: Database, serv
         assert [answer(future.result()) for future in staying] == [(200, TEXT, str(LOCK))] * 4
 
 
-def test_query_of_a_client_that_left_in_mid_stream_is_cancelled(database: Database, service: Service) -> None:
+def test_query_of_a_client_disconnected_in_mid_stream_is_cancelled(database: Database, service: Service) -> None:
     with service.connect(receive_buffer=4096) as connection:
         connection.sendall(ENDLESS)
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
@@ -167,7 +167,7 @@ def test_large_set_streams_to_a_slow_reader_in_bounded_memory(database: Database
 
 
 @pytest.mark.slow
-def test_client_that_never_reads_is_dropped(database: Database, service: Service, serve_once: Serve) -> None:
+def test_client_that_never_reads_is_disconnected(database: Database, service: Service, serve_once: Serve) -> None:
     strict = serve_once(database, settings={"ConnectionSettings:Pool:SlowClientTimeout": "500ms"})
     with strict.connect(receive_buffer=4096) as connection:
         connection.sendall(ENDLESS)
@@ -177,7 +177,7 @@ def test_client_that_never_reads_is_dropped(database: Database, service: Service
 
 
 @pytest.mark.slow
-def test_body_cut_off_for_reading_too_slowly_does_not_look_complete(
+def test_body_truncated_for_a_slow_reader_does_not_look_complete(
     database: Database, service: Service, serve_once: Serve
 ) -> None:
     strict = serve_once(database, settings={"ConnectionSettings:Pool:SlowClientTimeout": "500ms"})
@@ -189,7 +189,7 @@ def test_body_cut_off_for_reading_too_slowly_does_not_look_complete(
             read_response(connection)
 
 
-def test_query_that_pauses_in_mid_stream_ends_with_its_client(database: Database, service: Service) -> None:
+def test_query_paused_in_mid_stream_is_cancelled_with_its_client(database: Database, service: Service) -> None:
     with database.locked(LOCK):
         with service.connect() as connection:
             connection.sendall(f"GET /pausing?lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -202,10 +202,10 @@ def test_query_that_pauses_in_mid_stream_ends_with_its_client(database: Database
 def pipes(service: Service) -> set[str]:
     """Return the pipes that the worker has open, each once."""
     folder = Path(f"/proc/{service.pids()[0]}/fd")
-    return {target for entry in folder.iterdir() if (target := link(entry)).startswith("pipe:")}
+    return {target for entry in folder.iterdir() if (target := read_link(entry)).startswith("pipe:")}
 
 
-def link(entry: Path) -> str:
+def read_link(entry: Path) -> str:
     try:
         return os.readlink(entry)
     except FileNotFoundError:  # closed in the meantime
@@ -214,7 +214,7 @@ def link(entry: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at open files in /proc")
-def test_clients_that_leave_early_leave_no_file_open(database: Database, service: Service, serve_once: Serve) -> None:
+def test_early_disconnects_leak_no_file_descriptor(database: Database, service: Service, serve_once: Serve) -> None:
     """The whole result fits into the pipe between PostgreSQL and client, so that an unread one is not noticed."""
     # A new worker: in a used one, earlier streams may still be closing.
     fresh = serve_once(database, settings={"ConnectionSettings:Pool:StreamAfterBytes": "65536"})
@@ -227,7 +227,7 @@ def test_clients_that_leave_early_leave_no_file_open(database: Database, service
 
 
 @pytest.mark.slow
-def test_many_slow_readers_leave_room_for_others(database: Database, service: Service) -> None:
+def test_slow_readers_do_not_block_other_requests(database: Database, service: Service) -> None:
     readers = [service.connect(receive_buffer=4096) for _ in range(8)]
     try:
         for reader in readers:

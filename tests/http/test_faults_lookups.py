@@ -34,7 +34,7 @@ def test_failed_lookup_is_retried_or_reported_as_a_changed_database(own_database
 
 
 @pytest.mark.slow
-def test_unreachable_database_is_named_as_the_reason(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_failed_lookup_reports_an_unreachable_database(own_postgres: PostgresServer, serve_once: Serve) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, {"ConnectionSettings:Pool:QueueTimeout": "500ms"})
     own_postgres.stop()

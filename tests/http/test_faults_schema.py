@@ -19,7 +19,7 @@ from tests.http.conftest import Serve
 Answer = tuple[int, str | None, str]
 
 
-def until_changed(service: Service, path: str, before: Answer, after: Answer) -> None:
+def wait_until_changed(service: Service, path: str, before: Answer, after: Answer) -> None:
     """Request until the change is active. Every response is the old one, the new one, or 503."""
 
     def changed() -> bool:
@@ -31,7 +31,7 @@ def until_changed(service: Service, path: str, before: Answer, after: Answer) ->
         assert answer(response) in (before, after)
         return answer(response) == after
 
-    wait_until(changed, f"{path} answers {after}", 20)
+    wait_until(changed, f"{path} returns {after}", 20)
 
 
 # The former return type of a function, the new one, and its response.
@@ -73,7 +73,7 @@ def define(type_name: str, body: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RETURNED)
 @pytest.mark.parametrize("warm", [0, 40], ids=["uncalled", "promoted"])
-def test_changed_return_type_is_never_rendered_as_the_old_one(
+def test_changed_return_type_is_never_rendered_with_the_old_shape(
     own_database: Database, serve_once: Serve, name: str, warm: int
 ) -> None:
     (old_type, old_body, before), (new_type, new_body, after) = RETURNED[name]
@@ -81,7 +81,7 @@ def test_changed_return_type_is_never_rendered_as_the_old_one(
     for _ in range(warm):
         assert answer(service.get("/changing")) == before
     own_database.execute(define(new_type, new_body))
-    until_changed(service, "/changing", before, after)
+    wait_until_changed(service, "/changing", before, after)
 
 
 GONE = """
@@ -106,7 +106,7 @@ comment on function still_there() is 'HTTP GET /still-there';
         ("drop table shelf", "/api/shelf/"),
     ],
 )
-def test_dropped_endpoint_is_never_an_error_of_the_service(
+def test_dropped_endpoint_never_gets_500(
     own_database: Database, serve_once: Serve, change: str, path: str, warm: int
 ) -> None:
     service = serve_once(own_database, GONE, {"Service:CrudSource:Enabled": "true"})
@@ -114,17 +114,17 @@ def test_dropped_endpoint_is_never_an_error_of_the_service(
         assert service.get(path).status_code == 200
     own_database.execute(change)
 
-    def gone() -> bool:
+    def endpoint_is_unavailable() -> bool:
         status = service.get(path).status_code
         assert status in (503, 404)
         return status == 404 or "thing" in change
 
-    wait_until(gone, f"{path} is gone", 20)
+    wait_until(endpoint_is_unavailable, f"{path} is unavailable", 20)
     assert answer(service.get("/still-there")) == (200, TEXT, "1")
 
 
 @pytest.mark.slow
-def test_columns_of_a_file_that_change_places_keep_their_names(
+def test_reordered_columns_of_a_file_keep_their_names(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """`select *`: the text is the same, and so are number and types of the columns."""
@@ -134,10 +134,10 @@ def test_columns_of_a_file_that_change_places_keep_their_names(
     before = (200, JSON, '[{"a":1,"b":2}]')
     assert answer(service.get("/api/pair")) == before
     own_database.execute("drop table pair; create table pair (b int, a int); insert into pair values (2, 1)")
-    until_changed(service, "/api/pair", before, (200, JSON, '[{"b":2,"a":1}]'))
+    wait_until_changed(service, "/api/pair", before, (200, JSON, '[{"b":2,"a":1}]'))
 
 
-def test_what_has_run_is_not_offered_for_repetition(own_database: Database, serve_once: Serve) -> None:
+def test_executed_write_gets_503_without_retry_after(own_database: Database, serve_once: Serve) -> None:
     sql = """
     create table kept (id int);
     create function keep() returns jsonb language sql volatile as $$insert into kept values (1) returning '1'::jsonb$$;
@@ -155,7 +155,9 @@ def test_what_has_run_is_not_offered_for_repetition(own_database: Database, serv
     wait_until(lambda: answer(service.post("/keep")) == (200, TEXT, "one"), "the new one is served", 20)
 
 
-def test_name_that_a_client_sends_reads_no_catalogue(own_database: Database, serve_once: Serve) -> None:
+def test_unknown_regclass_value_of_a_client_does_not_reload_the_catalogue(
+    own_database: Database, serve_once: Serve
+) -> None:
     """`regclass` reports 42P01 like a dropped table, but about a value."""
     sql = """
     create function size_of(_table regclass) returns text language sql stable as 'select _table::text';
@@ -168,7 +170,7 @@ def test_name_that_a_client_sends_reads_no_catalogue(own_database: Database, ser
     assert "has changed" not in service.log
 
 
-def test_statement_that_no_reading_mends_is_an_error_in_the_end(own_database: Database, serve_once: Serve) -> None:
+def test_statement_that_stays_invalid_after_reloads_gets_an_error(own_database: Database, serve_once: Serve) -> None:
     """Only on a database whose catalogue is not read again: there, reading can never correct the statement."""
     sql = """
     create function here() returns int language sql stable as 'select 1';

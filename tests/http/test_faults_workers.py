@@ -70,7 +70,7 @@ def all_workers(service: Service, count: int) -> list[int]:
     return service.pids()
 
 
-def served(service: Service, path: str) -> bool:
+def is_served(service: Service, path: str) -> bool:
     """Send a request over a new connection, so that any worker may receive it."""
     with service.new_client() as client:
         return client.get(path).status_code == 200
@@ -99,7 +99,7 @@ def test_killed_worker_is_replaced(own_database: Database, serve_once: Serve) ->
 
 @pytest.mark.slow
 @pytest.mark.skipif(not possible(), reason="workers are started anew on this system")
-def test_workers_are_copies_and_outlive_what_they_are_copied_from(own_database: Database, serve_once: Serve) -> None:
+def test_workers_survive_a_killed_template_process(own_database: Database, serve_once: Serve) -> None:
     """Without the template process, workers are started as new processes."""
     service = serve_once(own_database, SQL, workers=2)
     workers = all_workers(service, 2)
@@ -110,14 +110,14 @@ def test_workers_are_copies_and_outlive_what_they_are_copied_from(own_database: 
     wait_until(lambda: len(service.pids()) == 2, "the worker is replaced", 20)
     copied = service.pids()
     template.kill()
-    wait_until(lambda: not _runs(template.pid), "the template is gone")
-    assert served(service, "/release")
+    wait_until(lambda: not _runs(template.pid), "the template process has exited")
+    assert is_served(service, "/release")
     for worker in copied:
         os.kill(worker, signal.SIGKILL)
         service.wait_for_log(f"(pid {worker}) ended with")
     wait_until(lambda: len(service.pids()) == 2, "both are replaced", 30)
     assert {psutil.Process(worker).ppid() for worker in service.pids()} == {service.process.pid}
-    assert served(service, "/release")
+    assert is_served(service, "/release")
     assert service.stop() == 0
 
 
@@ -127,7 +127,7 @@ def test_workers_do_not_outlive_a_killed_supervisor(own_database: Database, serv
     service.process.kill()
     service.process.wait()
     wait_until(lambda: not any(map(_runs, workers)), "the workers stop", 20)
-    wait_until(lambda: not own_database.backends(), "their sessions are gone")
+    wait_until(lambda: not own_database.backends(), "their sessions have ended")
 
 
 def _runs(pid: int) -> bool:
@@ -136,7 +136,7 @@ def _runs(pid: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["notify", "SIGHUP"])
-def test_changed_schema_is_picked_up_without_dropping_a_request(
+def test_changed_schema_is_activated_without_losing_a_request(
     own_database: Database, serve_once: Serve, way: str
 ) -> None:
     service = serve_once(own_database, SQL, workers=2)
@@ -149,7 +149,7 @@ def test_changed_schema_is_picked_up_without_dropping_a_request(
         load.wait_for(200)
         own_database.execute(CHANGE)
         reload(service, own_database, way)
-        wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+        wait_until(lambda: is_served(service, "/arriving"), "the new endpoint is served", 20)
         load.wait_for(200)
     echoes = [o for o in load.outcomes if o.number % 2]
     assert [o for o in echoes if (o.status, o.body) != (200, b"%d" % o.number)] == []
@@ -161,18 +161,18 @@ def test_changed_schema_is_picked_up_without_dropping_a_request(
 
 
 @pytest.mark.slow
-def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -> None:
+def test_all_workers_activate_a_snapshot_at_once(own_database: Database, serve_once: Serve) -> None:
     """Once the log reports the change, no worker serves the old snapshot."""
     service = serve_once(own_database, SQL, workers=3)
     all_workers(service, 3)
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
     service.wait_for_log("schema snapshot 2 is served", 20)
-    assert [served(service, "/arriving") for _ in range(30)] == [True] * 30
-    assert [served(service, "/leaving") for _ in range(30)] == [False] * 30
+    assert [is_served(service, "/arriving") for _ in range(30)] == [True] * 30
+    assert [is_served(service, "/leaving") for _ in range(30)] == [False] * 30
 
 
-def test_log_names_what_changed(own_database: Database, serve_once: Serve) -> None:
+def test_log_lists_changed_endpoints(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
@@ -187,19 +187,19 @@ BAD = (
 )
 
 
-def test_endpoint_that_cannot_be_served_stops_no_other(own_database: Database, serve_once: Serve) -> None:
+def test_invalid_endpoint_does_not_affect_others(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL + BAD.format("x" * 3000))
     service.wait_for_log("1 left out: public.bad();")
     assert answer(service.get("/echo?id=1")) == (200, TEXT, "1")
     own_database.execute("create or replace function bad() returns int language sql stable as 'select 2'")
     own_database.execute(CHANGE)
     reload(service, own_database, "notify")
-    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+    wait_until(lambda: is_served(service, "/arriving"), "the new endpoint is served", 20)
     service.wait_for_log("schema snapshot 2 is served: 4 endpoints, 1 left out")
 
 
 @pytest.mark.slow
-def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve_once: Serve) -> None:
+def test_last_valid_snapshot_stays_if_a_reload_fails(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     assert answer(service.get("/leaving")) == (200, TEXT, "1")
     own_database.execute("create function later() returns int language sql stable as 'select 1'")
@@ -210,11 +210,11 @@ def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve
         wait_until(lambda: len(service.log) > line, "the failure is logged")
         assert answer(service.get("/leaving")) == (200, TEXT, "1")
     service.signal(signal.SIGHUP)
-    wait_until(lambda: served(service, "/later"), "the next load succeeds", 20)
+    wait_until(lambda: is_served(service, "/later"), "the next load succeeds", 20)
 
 
 @pytest.mark.slow
-def test_a_load_that_fails_is_repeated_without_another_request(own_database: Database, serve_once: Serve) -> None:
+def test_failed_reload_is_retried_automatically(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     own_database.execute(
         "create function later() returns int language sql stable as 'select 1';"
@@ -223,11 +223,11 @@ def test_a_load_that_fails_is_repeated_without_another_request(own_database: Dat
     with own_database.refusing_connections():
         service.signal(signal.SIGHUP)
         service.wait_for_log("the last good one stays")
-    wait_until(lambda: served(service, "/later"), "the load is repeated", 20)
+    wait_until(lambda: is_served(service, "/later"), "the load is repeated", 20)
 
 
 @pytest.mark.slow
-def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_once: Serve) -> None:
+def test_repeated_reloads_leak_no_resources(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     with Load(service.port, echo, clients=4) as load:
         for number in range(10):
@@ -236,7 +236,7 @@ def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_o
                 f"comment on function extra_{number}() is 'HTTP GET /extra/{number}'"
             )
             reload(service, own_database, "notify")
-            wait_until(partial(served, service, f"/extra/{number}"), "the new endpoint is served", 20)
+            wait_until(partial(is_served, service, f"/extra/{number}"), "the new endpoint is served", 20)
     assert [o for o in load.outcomes if o.status != 200] == []
     wait_until(lambda: not own_database.backends("state <> 'idle'"), "every session is idle")
     assert len(own_database.backends()) <= 2 + 2 + 16 + 16 + 2
@@ -244,7 +244,7 @@ def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_stop_finishes_what_runs_and_refuses_what_is_new(
+def test_stop_finishes_running_requests_and_refuses_new_ones(
     own_database: Database, serve_once: Serve, workers: int
 ) -> None:
     service = serve_once(own_database, SQL, workers=workers)
@@ -257,7 +257,7 @@ def test_stop_finishes_what_runs_and_refuses_what_is_new(
             assert not any(future.done() for future in running)
         assert [answer(future.result()) for future in running] == [(200, TEXT, str(LOCK))] * 4
     assert service.process.wait(20) == 0
-    wait_until(lambda: not own_database.backends(), "every session is gone")
+    wait_until(lambda: not own_database.backends(), "every session has ended")
 
 
 def _refused(port: int) -> bool:
@@ -269,7 +269,7 @@ def _refused(port: int) -> bool:
 
 
 @pytest.mark.slow
-def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_once: Serve) -> None:
+def test_stop_under_load_answers_all_accepted_requests(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     with Load(service.port, echo) as load:
         load.wait_for(300)
@@ -282,7 +282,9 @@ def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: signal.Signals) -> None:
+def test_stop_is_limited_by_the_shutdown_timeout(
+    own_database: Database, serve_once: Serve, number: signal.Signals
+) -> None:
     """A request that never ends does not prevent the end of the service; its query ends too."""
     service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:ShutdownTimeout": "1 second"})
     with own_database.locked(LOCK), socket.create_connection(("127.0.0.1", service.port)) as connection:
@@ -294,7 +296,7 @@ def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: sign
 
 
 @pytest.mark.slow
-def test_stop_releases_the_leases_of_requests_that_are_cut_off(own_database: Database, serve_once: Serve) -> None:
+def test_stop_releases_the_leases_of_aborted_requests(own_database: Database, serve_once: Serve) -> None:
     """Requests of both workers wait for one cached response. Their end fails nowhere, which the log would show."""
     settings = {"ConnectionSettings:Pool:ShutdownTimeout": "1 second", "CacheOptions:Enabled": "true"}
     service = serve_once(own_database, SQL + CACHED, settings, workers=2)
@@ -309,9 +311,7 @@ def test_stop_releases_the_leases_of_requests_that_are_cut_off(own_database: Dat
 
 
 @pytest.mark.slow
-def test_reload_asked_while_every_worker_is_being_replaced_is_not_lost(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_reload_requested_during_worker_replacement_is_not_lost(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     workers = all_workers(service, 2)
     own_database.execute(CHANGE)
@@ -319,8 +319,8 @@ def test_reload_asked_while_every_worker_is_being_replaced_is_not_lost(
         os.kill(pid, signal.SIGKILL)
     service.signal(signal.SIGHUP)
     wait_until(lambda: not set(workers) & set(service.pids()) and len(service.pids()) == 2, "both are replaced", 20)
-    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
-    assert [served(service, "/arriving") for _ in range(20)] == [True] * 20
+    wait_until(lambda: is_served(service, "/arriving"), "the new endpoint is served", 20)
+    assert [is_served(service, "/arriving") for _ in range(20)] == [True] * 20
 
 
 RULE = "has died 5 times in a row"
@@ -336,9 +336,7 @@ def kill_again_and_again(service: Service, spared: list[int]) -> bool:
 
 
 @pytest.mark.slow
-def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_repeatedly_exiting_worker_is_restarted_with_growing_delay(own_database: Database, serve_once: Serve) -> None:
     """The other worker serves all the time, and everything recovers when the killing ends."""
     service = serve_once(own_database, SQL, workers=2)
     _, other = all_workers(service, 2)
@@ -362,7 +360,7 @@ def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Databas
 
 @pytest.mark.slow
 @pytest.mark.skipif(not possible(), reason="only /proc shows where the shared state is")
-def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Database, serve_once: Serve) -> None:
+def test_worker_that_cannot_start_logs_the_reason_and_is_retried(own_database: Database, serve_once: Serve) -> None:
     """Here its part of the host's shared memory is missing; once it is restored, the worker starts."""
     settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CircuitBreakerFailures": "3"}
     service = serve_once(own_database, SQL, settings)
@@ -377,7 +375,7 @@ def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Da
     line = service.wait_for_log("has died 5 times in a row", 60)
     assert "its last error: this worker ends: FileNotFoundError" in line
     aside.rename(folder)
-    wait_until(lambda: served(service, "/release"), "a worker serves again", 60)
+    wait_until(lambda: is_served(service, "/release"), "a worker serves again", 60)
     service.expect_traceback("FileNotFoundError: ")
 
 

@@ -256,15 +256,15 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(ERROR_CASES))
-def test_errors_of_the_database_become_problems(service: Service, context: RequestContext) -> None:
+def test_database_errors_become_problem_responses(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 @pytest.mark.parametrize("context", cases(VALIDATION_CASES))
-def test_values_are_validated(service: Service, context: RequestContext) -> None:
+def test_validation_annotations_check_values(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 @pytest.mark.parametrize("context", cases(COMMENT_CASES))
-def test_lines_of_the_comment_have_their_effect(service: Service, context: RequestContext) -> None:
+def test_annotations_have_their_effect(service: Service, context: RequestContext) -> None:
     check(service, context)

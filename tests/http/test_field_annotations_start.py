@@ -223,21 +223,19 @@ ROWS = (200, JSON, '[{"a":1,"b":"x"}]')
 
 
 @pytest.mark.parametrize("name", [row[0] for row in _rows(SILENT)])
-def test_a_word_that_has_its_effect_says_nothing(service: Service, name: str) -> None:
+def test_effective_annotation_logs_no_warning(service: Service, name: str) -> None:
     assert _warnings(service, f"silent_{name}") == []
     assert answer(service.get(f"/api/silent-{name.replace('_', '-')}")) == ROWS
 
 
 @pytest.mark.parametrize("name", [row[0] for row in _rows(MCP)])
-def test_a_word_for_tools_changes_nothing_else(service: Service, name: str) -> None:
+def test_tool_annotation_does_not_affect_the_response(service: Service, name: str) -> None:
     assert _warnings(service, f"later_{name}") == []
     assert answer(service.get(f"/api/later-{name.replace('_', '-')}")) == ROWS
 
 
 @pytest.mark.parametrize(("name", "line", "message"), _rows(WRONG), ids=[row[0] for row in _rows(WRONG)])
-def test_a_wrong_argument_warns_once_and_changes_nothing_unless_it_protects(
-    service: Service, name: str, line: str, message: str
-) -> None:
+def test_invalid_annotation_argument_logs_one_warning(service: Service, name: str, line: str, message: str) -> None:
     warning, *left_out = _warnings(service, f"wrong_{name}")
     assert message in warning
     if name in PROTECTIVE:

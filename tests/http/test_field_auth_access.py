@@ -286,7 +286,7 @@ def headers(service: Service) -> Mapping[str | None, dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", ACCESS)
-def test_lines_of_the_comment_decide_who_is_let_in(
+def test_access_annotations_determine_the_status_per_caller(
     service: Service, headers: Mapping[str | None, dict[str, str]], name: str
 ) -> None:
     path = f"/api/a-{name.replace('_', '-')}"
@@ -294,9 +294,11 @@ def test_lines_of_the_comment_decide_who_is_let_in(
     assert " ".join(map(str, statuses)) == ACCESS[name][1]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=[f"{number}-{who}-{line}" for number, (who, line, _) in enumerate(ASKED)])
-def test_the_caller_decides_what_is_given(
-    service: Service, headers: Mapping[str | None, dict[str, str]], asked: Caller
+@pytest.mark.parametrize(
+    "access_case", ASKED, ids=[f"{number}-{who}-{line}" for number, (who, line, _) in enumerate(ASKED)]
+)
+def test_response_depends_on_the_identity_of_the_caller(
+    service: Service, headers: Mapping[str | None, dict[str, str]], access_case: Caller
 ) -> None:
-    who, request, expected = asked
+    who, request, expected = access_case
     check(service, (request, expected), headers[who])

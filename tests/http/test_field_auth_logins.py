@@ -164,13 +164,13 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(ANSWERS))
-def test_a_login_answers_as_its_row_says(service: Service, context: RequestContext) -> None:
+def test_login_row_determines_the_response(service: Service, context: RequestContext) -> None:
     service.client.cookies.clear()
     check(service, context)
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-def test_other_columns_become_claims(service: Service, name: str) -> None:
+def test_other_login_columns_become_claims(service: Service, name: str) -> None:
     response = service.post(f"/api/c-{name.replace('_', '-')}")
     assert response.status_code == 200, response.text
     token = response.json()["accessToken"]

@@ -231,5 +231,5 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(CASES))
-def test_answer(service: Service, context: RequestContext) -> None:
+def test_plain_call_gets_the_expected_response(service: Service, context: RequestContext) -> None:
     check(service, context)

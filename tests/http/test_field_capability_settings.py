@@ -158,7 +158,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def met(upstream: Upstream) -> Upstream:
+def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("*", echo)
     upstream.on(
         "/base/headed",
@@ -172,25 +172,25 @@ def met(upstream: Upstream) -> Upstream:
 
     upstream.on("/counted", counted)
 
-    def direct(seen: Seen, _connection: socket.socket) -> bytes:
+    def echo_request(seen: Seen, _connection: socket.socket) -> bytes:
         result = f"{seen.header('x-other')} {seen.header('content-type')} {seen.body.decode()}"
         return answer(result, 201, [("X-Theirs", "1"), ("ETag", "x")], "text/plain")
 
-    upstream.on("/direct", direct)
-    upstream.on("/sent-out", direct)
+    upstream.on("/direct", echo_request)
+    upstream.on("/sent-out", echo_request)
     return upstream
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, met: Upstream, folder: Path) -> Service:
-    return serve(database, member_sql() + schema(met.url), settings(met.url, folder))
+def service(database: Database, serve: Serve, prepared_upstream: Upstream, folder: Path) -> Service:
+    return serve(database, member_sql() + schema(prepared_upstream.url), settings(prepared_upstream.url, folder))
 
 
 # --- caches ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("path", "kept"),
+    ("path", "is_cached"),
     [
         ("one?a=x", True),
         ("one?a=" + "x" * 2000, True),
@@ -198,13 +198,15 @@ def service(database: Database, serve: Serve, met: Upstream, folder: Path) -> Se
         ("rows-of?a=x", False),
     ],
 )
-def test_long_keys_are_hashed_and_no_rows_are_kept(service: Service, path: str, kept: bool) -> None:
+def test_configured_limits_decide_caching_of_long_keys_and_row_sets(
+    service: Service, path: str, is_cached: bool
+) -> None:
     first = service.get(f"/api/{path}")
     assert first.status_code == 200
-    assert (service.get(f"/api/{path}").text == first.text) is kept
+    assert (service.get(f"/api/{path}").text == first.text) is is_cached
 
 
-def test_a_hashed_key_is_forgotten(service: Service) -> None:
+def test_response_with_a_hashed_key_is_invalidated(service: Service) -> None:
     value = "y" * 1000
     first = service.get(f"/api/one?a={value}").text
     for _ in range(2):
@@ -214,7 +216,7 @@ def test_a_hashed_key_is_forgotten(service: Service) -> None:
     assert service.get(f"/api/one?a={value}").text != first
 
 
-def test_sets_without_rows_are_none_either(service: Service, database: Database) -> None:
+def test_empty_sets_are_not_cached(service: Service, database: Database) -> None:
     for _ in range(2):
         before = database.value("select last_value from runs")
         assert service.get("/api/no-rows?a=x").text == "[]"
@@ -225,14 +227,14 @@ def test_sets_without_rows_are_none_either(service: Service, database: Database)
 # --- proxies and HTTP types -----------------------------------------------------------------------------------------
 
 
-def test_a_list_of_headers_replaces_the_default_one(service: Service, met: Upstream) -> None:
+def test_configured_header_list_replaces_the_default(service: Service, prepared_upstream: Upstream) -> None:
     seen = service.get("/passed", headers={"X-Secret": "s", "X-Other": "o", "Host": "elsewhere.example"}).json()
     assert "x-secret" not in seen["headers"]
     assert seen["headers"]["x-other"] == "o"
-    assert len(met.to("/base/passed")[-1].all("host")) == 1
+    assert len(prepared_upstream.to("/base/passed")[-1].all("host")) == 1
     posted = service.post("/posted", content=b"abc").json()
     assert posted["body"] == "abc"
-    assert met.to("/base/posted")[-1].all("content-length") == ["3"]
+    assert prepared_upstream.to("/base/posted")[-1].all("content-length") == ["3"]
 
 
 @pytest.mark.parametrize(
@@ -245,16 +247,16 @@ def test_a_list_of_headers_replaces_the_default_one(service: Service, met: Upstr
         ("GET /replied?rStatusCode=x", "200T 2|202|x|t|NULL|text/plain|1"),
     ]),
 )  # fmt: skip
-def test_names_and_lists_are_those_of_the_configuration(service: Service, context: RequestContext) -> None:
+def test_configured_names_and_lists_are_used(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 @pytest.mark.parametrize(("size", "query"), [(5, "&v=xxxxx"), (6, "")])
-def test_how_long_a_value_may_be_is_configured(service: Service, size: int, query: str) -> None:
+def test_length_limit_of_forwarded_values_is_configurable(service: Service, size: int, query: str) -> None:
     assert service.get(f"/long-value?w={size}").json()["target"] == f"/base/long-value?w={size}{query}"
 
 
-def test_a_timeout_that_is_none_is_thirty_seconds(service: Service) -> None:
+def test_invalid_default_timeout_is_logged_and_replaced_by_30_seconds(service: Service) -> None:
     service.wait_for_log("DefaultTimeout: 'a while' is no interval such as '5 seconds'; 30 seconds are used")
 
 
@@ -295,13 +297,15 @@ PNG = b"\x89PNG\r\n\x1a\n12345"
         ("up-book", ("a.xlsx", b"none", "video/x"), "book InvalidMimeType"),
     ],
 )
-def test_what_handlers_take(service: Service, path: str, file: tuple[str, bytes, str], status: str) -> None:
+def test_upload_handlers_accept_configured_files(
+    service: Service, path: str, file: tuple[str, bytes, str], status: str
+) -> None:
     (entry,) = upload(service, path, file)
     assert f"{entry['type']} {entry['status']}" == status
     assert entry["success"] is status.endswith(" Ok")
 
 
-def test_files_keep_their_names_in_a_folder_that_is_there(service: Service, folder: Path) -> None:
+def test_uploaded_files_keep_their_names_in_an_existing_folder(service: Service, folder: Path) -> None:
     (entry,) = upload(service, "up-default", ("here.png", PNG, "image/png"))
     assert entry["filePath"] == f"{folder}/here.png"
     (entry,) = upload(service, "up-fs-own", ("a.txt", b"text", "text/plain"))
@@ -312,12 +316,12 @@ def test_files_keep_their_names_in_a_folder_that_is_there(service: Service, fold
     assert not (folder / "no.txt").exists()
 
 
-def test_a_variable_of_another_name_holds_the_metadata(service: Service) -> None:
+def test_upload_metadata_is_in_the_configured_session_variable(service: Service) -> None:
     (entry,) = upload(service, "up-kept", ("v.txt", b"text", "text/plain"))
     assert (entry["type"], entry["fileName"], entry["status"]) == ("fs", "v.txt", "Ok")
 
 
-def test_the_first_handler_that_takes_a_file_is_the_only_one(service: Service) -> None:
+def test_first_accepting_upload_handler_stops_the_others(service: Service) -> None:
     entries = upload(service, "up-two", ("a.csv", b"a;b\n", "text/csv"), ("b.csv", b"\1\1;b\n", "text/csv"))
     assert [(item["type"], item["fileName"], item["status"]) for item in entries] == [
         ("lo", "a.csv", "Ok"),
@@ -327,7 +331,7 @@ def test_the_first_handler_that_takes_a_file_is_the_only_one(service: Service) -
     ]
 
 
-def test_lines_are_split_as_configured(service: Service, database: Database) -> None:
+def test_csv_lines_are_split_as_configured(service: Service, database: Database) -> None:
     database.execute("truncate row_of")
     upload(service, "up-lines", ("a.csv", b'a;"b|c" ; \n', "text/csv"))
     upload(service, "up-lines-own", ("b.csv", b'a;,"b,"\n , \n', "text/csv"))
@@ -338,7 +342,7 @@ def test_lines_are_split_as_configured(service: Service, database: Database) -> 
     ]
 
 
-def test_claims_are_sent_under_another_key(service: Service, database: Database) -> None:
+def test_row_metadata_has_claims_under_the_configured_key(service: Service, database: Database) -> None:
     database.execute("truncate row_of")
     (entry,) = upload(service, "up-lines", ("a.csv", b"a\n", "text/csv"), headers=with_cookie(service))
     assert list(entry)[-3:] == ["status", "who", "lastResult"]
@@ -374,7 +378,7 @@ def test_sheets_are_read_as_configured(service: Service, database: Database) -> 
     assert database.value("select cells from row_of where cells is not null") == ["South", "1", "01.03.26"]
 
 
-def test_what_is_stored_is_not_logged(service: Service) -> None:
+def test_upload_logging_can_be_switched_off(service: Service) -> None:
     upload(service, "up-default", ("quiet.png", PNG, "image/png"))
     upload(service, "up-fs", ("loud.txt", b"text", "text/plain"))
     service.wait_for_log("loud.txt")
@@ -385,7 +389,7 @@ def test_what_is_stored_is_not_logged(service: Service) -> None:
 
 
 @pytest.fixture(scope="module")
-def closed(service: Service, database: Database, serve: Serve, met: Upstream) -> Service:
+def features_disabled(service: Service, database: Database, serve: Serve, prepared_upstream: Upstream) -> Service:
     proxy, handlers = "Service:ProxyOptions:", "Service:UploadOptions:UploadHandlers:"
     return serve(
         database,
@@ -400,15 +404,15 @@ def closed(service: Service, database: Database, serve: Serve, met: Upstream) ->
     )
 
 
-def test_without_a_host_a_proxy_says_so(closed: Service) -> None:
-    response: httpx.Response = closed.get("/passed")
+def test_proxy_without_a_host_gets_500(features_disabled: Service) -> None:
+    response: httpx.Response = features_disabled.get("/passed")
     assert response.status_code == 500
     assert "Proxy host is not configured" in response.text
 
 
-def test_without_handlers_no_endpoint_takes_files(closed: Service) -> None:
-    assert closed.post("/api/up-default", json={"files": [1]}).json() == [1]
-    closed.wait_for_log("`upload` has no effect")
+def test_upload_has_no_effect_without_handlers(features_disabled: Service) -> None:
+    assert features_disabled.post("/api/up-default", json={"files": [1]}).json() == [1]
+    features_disabled.wait_for_log("`upload` has no effect")
 
 
 @pytest.mark.parametrize(
@@ -422,9 +426,9 @@ def test_without_handlers_no_endpoint_takes_files(closed: Service) -> None:
         ("GET /api/one/purge?a=x", "404 there is no endpoint"),
     ]),
 )  # fmt: skip
-def test_what_is_switched_off(closed: Service, context: RequestContext) -> None:
-    check(closed, context, {"X-Other": "o"})
+def test_disabled_features_have_no_effect(features_disabled: Service, context: RequestContext) -> None:
+    check(features_disabled, context, {"X-Other": "o"})
 
 
-def test_without_caching_nothing_is_kept(closed: Service) -> None:
-    assert len({closed.get("/api/one?a=x").text for _ in range(3)}) == 3
+def test_responses_are_not_cached_if_caching_is_off(features_disabled: Service) -> None:
+    assert len({features_disabled.get("/api/one?a=x").text for _ in range(3)}) == 3

@@ -271,7 +271,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(CASES))
-def test_answer(service: Service, context: RequestContext) -> None:
+def test_comment_determines_the_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
@@ -279,6 +279,6 @@ def test_answer(service: Service, context: RequestContext) -> None:
     ("request_line", "methods"),
     [("PATCH /many", "DELETE, GET, HEAD, OPTIONS, POST, PUT"), ("POST /p01/7", "GET, HEAD, OPTIONS")],
 )
-def test_an_unknown_method_gets_the_allowed_ones(service: Service, request_line: str, methods: str) -> None:
+def test_other_method_gets_405_with_allowed_methods(service: Service, request_line: str, methods: str) -> None:
     response = ask(service, request_line)
     assert (response.status_code, response.headers["allow"]) == (405, methods)

@@ -258,7 +258,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("context", cases(CASES))
-def test_what_is_sealed(service: Service, context: RequestContext) -> None:
+def test_encrypt_rules_select_the_encrypted_values(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
@@ -274,15 +274,15 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("name", "words"), MESSAGES)
-def test_messages_at_the_start(service: Service, name: str, words: str) -> None:
+def test_encryption_warnings_are_logged_at_the_start(service: Service, name: str, words: str) -> None:
     assert any(name in line and words in line and "WRN" in line for line in service.log.splitlines())
 
 
-def test_what_is_opened(service: Service) -> None:
+def test_decrypt_rules_select_the_decrypted_columns(service: Service) -> None:
     check_in_order(service, IN_ORDER)
 
 
-def test_claims_are_sealed_too(service: Service) -> None:
+def test_claim_parameters_are_encrypted(service: Service) -> None:
     with service.new_client() as client:
         client.post("/api/sign-in")
         assert client.get("/api/seal-claims").text == "sealed|plain kiri"
@@ -298,7 +298,9 @@ def encrypted(folder: Path, database: Database, settings: Mapping[str, str]) -> 
 
 
 @pytest.mark.slow
-def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_encrypt_command_uses_the_keys_of_the_service(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     """With the keys that the service then finds in their folder."""
     protected = "DataProtection:"
     settings = {
@@ -320,7 +322,7 @@ def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: S
     assert off.startswith("Data protection is not configured")
 
 
-def test_a_single_column_is_no_reason_to_complain(service: Service) -> None:
+def test_decrypt_of_a_single_column_logs_no_warning(service: Service) -> None:
     """For a single value, names do not matter (protection-8 to protection-13)."""
     log = [line for line in service.log.splitlines() if "to decrypt; its columns" in line]
     assert len(log) == 2, log

@@ -133,14 +133,14 @@ STREAMS = {
 
 
 @pytest.mark.parametrize("path", STREAMS.values(), ids=STREAMS)
-def test_path_of_the_stream(service: Service, path: str) -> None:
+def test_stream_is_served_at_its_path(service: Service, path: str) -> None:
     with EventStream(service, path) as stream:
         service.post("/api/publish", json={"text": path})
         stream.wait_for(path)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "QUERY"])
-def test_any_method_subscribes(service: Service, method: str) -> None:
+def test_any_method_can_subscribe(service: Service, method: str) -> None:
     with EventStream(service, "/api/plain/info", method=method) as stream:
         assert stream.status == 200
 
@@ -163,11 +163,11 @@ def test_any_method_subscribes(service: Service, method: str) -> None:
         "/jobs/77/run/progress/",
     ],
 )
-def test_there_is_no_stream(service: Service, path: str) -> None:
+def test_other_paths_have_no_stream(service: Service, path: str) -> None:
     assert service.get(path).status_code == 404
 
 
-def test_head_gives_the_headers(service: Service) -> None:
+def test_head_of_a_stream_returns_its_headers(service: Service) -> None:
     response = service.request("HEAD", "/api/plain/info")
     assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
 
@@ -195,7 +195,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("name", PUBLISHERS)
-def test_notices_of_exactly_the_level_are_events(service: Service, name: str) -> None:
+def test_notices_of_the_configured_level_become_events(service: Service, name: str) -> None:
     level = PUBLISHED.get(name)
     if name in ("kept", "inside", "slashed", "aliased", "aliased_long"):
         level = "info"
@@ -206,7 +206,7 @@ def test_notices_of_exactly_the_level_are_events(service: Service, name: str) ->
         stream.wait_for(*([f"{level} {name}"] if level else []), "end")
 
 
-def test_answer_of_a_subscription(service: Service) -> None:
+def test_subscription_response_has_sse_headers_and_format(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stream:
         service.post("/api/publish", json={"text": "40 percent"})
         stream.wait_for("40 percent")
@@ -220,10 +220,12 @@ def test_answer_of_a_subscription(service: Service) -> None:
         assert {name: stream.headers[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(("version", "asked"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
-def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Service, version: str, asked: str) -> None:
+@pytest.mark.parametrize(("version", "requested"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
+def test_stream_response_sends_connection_close_if_the_connection_ends(
+    service: Service, version: str, requested: str
+) -> None:
     """RFC 9112, 9.3: without chunks, the end of a response of HTTP/1.0 is the end of its connection."""
-    head = f"HTTP/{version}\r\nhost: test\r\nconnection: {asked}\r\n\r\n"
+    head = f"HTTP/{version}\r\nhost: test\r\nconnection: {requested}\r\n\r\n"
     with service.connect() as connection:
         connection.sendall(f"GET /api/plain/info {head}".encode())
         answer = b""
@@ -236,7 +238,7 @@ def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Ser
     assert not {"content-length", "transfer-encoding"} & set(headless.headers)
 
 
-def test_a_stream_over_http_2(service: Service) -> None:
+def test_stream_is_served_over_http_2(service: Service) -> None:
     with (
         httpx.Client(http1=False, http2=True, base_url=service.url, trust_env=False, timeout=15) as client,
         client.stream("GET", "/api/plain/info") as response,
@@ -248,13 +250,13 @@ def test_a_stream_over_http_2(service: Service) -> None:
         assert [next(lines), next(lines)] == ["", "data: hello"]
 
 
-def test_each_line_of_a_message_has_a_field_of_its_own(service: Service) -> None:
+def test_each_line_of_a_message_is_a_data_field(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stream:
         service.post("/api/publish-lines")
         stream.wait_for("one\ntwo\nthree\nfour", "", "\n", " ä€😀 ")
 
 
-def test_events_leave_while_the_routine_runs(service: Service, database: Database) -> None:
+def test_events_are_sent_while_the_routine_runs(service: Service, database: Database) -> None:
     with EventStream(service, "/api/plain/info") as stream, service.connect() as connection:
         with database.locked(4711):
             body = b'{"key": 4711, "text": "it"}'
@@ -267,7 +269,7 @@ def test_events_leave_while_the_routine_runs(service: Service, database: Databas
         assert connection.recv(1000).startswith(b"HTTP/1.1 200")
 
 
-def test_events_of_a_failed_call_have_left(service: Service) -> None:
+def test_events_of_a_failed_call_are_sent_before_the_failure(service: Service) -> None:
     """The default of NpgsqlRest: events about progress cannot wait for the end of the call."""
     with EventStream(service, "/api/plain/info") as stream:
         assert service.post("/api/publish-and-fail", json={"text": "halfway"}).status_code == 400
@@ -282,7 +284,7 @@ def test_events_of_a_failed_call_have_left(service: Service) -> None:
         ("/api/german", None, ["still here"]),
     ],
 )
-def test_notices_of_everything_that_belongs_to_the_request(
+def test_notices_of_all_statements_of_a_request_are_events(
     service: Service, path: str, body: dict[str, str] | None, messages: list[str]
 ) -> None:
     with EventStream(service, "/api/plain/info") as stream:
@@ -290,7 +292,7 @@ def test_notices_of_everything_that_belongs_to_the_request(
         stream.wait_for(*messages)
 
 
-def test_a_stable_routine_publishes_each_time(service: Service) -> None:
+def test_stable_routine_publishes_events_on_every_call(service: Service) -> None:
     """It never shares a connection, where a notice could be attributed to another execution."""
     with EventStream(service, "/api/plain/info") as stream:
         for number in range(30):
@@ -313,7 +315,7 @@ def test_a_stable_routine_publishes_each_time(service: Service) -> None:
         ("?a%20b", "a%20b", True),
     ],
 )
-def test_execution_ids(service: Service, subscribed: str, published: str | None, seen: bool) -> None:
+def test_execution_id_filters_events(service: Service, subscribed: str, published: str | None, seen: bool) -> None:
     headers = {} if published is None else {"X-NpgsqlRest-ID": published}
     with EventStream(service, f"/api/plain/info{subscribed}") as stream:
         service.post("/api/publish", json={"text": "it"}, headers=headers)
@@ -321,7 +323,7 @@ def test_execution_ids(service: Service, subscribed: str, published: str | None,
         stream.wait_for(*(["it"] if seen else []), "end")
 
 
-def test_a_client_that_leaves_is_forgotten_and_others_go_on(service: Service) -> None:
+def test_disconnected_subscriber_does_not_affect_others(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stays:
         with EventStream(service, "/api/plain/info"):
             pass
@@ -329,7 +331,7 @@ def test_a_client_that_leaves_is_forgotten_and_others_go_on(service: Service) ->
         stays.wait_for("on")
 
 
-# --- who sees what -------------------------------------------------------------------------------------------------
+# --- audience of events ----------------------------------------------------------------------------------------------
 
 SCOPED = """
 create function say(_text text, _hint text) returns void language plpgsql as $$begin
@@ -361,7 +363,7 @@ comment on function to_gate() is E'HTTP POST\\nauthorize boss\\nsse_publish\\nss
 
 
 @pytest.fixture(scope="module")
-def members(database: Database, serve: Serve) -> Service:
+def member_service(database: Database, serve: Serve) -> Service:
     return serve(database, member_sql() + SCOPED + MATCHING, {"Auth:CookieAuth": "true"}, workers=2)
 
 
@@ -397,32 +399,34 @@ def members(database: Database, serve: Serve) -> Service:
         ("gate", None, "kiri"),
     ],
 )
-def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: str) -> None:
-    kiri, mo = with_cookie(members), with_cookie(members, "mo")
+def test_event_scope_and_hint_select_the_subscribers(
+    member_service: Service, path: str, hint: str | None, seen: str
+) -> None:
+    kiri, mo = with_cookie(member_service), with_cookie(member_service, "mo")
     stream_path = "/api/to-public/info"
     with (
-        EventStream(members, stream_path) as anonymous,
-        EventStream(members, stream_path, kiri) as as_kiri,
-        EventStream(members, stream_path, mo) as as_mo,
+        EventStream(member_service, stream_path) as anonymous,
+        EventStream(member_service, stream_path, kiri) as as_kiri,
+        EventStream(member_service, stream_path, mo) as as_mo,
     ):
-        response = members.post(
+        response = member_service.post(
             f"/api/to-{path.replace('_', '-')}", json={} if hint is None else {"hint": hint}, headers=kiri
         )
         assert response.status_code == 204, response.text
-        members.post("/api/to-public", json={"hint": "all"})
+        member_service.post("/api/to-public", json={"hint": "all"})
         for name, stream in (("anonymous", anonymous), ("kiri", as_kiri), ("mo", as_mo)):
             stream.wait_for(*([path] if name in seen.split() else []), "public")
 
 
-def test_a_hint_that_names_no_scope_is_logged(members: Service) -> None:
-    members.post("/api/to-signed-in", json={"hint": "harder next time"})
-    line = members.wait_for_log("'harder' is none of all, matching, authorize")
+def test_invalid_scope_hint_is_logged(member_service: Service) -> None:
+    member_service.post("/api/to-signed-in", json={"hint": "harder next time"})
+    line = member_service.wait_for_log("'harder' is none of all, matching, authorize")
     assert "POST /api/to-signed-in" in line
 
 
-def test_the_stream_of_a_closed_endpoint_is_open(members: Service) -> None:
+def test_stream_of_a_closed_endpoint_accepts_all_subscribers(member_service: Service) -> None:
     """No subscriber is refused; the audience is checked for each event."""
-    with EventStream(members, "/api/to-bosses/info") as stream:
+    with EventStream(member_service, "/api/to-bosses/info") as stream:
         assert stream.status == 200
 
 
@@ -450,7 +454,7 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def around(other_database: Database, serve: Serve) -> Service:
+def configured_service(other_database: Database, serve: Serve) -> Service:
     return serve(other_database, AROUND, SETTINGS, workers=2)
 
 
@@ -461,36 +465,36 @@ def other_database(postgres: PostgresServer) -> Iterator[Database]:
     drop_database(made)
 
 
-def test_the_default_level_names_path_and_events(around: Service) -> None:
-    with EventStream(around, "/api/publish/notice") as stream:
-        around.post("/api/publish", json={"text": "hello"})
+def test_configured_default_level_determines_path_and_events(configured_service: Service) -> None:
+    with EventStream(configured_service, "/api/publish/notice") as stream:
+        configured_service.post("/api/publish", json={"text": "hello"})
         stream.wait_for("hello")
 
 
-def test_headers_of_the_configuration_win(around: Service) -> None:
-    with EventStream(around, "/api/publish/notice", {"accept-encoding": "gzip, br"}) as stream:
+def test_configured_response_headers_take_precedence(configured_service: Service) -> None:
+    with EventStream(configured_service, "/api/publish/notice", {"accept-encoding": "gzip, br"}) as stream:
         headers = {name: stream.headers.get(name) for name in ("content-type", "cache-control", "x-accel-buffering")}
         assert headers == {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
         assert "content-encoding" not in stream.headers
 
 
-def test_the_name_of_the_execution_header_is_configured(around: Service) -> None:
-    with EventStream(around, "/api/publish/notice?a") as stream:
-        around.post("/api/publish", json={"text": "not for a"}, headers={"x-job": "b"})
-        around.post("/api/publish", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
+def test_execution_id_header_name_is_configurable(configured_service: Service) -> None:
+    with EventStream(configured_service, "/api/publish/notice?a") as stream:
+        configured_service.post("/api/publish", json={"text": "not for a"}, headers={"x-job": "b"})
+        configured_service.post("/api/publish", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
         stream.wait_for("for a")
 
 
-def test_a_notice_that_no_endpoint_publishes_is_logged_once(around: Service) -> None:
+def test_unpublished_notice_is_logged_once(configured_service: Service) -> None:
     for _ in range(6):
-        around.post("/api/murmur")
-        around.post("/api/shout")
+        configured_service.post("/api/murmur")
+        configured_service.post("/api/shout")
         for _ in range(10):
-            around.get("/api/steady")
-    around.post("/api/publish", json={"text": "published"})
-    around.wait_for_log("/api/steady raised a notice of severity NOTICE")
-    around.wait_for_log("/api/murmur raised a notice of severity NOTICE")
-    log = [line for line in around.log.splitlines() if "raised a notice of severity" in line]
+            configured_service.get("/api/steady")
+    configured_service.post("/api/publish", json={"text": "published"})
+    configured_service.wait_for_log("/api/steady raised a notice of severity NOTICE")
+    configured_service.wait_for_log("/api/murmur raised a notice of severity NOTICE")
+    log = [line for line in configured_service.log.splitlines() if "raised a notice of severity" in line]
     assert len(log) == 2, log
 
 

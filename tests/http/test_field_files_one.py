@@ -323,11 +323,11 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("context", cases(PATH_CASES))
-def test_a_file_is_found_by_its_path_and_method(service: Service, context: RequestContext) -> None:
+def test_file_is_served_at_its_path_and_method(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-def test_what_a_file_does_decides_its_method(service: Service) -> None:
+def test_statement_kind_of_a_file_determines_its_method(service: Service) -> None:
     check_in_order(service, METHOD_CASES)
 
 

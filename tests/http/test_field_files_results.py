@@ -316,20 +316,20 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("context", cases(_request_cases(RESULTS)))
-def test_a_file_gives_what_its_statement_gives(service: Service, context: RequestContext) -> None:
+def test_file_returns_the_result_of_its_statement(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 @pytest.mark.parametrize("context", cases(_request_cases(TEXTS)))
-def test_a_file_is_read_as_the_server_reads_it(service: Service, context: RequestContext) -> None:
+def test_file_is_parsed_like_by_postgresql(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-def test_several_statements_answer_with_one_object(service: Service) -> None:
+def test_several_statements_return_one_json_object(service: Service) -> None:
     check_in_order(service, _request_cases(SEVERAL))
 
 
-def test_members_of_one_name_are_logged_at_the_start(service: Service) -> None:
+def test_duplicate_member_names_are_logged_at_the_start(service: Service) -> None:
     assert "GET /api/r-spread-twice: two columns are called 'w' in one row, of which" in service.log
     assert "GET /api/r-flat: two columns" not in service.log
 

@@ -99,16 +99,16 @@ def parsing(database: Database, ignoring: Service, serve: Serve, tmp_path_factor
 
 
 @pytest.mark.parametrize("context", cases(IGNORED_CASES))
-def test_without_annotations_files_keep_what_their_statements_need(ignoring: Service, context: RequestContext) -> None:
+def test_ignored_annotations_do_not_affect_statement_parameters(ignoring: Service, context: RequestContext) -> None:
     check(ignoring, context)
 
 
 @pytest.mark.parametrize("context", cases(PARSED_CASES))
-def test_settings_of_the_source_hold_for_all_files(parsing: Service, context: RequestContext) -> None:
+def test_source_settings_apply_to_all_files(parsing: Service, context: RequestContext) -> None:
     check(parsing, context)
 
 
-def test_conflicts_of_paths_are_logged(parsing: Service) -> None:
+def test_path_conflicts_are_logged(parsing: Service) -> None:
     line = parsing.wait_for_log("GET /api/shared is also that of public.shared()")
     assert "shared.sql" in line
     assert " WRN] " in line

@@ -138,7 +138,7 @@ def schema(url: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def met(upstream: Upstream) -> Upstream:
+def prepared_upstream(upstream: Upstream) -> Upstream:
     def of_status(seen: Seen, _connection: socket.socket) -> bytes:
         status = int(seen.target.partition("=")[2] or 200)
         return answer(
@@ -165,9 +165,9 @@ def met(upstream: Upstream) -> Upstream:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, met: Upstream) -> Service:
+def service(database: Database, serve: Serve, prepared_upstream: Upstream) -> Service:
     settings = {"Service:ProxyOptions:Enabled": "true", "Service:HttpClientOptions:Enabled": "true"}
-    return serve(database, schema(met.url), settings)
+    return serve(database, schema(prepared_upstream.url), settings)
 
 
 REPLIED = '{"X-A":"1, 2","Server":"theirs","WWW-Authenticate":"Basic realm=\\"x\\"","Content-Length":"%d"}'
@@ -206,7 +206,7 @@ REPLIED = '{"X-A":"1, 2","Server":"theirs","WWW-Authenticate":"Basic realm=\\"x\
         ("GET /sends-nowhere", "500 Proxy host is not configured"),
     ]),
 )  # fmt: skip
-def test_a_client_gets_the_expected_response(service: Service, context: RequestContext) -> None:
+def test_client_of_a_proxy_gets_the_expected_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
@@ -234,14 +234,14 @@ def received(
         ("GET", "/resolved-get-as-post", b'{"b": 2}', "/resolved-get-as-post?a=1", '{"b": 2}'),
     ],
 )  # fmt: skip
-def test_the_other_service_is_asked_as_the_sheet_says(
+def test_proxy_sends_the_specified_target_and_body(
     service: Service, method: str, path: str, content: bytes, target: str, body: str
 ) -> None:
     seen = received(service, method, path, content, {"Content-Type": "application/json"} if content else {})
     assert (seen["target"], seen["body"]) == (target, body)
 
 
-def test_what_a_type_has_brought_goes_on_in_a_json_body(service: Service) -> None:
+def test_http_type_result_is_forwarded_in_the_json_body(service: Service) -> None:
     seen = received(
         service, "POST", "/with-type-body", b'{"rBody": "mine", "x": 1.50}', {"Content-Type": "application/vnd.x+json"}
     )
@@ -250,7 +250,7 @@ def test_what_a_type_has_brought_goes_on_in_a_json_body(service: Service) -> Non
     )
 
 
-def test_headers_go_on_as_they_came(service: Service, met: Upstream) -> None:
+def test_proxy_forwards_headers_unchanged(service: Service, prepared_upstream: Upstream) -> None:
     received(
         service,
         "GET",
@@ -263,7 +263,7 @@ def test_headers_go_on_as_they_came(service: Service, met: Upstream) -> None:
             "X-A": "1",
         },
     )
-    seen = met.to("/as-it-is/h")[-1]
+    seen = prepared_upstream.to("/as-it-is/h")[-1]
     assert [seen.header(name) for name in ("authorization", "user-agent", "accept-encoding", "x-a")] == [
         "Basic eDp5",
         "mine",
@@ -271,10 +271,10 @@ def test_headers_go_on_as_they_came(service: Service, met: Upstream) -> None:
         "1",
     ]
     assert seen.header("content-language") is None
-    assert seen.all("host") == [f"127.0.0.1:{met.port}"]
+    assert seen.all("host") == [f"127.0.0.1:{prepared_upstream.port}"]
 
 
-def test_a_result_is_sent_as_json_and_nothing_else_of_the_request(service: Service, met: Upstream) -> None:
+def test_routine_result_is_sent_as_json_without_request_headers(service: Service, prepared_upstream: Upstream) -> None:
     response = service.post("/sends", content=b'{"id": 1}', headers={"Content-Type": "application/json", "X-A": "1"})
     seen = response.json()
     assert (seen["method"], seen["target"], json.loads(seen["body"])) == ("POST", "/out/sends", {"id": 1})
@@ -285,7 +285,7 @@ def test_a_result_is_sent_as_json_and_nothing_else_of_the_request(service: Servi
     paper = service.get("/sends-text")
     assert (paper.status_code, paper.content, paper.headers["content-type"]) == (201, b"\0\xff", "application/pdf")
     assert (paper.headers["x-theirs"], paper.headers["location"]) == ("1", "/x")
-    sent = met.to("/sends-text")[-1]
+    sent = prepared_upstream.to("/sends-text")[-1]
     assert (sent.method, sent.body) == ("PUT", b"plain")
     assert sent.header("content-type") == "application/json; charset=utf-8"
     assert received(service, "GET", "/sends-rows")["body"] == "[1,2]"
@@ -294,13 +294,13 @@ def test_a_result_is_sent_as_json_and_nothing_else_of_the_request(service: Servi
     assert "content-type" not in nothing["headers"]
 
 
-def test_a_result_stays_whatever_the_other_service_says(service: Service, met: Upstream) -> None:
+def test_routine_effects_remain_if_the_upstream_fails(service: Service, prepared_upstream: Upstream) -> None:
     assert service.post("/sends-lost", json={"id": 8}).status_code == 502
     void = service.post("/sends-void", json={"id": 9})
     assert void.text == "said 200"
-    assert met.to("/sends-void")[-1].body == b""
+    assert prepared_upstream.to("/sends-void")[-1].body == b""
     assert [item for item in service.get("/kept-ids").json() if item in (8, 9)] == [8, 9]
 
 
-def test_the_start_says_where_requests_go(service: Service, met: Upstream) -> None:
-    assert f"GET /status-of: proxy, method of the request, host {met.url}" in service.log
+def test_proxy_targets_are_logged_at_the_start(service: Service, prepared_upstream: Upstream) -> None:
+    assert f"GET /status-of: proxy, method of the request, host {prepared_upstream.url}" in service.log

@@ -34,7 +34,7 @@ def function(head: str, body: str, comment: str, returns: str = "text") -> str:
     )
 
 
-def asking(name: str, request: str, parameters: str = "", attributes: str = FIELDS, lines: str = "") -> str:
+def type_with_endpoint(name: str, request: str, parameters: str = "", attributes: str = FIELDS, lines: str = "") -> str:
     """Return a type, and an endpoint of its name that returns the response."""
     arguments = ", ".join(item for item in (f"_r {name}_type", parameters) if item)
     path = name.replace("_", "-")
@@ -46,34 +46,40 @@ def asking(name: str, request: str, parameters: str = "", attributes: str = FIEL
 def schema(url: str) -> str:
     return (
         # The head of the comment.
-        asking("lowered", f"get {url}/echo HTTP/1.1")
-        + asking("mixed", f"PaTcH   {url}/echo   HTTP/1.1\n\npatched")
-        + asking("queried", f"QUERY {url}/echo\n\nasked")
-        + asking(
+        type_with_endpoint("lowered", f"get {url}/echo HTTP/1.1")
+        + type_with_endpoint("mixed", f"PaTcH   {url}/echo   HTTP/1.1\n\npatched")
+        + type_with_endpoint("queried", f"QUERY {url}/echo\n\nasked")
+        + type_with_endpoint(
             "remarks",
             f"\n  # a remark\n\n  # neither this\n   GET {url}/echo\n   X-Key:  one \n  X-KEY: two\n no colon here\n",
         )
-        + asking(
+        + type_with_endpoint(
             "windows", f"timeout 5s\r\nPOST {url}/echo\r\nContent-Type: text/plain\r\n\r\n  first\r\n\r\n  second  \r\n"
         )
-        + asking("got_with_body", f'GET {url}/echo\n\n{{"in": "get"}}')
-        + asking("blank_body", f"POST {url}/echo\nContent-Type: text/x\n\n   \n\t\n")
-        + asking(
+        + type_with_endpoint("got_with_body", f'GET {url}/echo\n\n{{"in": "get"}}')
+        + type_with_endpoint("blank_body", f"POST {url}/echo\nContent-Type: text/x\n\n   \n\t\n")
+        + type_with_endpoint(
             "unsent",
             f"POST {url}/echo\nContent-Length: 1000\nContent-Encoding: gzip\nAllow: GET\nExpires: 0\nLast-Modified: x\nX-Key: k\n\nb",
         )
-        + asking("among", f"GET {url}/slow-once?k=among\n@timeout = 250ms\nX-Key: a\nretry_delay: 1ms\nX-Other: b")
-        + asking("last_wins", f"timeout 1ms\ntimeout 20s\nretry_delay 1s\nretry_delay 1ms\nGET {url}/flaky?k=last")
-        + asking("clock_form", f"#@TIMEOUT=00:00:30\nGET {url}/echo")
-        + asking("no_directive", f"GET {url}/echo\nTimeout-Policy: x\nCache-Control: no-store\nRetry_Delay_Hint: 3")
-        + asking("bad_timeout", f"timeout soon\nGET {url}/echo")
-        + asking("bad_codes", f"retry_delay 1ms on many, 9\nGET {url}/flaky?k=codes")
-        + asking("bad_delay", f"retry_delay whenever\nGET {url}/echo")
-        + asking("codes_and_timeout", f"timeout 250ms\nretry_delay 1ms on 503\nGET {url}/slow-once?k=codes")
-        + asking("codes_and_no_server", "retry_delay 1ms, 1ms on 503\nGET http://127.0.0.1:1/")
-        + asking("unlisted", f"retry_delay 1ms, 1ms on 503\nGET {url}/flaky?k=unlisted")
-        + asking("exhausted", f"retry_delay 1ms, 1ms\nGET {url}/always?s=503")
-        + asking("then_silent", f"timeout 250ms\nretry_delay 1ms\nGET {url}/broken-then-silent")
+        + type_with_endpoint(
+            "among", f"GET {url}/slow-once?k=among\n@timeout = 250ms\nX-Key: a\nretry_delay: 1ms\nX-Other: b"
+        )
+        + type_with_endpoint(
+            "last_wins", f"timeout 1ms\ntimeout 20s\nretry_delay 1s\nretry_delay 1ms\nGET {url}/flaky?k=last"
+        )
+        + type_with_endpoint("clock_form", f"#@TIMEOUT=00:00:30\nGET {url}/echo")
+        + type_with_endpoint(
+            "no_directive", f"GET {url}/echo\nTimeout-Policy: x\nCache-Control: no-store\nRetry_Delay_Hint: 3"
+        )
+        + type_with_endpoint("bad_timeout", f"timeout soon\nGET {url}/echo")
+        + type_with_endpoint("bad_codes", f"retry_delay 1ms on many, 9\nGET {url}/flaky?k=codes")
+        + type_with_endpoint("bad_delay", f"retry_delay whenever\nGET {url}/echo")
+        + type_with_endpoint("codes_and_timeout", f"timeout 250ms\nretry_delay 1ms on 503\nGET {url}/slow-once?k=codes")
+        + type_with_endpoint("codes_and_no_server", "retry_delay 1ms, 1ms on 503\nGET http://127.0.0.1:1/")
+        + type_with_endpoint("unlisted", f"retry_delay 1ms, 1ms on 503\nGET {url}/flaky?k=unlisted")
+        + type_with_endpoint("exhausted", f"retry_delay 1ms, 1ms\nGET {url}/always?s=503")
+        + type_with_endpoint("then_silent", f"timeout 250ms\nretry_delay 1ms\nGET {url}/broken-then-silent")
         # No request at all: the parameter is an ordinary composite.
         + http_type("headed", f"HEAD {url}/echo", "a int, body text")
         + function("no_request(_r headed)", "select concat_ws('|', (_r).a, (_r).body)", "HTTP GET /no-request")
@@ -82,19 +88,19 @@ def schema(url: str) -> str:
         + http_type("prose", "What a customer has said to us.", "a int, body text")
         + function("prosaic(_r prose)", "select concat_ws('|', (_r).a, (_r).body)", "HTTP GET /prosaic")
         # Placeholders.
-        + asking(
+        + type_with_endpoint(
             "places",
             f"POST {url}/echo?a={{_id}}&b={{ID}}&c={{name}}&d={{_NAME}}\nX-Key: {{a{{_id}}}}\nContent-Type: {{_kind}}\n\n{{_flag}} {{_n}} {{_list}} {{_none}}. {{unknown}} {{ id }} {{1}} {{}}",
             "_id int, _name text, _kind text, _flag boolean, _n numeric, _list int[], _none text default null",
         )
-        + asking(
+        + type_with_endpoint(
             "fallbacks",
             f"POST {url}/echo\n\n{{!_a:x:y}} {{!_a}} {{!_missing:z}} {{!_b:no}} {{!OUT_UNSET:env}} {{OUT_UNSET}} {{out_set}}",
             "_a text default null, _b text default 'd'",
         )
-        + asking("shadowed", f"POST {url}/echo\n\n{{OUT_SET}}", "out_set text")
-        + asking("plain_json", f'POST {url}/echo\n\n{{"a": {{}}, "b": [1]}}', "_a int default 1")
-        + asking(
+        + type_with_endpoint("shadowed", f"POST {url}/echo\n\n{{OUT_SET}}", "out_set text")
+        + type_with_endpoint("plain_json", f'POST {url}/echo\n\n{{"a": {{}}, "b": [1]}}', "_a int default 1")
+        + type_with_endpoint(
             "by_attribute",
             f"POST {url}/echo\n\n{{tenant}} {{_r_tenant}} {{rTenant}} {{_R_TENANT}}",
             attributes=f"{FIELDS}, tenant text",
@@ -132,8 +138,8 @@ def schema(url: str) -> str:
             "table (status int, n int)",
         )
         # Redirects.
-        + asking("moved", f"POST {url}/moved?s={{_s}}\nContent-Type: text/x\n\nmine", "_s int")
-        + asking("circling", f"GET {url}/circling")
+        + type_with_endpoint("moved", f"POST {url}/moved?s={{_s}}\nContent-Type: text/x\n\nmine", "_s int")
+        + type_with_endpoint("circling", f"GET {url}/circling")
         # Calls of this service.
         + function(
             "inner_echo(_a text default null, _headers json default null)",
@@ -149,16 +155,16 @@ def schema(url: str) -> str:
         + function("inner_closed()", "select 'closed'", "HTTP GET /inner-closed\ninternal\nauthorize")
         + "create sequence inner_tries; create function inner_flaky() returns text language plpgsql as $$ begin if nextval('inner_tries') < 3 then raise exception 'not yet'; end if; return 'third'; end $$;\n"
         + "comment on function inner_flaky is 'HTTP GET /inner-flaky\ninternal';\n"
-        + asking("to_echo", 'POST /inner/echo?ignored=1\nX-Key: {_k}\n\n{"a": "{_k}"}', "_k text")
-        + asking("to_id", "GET /INNER/{_n}/end?x={_x}", "_n text, _x text")
-        + asking("to_kept", "@cache\nGET /inner/8/end")
-        + asking("to_any", "@cache\nGET {_url}", "_url text")
-        + asking("to_one", "@cache\nGET /inner/{_n}/{_x}", "_n text, _x text")
-        + asking("to_near", "@cache\nGET /{_x}", "_x text")
-        + asking("to_slash", "GET /inner/7/end/")
-        + asking("to_other_method", "DELETE /inner/7/end")
-        + asking("to_closed", "GET /inner-closed")
-        + asking("to_flaky", "timeout 1ms\nretry_delay 1ms, 1ms\nGET /inner-flaky")
+        + type_with_endpoint("to_echo", 'POST /inner/echo?ignored=1\nX-Key: {_k}\n\n{"a": "{_k}"}', "_k text")
+        + type_with_endpoint("to_id", "GET /INNER/{_n}/end?x={_x}", "_n text, _x text")
+        + type_with_endpoint("to_kept", "@cache\nGET /inner/8/end")
+        + type_with_endpoint("to_any", "@cache\nGET {_url}", "_url text")
+        + type_with_endpoint("to_one", "@cache\nGET /inner/{_n}/{_x}", "_n text, _x text")
+        + type_with_endpoint("to_near", "@cache\nGET /{_x}", "_x text")
+        + type_with_endpoint("to_slash", "GET /inner/7/end/")
+        + type_with_endpoint("to_other_method", "DELETE /inner/7/end")
+        + type_with_endpoint("to_closed", "GET /inner-closed")
+        + type_with_endpoint("to_flaky", "timeout 1ms\nretry_delay 1ms, 1ms\nGET /inner-flaky")
         # Resolved parameters.
         + "create table tokens (u text, t text); insert into tokens values ('7', 'secret'), ('abroad', 'zäh €');\n"
         + function(
@@ -193,7 +199,7 @@ def schema(url: str) -> str:
         ).replace(
             "returns text language sql as $$ select _a || _b", "returns text strict language sql as $$ select _a || _b"
         )
-        + asking(
+        + type_with_endpoint(
             "resolved_in_type",
             f"GET {url}/echo\nX-Key: {{_token}}",
             "_uid text, _token text",
@@ -206,7 +212,7 @@ REFUSE = "create function refuse() returns text language plpgsql as $$ begin rai
 
 
 @pytest.fixture(scope="module")
-def met(upstream: Upstream) -> Upstream:
+def prepared_upstream(upstream: Upstream) -> Upstream:
     def echo(seen: Seen, _connection: socket.socket) -> bytes:
         expected = (
             "content-type",
@@ -240,7 +246,7 @@ def met(upstream: Upstream) -> Upstream:
             upstream.released.wait(2)
         return answer("broken", 500)
 
-    def moved(seen: Seen, _connection: socket.socket) -> bytes:
+    def redirect(seen: Seen, _connection: socket.socket) -> bytes:
         return answer(b"", int(seen.target.partition("=")[2]), [("Location", "/echo?moved")])
 
     upstream.on("/echo", echo)
@@ -254,13 +260,13 @@ def met(upstream: Upstream) -> Upstream:
         ),
     )
     upstream.on("/counted", lambda seen, _: answer(str(count(seen))))
-    upstream.on("/moved", moved)
+    upstream.on("/moved", redirect)
     upstream.on("/circling", answer(b"", 302, [("Location", "/circling")]))
     return upstream
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, met: Upstream) -> Service:
+def service(database: Database, serve: Serve, prepared_upstream: Upstream) -> Service:
     settings = {
         "Service:HttpClientOptions:Enabled": "true",
         "Service:AvailableEnvVars:OUT_UNSET": "dflt",
@@ -269,7 +275,7 @@ def service(database: Database, serve: Serve, met: Upstream) -> Service:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OUT_SET", "from env")
         patch.delenv("OUT_UNSET", raising=False)
-        return serve(database, REFUSE + schema(met.url), settings)
+        return serve(database, REFUSE + schema(prepared_upstream.url), settings)
 
 
 GOOD = "|200|t|NULL"
@@ -344,12 +350,12 @@ ABROAD = "zäh €".encode().decode("latin-1")
         ("GET /inner/7/end", "404"),
     ]),
 )  # fmt: skip
-def test_types_and_resolved_parameters_do_what_the_sheet_says(service: Service, context: RequestContext) -> None:
+def test_http_types_and_resolved_parameters_follow_the_specification(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 @pytest.mark.parametrize(("path", "status"), [("/to-slash", 404), ("/to-other-method", 404), ("/to-closed", 401)])
-def test_a_call_of_this_service_that_is_no_success_says_its_status(service: Service, path: str, status: int) -> None:
+def test_failed_internal_subrequest_reports_its_status(service: Service, path: str, status: int) -> None:
     assert service.get(path).text.endswith(f"|{status}|f|Internal request returned {status}")
 
 
@@ -364,7 +370,7 @@ def test_mistakes_in_a_comment_are_logged_at_the_start(service: Service) -> None
         assert result in service.log
 
 
-def test_a_client_that_chooses_the_url_reaches_what_it_could_ask_for_itself(service: Service) -> None:
+def test_client_selected_url_does_not_reach_internal_endpoints(service: Service) -> None:
     """Neither an internal endpoint nor a cached response of one; other requests lead as far as usual."""
     assert service.get("/to-kept").text.startswith("8 -|200|")
     for target in ("/inner/8/end", "/INNER/8/end", "/inner-flaky"):

@@ -107,12 +107,14 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("path", "wanted"), CLOSED)
+@pytest.mark.parametrize(("path", "expected"), CLOSED)
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_paths_for_who_is_signed_in(service: Service, method: str, path: str, wanted: str | None) -> None:
+def test_protected_paths_redirect_anonymous_callers(
+    service: Service, method: str, path: str, expected: str | None
+) -> None:
     response = service.request(method, path, follow_redirects=False)
     status = (response.status_code, response.headers.get("location"))
-    assert status == ((200, None) if wanted is None else (302, f"/?from={wanted}"))
+    assert status == ((200, None) if expected is None else (302, f"/?from={expected}"))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_paths_for_who_is_signed_in(service: Service, method: str, path: str, wa
         ("POST", "/file.txt", 405, None),
     ],
 )
-def test_only_files_that_exist_are_looked_at(
+def test_only_existing_files_are_served(
     service: Service, method: str, path: str, status: int, text: str | None
 ) -> None:
     response = service.request(method, path)
@@ -144,7 +146,7 @@ FILLED = {
 
 
 @pytest.mark.parametrize("name", FILLED)
-def test_what_stands_in_for_names(service: Service, name: str) -> None:
+def test_placeholders_in_files_are_filled_for_the_caller(service: Service, name: str) -> None:
     anonymous, signed_in = FILLED[name]
     with service.new_client() as client:
         first = client.get(f"/filled/{name}.txt")
@@ -166,7 +168,7 @@ EVERYWHERE = ["/file.txt", "/paper.pdf", "/filled/style.txt", "/limited", "/limi
 
 
 @pytest.mark.parametrize("path", EVERYWHERE)
-def test_security_headers_are_on_every_answer(service: Service, path: str) -> None:
+def test_every_response_has_security_headers(service: Service, path: str) -> None:
     headers = service.get(path).headers
     result = {
         "x-content-type-options": "nosniff",
@@ -181,7 +183,7 @@ def test_security_headers_are_on_every_answer(service: Service, path: str) -> No
     assert "content-security-policy" not in headers
 
 
-def test_limits_carry_them_too(service: Service) -> None:
+def test_rate_limit_response_has_security_headers(service: Service) -> None:
     response = [service.get("/limited") for _ in range(2)][-1]
     assert (response.status_code, response.headers["x-content-type-options"]) == (429, "nosniff")
 
@@ -194,7 +196,7 @@ def test_limits_carry_them_too(service: Service) -> None:
         ("to", "https://id.example/", "https://id.example/?to=%2Fpaper.pdf"),
     ],
 )
-def test_where_others_are_sent(
+def test_unauthorized_redirect_location_is_configurable(
     own_database: Database, serve_once: Serve, tmp_path: Path, parameter: str, redirect: str, location: str
 ) -> None:
     (tmp_path / "paper.pdf").write_text("pdf")

@@ -286,5 +286,5 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(CASES))
-def test_answer(service: Service, context: RequestContext) -> None:
+def test_parameters_are_bound_as_expected(service: Service, context: RequestContext) -> None:
     check(service, context)

@@ -84,26 +84,26 @@ def ask(service: Service, *fields: str, start: str = "GET /seen HTTP/1.1") -> Ra
 
 
 @pytest.fixture(scope="module")
-def behind(database: Database, serve: Serve) -> Service:
+def behind_proxy(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, TWO)
 
 
 @pytest.mark.parametrize("row", [line for line in WALKED.splitlines() if line])
-def test_entries_are_walked_from_the_right(behind: Service, row: str) -> None:
+def test_forwarded_entries_are_evaluated_from_the_right(behind_proxy: Service, row: str) -> None:
     sent, expected = row[:36].strip(), row[36:]
     names = ("For", "Proto", "Host")
     fields = [f"X-Forwarded-{field}" if field.startswith(names) else field for field in sent.split("|") if field]
-    result = ask(behind, "Host: own:1", *fields)
+    result = ask(behind_proxy, "Host: own:1", *fields)
     assert (result.status, result.body.decode()) == (200, expected.replace("PEER", PEER))
 
 
-def test_what_is_believed_is_in_the_log(behind: Service) -> None:
-    line = behind.wait_for_log("forwarded headers: ")
+def test_forwarded_header_settings_are_logged(behind_proxy: Service) -> None:
+    line = behind_proxy.wait_for_log("forwarded headers: ")
     assert "DBG" in line
     assert "limit 2, proxies 1, networks 2, hosts 2" in line
 
 
-def test_without_a_limit_all_entries_count(own_database: Database, serve_once: Serve) -> None:
+def test_all_forwarded_entries_are_evaluated_without_a_limit(own_database: Database, serve_once: Serve) -> None:
     all_proxies = {F + "Enabled": "true", F + "ForwardLimit": "", F + "TrustAllProxies": "true"}
     service = serve_once(own_database, SQL, all_proxies)
     fields = ("Host: own:1", "X-Forwarded-For: 5.5.5.5, 9.9.9.9, 10.2.2.2", "X-Forwarded-Host: any.example:99")
@@ -120,11 +120,11 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "said"), WRONG)
-def test_settings_that_cannot_be_met_end_the_start(
-    own_database: Database, serve_once: Serve, key: str, value: str, said: str
+@pytest.mark.parametrize(("key", "value", "message"), WRONG)
+def test_unsupported_forwarding_settings_stop_the_start(
+    own_database: Database, serve_once: Serve, key: str, value: str, message: str
 ) -> None:
-    with pytest.raises(AssertionError, match=f"{F}{key.partition(':')[0]}: .*{said}"):
+    with pytest.raises(AssertionError, match=f"{F}{key.partition(':')[0]}: .*{message}"):
         serve_once(own_database, "", {F + "Enabled": "true", F + key: value})
 
 
@@ -132,7 +132,7 @@ def test_settings_that_cannot_be_met_end_the_start(
 
 
 @pytest.fixture(scope="module")
-def both(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Service:
+def http_and_https(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Service:
     """Provide a service over http and https, behind proxies too."""
     port, https = free_port(), free_port()
     value = {
@@ -160,9 +160,12 @@ SENT_ON = [
 
 
 @pytest.mark.parametrize(("start", "host", "location"), SENT_ON)
-def test_http_is_sent_to_https(both: Service, start: str, host: str, location: str) -> None:
-    result = ask(both, f"Host: {host}", start=f"{start} HTTP/1.1")
-    assert (result.status, result.headers["location"]) == (307, "https://" + location.replace("PORT", str(both.https)))
+def test_http_is_redirected_to_https(http_and_https: Service, start: str, host: str, location: str) -> None:
+    result = ask(http_and_https, f"Host: {host}", start=f"{start} HTTP/1.1")
+    assert (result.status, result.headers["location"]) == (
+        307,
+        "https://" + location.replace("PORT", str(http_and_https.https)),
+    )
     assert result.body == b""
     assert result.headers["x-content-type-options"] == "nosniff"
     assert "strict-transport-security" not in result.headers
@@ -182,23 +185,28 @@ STRICT = [
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
 @pytest.mark.parametrize("path", ["/seen", "/nowhere"])
-def test_browsers_are_sent_strict_transport_security(
-    both: Service, path: str, host: str, scheme: str, strict: bool
+def test_hsts_header_is_sent_for_https_requests(
+    http_and_https: Service, path: str, host: str, scheme: str, strict: bool
 ) -> None:
-    result = ask(both, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
+    result = ask(http_and_https, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
     assert result.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
-def test_over_tls_as_well(both: Service, tls: httpx.Client, host: str, scheme: str, strict: bool) -> None:
-    response = tls.get(f"https://127.0.0.1:{both.https}/nowhere", headers={"Host": host})
+def test_hsts_header_is_sent_over_tls(
+    http_and_https: Service, tls: httpx.Client, host: str, scheme: str, strict: bool
+) -> None:
+    response = tls.get(f"https://127.0.0.1:{http_and_https.https}/nowhere", headers={"Host": host})
     assert response.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
 
-def test_a_proxy_that_came_over_tls_speaks_for_a_client_that_did_not(both: Service, tls: httpx.Client) -> None:
+def test_forwarded_http_scheme_over_tls_is_redirected(http_and_https: Service, tls: httpx.Client) -> None:
     result = {"Host": "shop.example", "X-Forwarded-Proto": "http"}
-    response = tls.get(f"https://127.0.0.1:{both.https}/seen", headers=result)
-    assert (response.status_code, response.headers["location"]) == (307, f"https://shop.example:{both.https}/seen")
+    response = tls.get(f"https://127.0.0.1:{http_and_https.https}/seen", headers=result)
+    assert (response.status_code, response.headers["location"]) == (
+        307,
+        f"https://shop.example:{http_and_https.https}/seen",
+    )
     assert "strict-transport-security" not in response.headers
 
 
@@ -210,7 +218,9 @@ def tls(certificate: tuple[Path, Path]) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.parametrize(("port", "shown"), [("443", ""), ("8443", ":8443")])
-def test_the_port_may_be_that_of_a_proxy(own_database: Database, serve_once: Serve, port: str, shown: str) -> None:
+def test_redirect_uses_the_https_port_of_a_proxy(
+    own_database: Database, serve_once: Serve, port: str, shown: str
+) -> None:
     value = {"Ssl:Enabled": "true", "Ssl:HttpsPort": port, F + "Enabled": "true"}
     service = serve_once(own_database, SQL, value)
     result = ask(service, "Host: inside:5000", "X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example")
@@ -227,7 +237,9 @@ def test_without_a_known_port_no_request_is_redirected(own_database: Database, s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", ["Ssl:Enabled", "Ssl:UseHttpsRedirection", "Ssl:UseHsts"])
-def test_each_switch_is_for_itself(own_database: Database, serve_once: Serve, switch: str) -> None:
+def test_redirection_and_hsts_are_switched_independently(
+    own_database: Database, serve_once: Serve, switch: str
+) -> None:
     value = {"Ssl:Enabled": "true", "Ssl:HttpsPort": "443", F + "Enabled": "true", switch: "false"}
     service = serve_once(own_database, SQL, value)
     assert ask(service, "Host: shop.example").status == (307 if switch == "Ssl:UseHsts" else 200)
@@ -265,7 +277,7 @@ AFFECTED = {
 
 
 @pytest.mark.slow
-def test_everything_goes_by_what_the_proxy_said(own_database: Database, serve_once: Serve) -> None:
+def test_limits_cookies_and_sign_in_use_forwarded_values(own_database: Database, serve_once: Serve) -> None:
     """Limits, cookies, Basic and passkeys use the client and not the proxy."""
     service = serve_once(own_database, SQL + EFFECTS, AFFECTED)
     host = "Host: inside:5000"

@@ -244,7 +244,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(CASES))
-def test_answer(service: Service, context: RequestContext) -> None:
+def test_annotated_request_gets_the_expected_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
@@ -262,7 +262,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("target", "expected"), HEADS, ids=[target for target, _ in HEADS])
-def test_headers_of_the_answer(service: Service, target: str, expected: dict[str, str]) -> None:
+def test_comment_sets_response_headers(service: Service, target: str, expected: dict[str, str]) -> None:
     headers = ask(service, f"GET /api/{target}").headers
     assert {name: headers.get(name) for name in expected} == expected
 
@@ -278,5 +278,5 @@ def test_headers_of_the_answer(service: Service, target: str, expected: dict[str
         ("get-headers-context", "one"),
     ],
 )
-def test_headers_of_the_request(service: Service, path: str, seen: str) -> None:
+def test_routine_receives_request_headers(service: Service, path: str, seen: str) -> None:
     assert ask(service, f"GET /api/{path}", headers={"X-One": "one"}).text == seen

@@ -244,10 +244,10 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(CASES))
-def test_answer(service: Service, context: RequestContext) -> None:
+def test_result_is_rendered_as_expected(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 @pytest.mark.parametrize("path", ["single-none-literal", "null-json"])
-def test_the_word_null_is_json_where_json_is_due(service: Service, path: str) -> None:
+def test_null_is_the_json_literal_in_json_responses(service: Service, path: str) -> None:
     assert ask(service, f"GET /api/{path}").text.lower() == "null"

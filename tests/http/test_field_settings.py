@@ -49,7 +49,7 @@ SQL = "create schema shop; create type pair as (id int, label text);" + routines
 
 
 @pytest.fixture(scope="module")
-def loaded(database: Database) -> Database:
+def database_with_routines(database: Database) -> Database:
     database.execute(SQL)
     return database
 
@@ -155,41 +155,41 @@ OTHERS_CASES: list[RequestContext] = [
 
 
 @pytest.fixture(scope="module")
-def parse_all(loaded: Database, serve: Serve) -> Service:
-    return serve(loaded, settings=PARSE_ALL)
+def parse_all(database_with_routines: Database, serve: Serve) -> Service:
+    return serve(database_with_routines, settings=PARSE_ALL)
 
 
 @pytest.fixture(scope="module")
-def ignore(loaded: Database, serve: Serve) -> Service:
-    return serve(loaded, settings=IGNORE)
+def ignore(database_with_routines: Database, serve: Serve) -> Service:
+    return serve(database_with_routines, settings=IGNORE)
 
 
 @pytest.fixture(scope="module")
-def others(loaded: Database, serve: Serve) -> Service:
-    return serve(loaded, settings=OTHERS)
+def others(database_with_routines: Database, serve: Serve) -> Service:
+    return serve(database_with_routines, settings=OTHERS)
 
 
 @pytest.mark.parametrize("context", cases(PARSE_ALL_CASES))
-def test_everything_is_served_as_its_comment_says(parse_all: Service, context: RequestContext) -> None:
+def test_parse_all_serves_every_routine_with_its_annotations(parse_all: Service, context: RequestContext) -> None:
     check(parse_all, context)
 
 
 @pytest.mark.parametrize("context", cases(IGNORE_CASES))
-def test_everything_is_served_whatever_its_comment_says(ignore: Service, context: RequestContext) -> None:
+def test_ignore_mode_serves_every_routine_without_annotations(ignore: Service, context: RequestContext) -> None:
     check(ignore, context)
 
 
 @pytest.mark.parametrize("context", cases(OTHERS_CASES))
-def test_policies_rules_and_filters(others: Service, context: RequestContext) -> None:
+def test_error_policies_validation_rules_and_filters_apply(others: Service, context: RequestContext) -> None:
     check(others, context)
 
 
-def test_all_but_what_is_disabled(parse_all: Service) -> None:
+def test_disabled_endpoints_are_not_served(parse_all: Service) -> None:
     assert ask(parse_all, "POST /My_Prefix/switched_off").status_code == 404
     closed = ask(parse_all, "POST /My_Prefix/only_authorize")
     assert closed.status_code == 401
     assert "type" not in closed.json()
 
 
-def test_headers_in_a_setting_of_another_name(ignore: Service) -> None:
+def test_request_headers_setting_name_is_configurable(ignore: Service) -> None:
     assert ask(ignore, "GET /give-context", headers={"X-One": "one"}).text == "one"

@@ -299,5 +299,5 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.slow
-def test_tables_are_read_and_written(service: Service) -> None:
+def test_table_operations_get_the_expected_responses(service: Service) -> None:
     check_in_order(service, [*INSERTS, *CONFLICTS, *SELECTS, *UPDATES, *COMMENTS, *DELETES])

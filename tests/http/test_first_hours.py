@@ -1,4 +1,4 @@
-"""What a new user meets first: access rules, their messages, and refusals."""
+"""First steps of a new user: access rules, their messages, and refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, SETTINGS)
 
 
-def test_an_anonymous_caller_learns_nothing_from_a_401(service: Service) -> None:
+def test_response_401_contains_no_reason(service: Service) -> None:
     for headers in ({}, {"authorization": "Bearer x.y.z"}):
         response = service.get("/closed", headers=headers)
         assert list(problem(response, 401)) == ["type", "title", "status"]
@@ -54,23 +54,23 @@ def test_an_anonymous_caller_learns_nothing_from_a_401(service: Service) -> None
     service.wait_for_log("GET /closed: 401: GET /closed is for signed-in users")
 
 
-def test_a_switch_for_development_explains_more(database: Database, serve_once: Serve) -> None:
+def test_explain_unauthorized_adds_the_reason_to_401(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", SETTINGS | {"ErrorHandlingOptions:ExplainUnauthorized": "true"})
     assert "is for signed-in users" in problem(service.get("/closed"), 401)["detail"]
 
 
-def test_the_word_of_a_scheme_has_no_case(service: Service) -> None:
+def test_bearer_scheme_is_case_insensitive(service: Service) -> None:
     token = service.post("/sign-in", json={"name": "kiri"}).json()["accessToken"]
     for word in ("Bearer", "bearer", "BEARER"):
         assert answer(service.get("/closed", headers={"authorization": f"{word} {token}"})) == (200, TEXT, "in")
 
 
 @pytest.mark.parametrize("path", ["/clerks", "/slip", "/accident", "/api/open-by-accident"])
-def test_what_was_meant_to_say_who_is_let_in_leaves_the_endpoint_out(service: Service, path: str) -> None:
+def test_misspelt_access_annotation_leaves_the_endpoint_out(service: Service, path: str) -> None:
     problem(service.get(path), 404)
 
 
-def test_every_such_line_is_logged(service: Service) -> None:
+def test_misspelt_access_annotations_are_logged(service: Service) -> None:
     assert "clerks(): a header cannot have the name of an annotation" in service.log
     assert "did you mean `authorize clerk`?" in service.log
     assert "clerks(): it is not exposed" in service.log
@@ -78,12 +78,12 @@ def test_every_such_line_is_logged(service: Service) -> None:
     assert "open_by_accident(): `HTTP [method] [path]` takes two words" in service.log
 
 
-def test_patch_and_query_are_methods(service: Service) -> None:
+def test_patch_and_query_methods_are_supported(service: Service) -> None:
     assert answer(service.request("PATCH", "/things/7", json={})) == (200, TEXT, "changed 7")
     assert answer(service.request("QUERY", "/things", json={"words": "old maps"})) == (200, TEXT, "old maps")
 
 
-def test_a_compressed_body_is_refused_as_what_it_is(service: Service) -> None:
+def test_compressed_request_body_gets_415(service: Service) -> None:
     body = gzip.compress(b'{"words":"old maps"}')
     response = service.request("QUERY", "/things", content=body, headers={"content-encoding": "gzip"})
     assert "gzip" in problem(response, 415)["detail"]

@@ -126,7 +126,7 @@ def service(database: Database, serve: Serve, issuer: Issuer, tmp_path_factory: 
     return serve(database, member_sql(), settings)
 
 
-def is_let_in(service: Service, text: str) -> bool:
+def is_accepted(service: Service, text: str) -> bool:
     response = service.get("/api/for-bosses", headers=bearer(text))
     if response.status_code != 200:
         problem(response, 401)
@@ -134,15 +134,15 @@ def is_let_in(service: Service, text: str) -> bool:
 
 
 @pytest.mark.parametrize(("algorithm", "name"), [("RS256", "first"), ("ES384", "second"), ("RS256", None)])
-def test_keys_of_the_document(service: Service, algorithm: str, name: str | None) -> None:
-    assert is_let_in(service, token(signer(algorithm), algorithm, name))
+def test_token_signed_by_a_jwks_key_is_accepted(service: Service, algorithm: str, name: str | None) -> None:
+    assert is_accepted(service, token(signer(algorithm), algorithm, name))
 
 
-def test_a_public_key_of_the_configuration(service: Service) -> None:
-    assert is_let_in(service, token(signer("EdDSA"), "EdDSA"))
+def test_token_signed_by_a_configured_public_key_is_accepted(service: Service) -> None:
+    assert is_accepted(service, token(signer("EdDSA"), "EdDSA"))
 
 
-def test_claims_of_foreign_tokens(service: Service) -> None:
+def test_claims_of_foreign_tokens_are_used(service: Service) -> None:
     text = token(signer("RS256"), "RS256", "first", user_id=41, user_roles=["boss", "x"], depot=None, flag=True)
     body = service.get("/api/who", headers=bearer(text)).json()
     assert body["userId"] == "41"
@@ -160,26 +160,26 @@ def test_claims_that_only_the_service_sets_are_dropped(service: Service, issuer_
     assert (claims["user_id"], result.keys() & claims.keys()) == ("41", set())
 
 
-def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
+def test_scheme_can_sign_with_a_private_key(service: Service) -> None:
     made = str(tokens(service, "own")["accessToken"])
     assert jwt.get_unverified_header(made)["alg"] == "RS256"
     result = jwt.decode(made, pem(signer("RS256")), algorithms=["RS256"], audience=AUDIENCE)
     assert result["user_name"] == "kiri"
-    assert is_let_in(service, made)
+    assert is_accepted(service, made)
 
 
 @pytest.mark.parametrize("name", ["first", "second", "nowhere", None, "shared"])
 def test_a_token_with_an_unknown_key_is_refused(service: Service, name: str | None) -> None:
-    assert not is_let_in(service, token(signer(UNKNOWN_KEY), "RS256", name))
-    assert not is_let_in(service, token("x" * 32, "HS256", name))
+    assert not is_accepted(service, token(signer(UNKNOWN_KEY), "RS256", name))
+    assert not is_accepted(service, token("x" * 32, "HS256", name))
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
-def test_a_public_key_is_no_secret(service: Service, algorithm: str) -> None:
+def test_public_key_is_not_accepted_as_an_hmac_secret(service: Service, algorithm: str) -> None:
     """Key confusion: an HMAC with the bytes of a public key."""
     for key in (signer("EdDSA"), signer("RS256")):
         for secret in (pem(key), pem(key).strip()):
-            assert not is_let_in(service, _hmac(secret, algorithm))
+            assert not is_accepted(service, _hmac(secret, algorithm))
 
 
 def _hmac(secret: bytes, algorithm: str) -> str:
@@ -195,15 +195,15 @@ def _hmac(secret: bytes, algorithm: str) -> str:
     return f"{signed}.{part(hmac.digest(secret, signed.encode(), algorithm.replace('HS', 'sha')))}"
 
 
-def test_a_foreign_token_ends_when_it_expires(service: Service) -> None:
-    assert not is_let_in(service, token(signer("RS256"), "RS256", "first", exp=int(time.time()) - 301))
-    assert not is_let_in(service, token(signer("RS256"), "RS256", "first", token_type="refresh"))
+def test_expired_or_refresh_foreign_token_is_refused(service: Service) -> None:
+    assert not is_accepted(service, token(signer("RS256"), "RS256", "first", exp=int(time.time()) - 301))
+    assert not is_accepted(service, token(signer("RS256"), "RS256", "first", token_type="refresh"))
 
 
-def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer: Issuer) -> None:
+def test_unknown_key_ids_cause_few_jwks_requests(service: Service, issuer: Issuer) -> None:
     before = issuer.asked
     for number in range(20):
-        assert not is_let_in(service, token(signer(UNKNOWN_KEY), "RS256", f"made-up-{number}"))
+        assert not is_accepted(service, token(signer(UNKNOWN_KEY), "RS256", f"made-up-{number}"))
     assert issuer.asked - before <= 2
 
 
@@ -223,18 +223,18 @@ def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer:
     ids=str,
 )
 @pytest.mark.parametrize(("algorithm", "name"), [("RS256", "first"), ("EdDSA", None)])
-def test_a_token_that_was_made_for_others(
+def test_token_for_another_issuer_or_audience_is_refused(
     service: Service, algorithm: str, name: str | None, changes: dict[str, object]
 ) -> None:
     """The issuer's keys sign for all of its applications: a token for another one is invalid here."""
-    assert not is_let_in(service, token(signer(algorithm), algorithm, name, **changes))
+    assert not is_accepted(service, token(signer(algorithm), algorithm, name, **changes))
 
 
-def test_a_token_for_several(service: Service) -> None:
-    assert is_let_in(service, token(signer("RS256"), "RS256", "first", aud=["another shop", AUDIENCE]))
+def test_token_with_several_audiences_is_accepted(service: Service) -> None:
+    assert is_accepted(service, token(signer("RS256"), "RS256", "first", aud=["another shop", AUDIENCE]))
 
 
-def foreign(issuer: Issuer, **settings: str) -> dict[str, str]:
+def issuer_settings(issuer: Issuer, **settings: str) -> dict[str, str]:
     return {
         "Auth:JwtAuth": "true",
         "Auth:JwtSecret": SECRET,
@@ -244,19 +244,21 @@ def foreign(issuer: Issuer, **settings: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("missing", ["JwtIssuer", "JwtAudience"])
-def test_the_start_asks_what_foreign_tokens_have_to_name(
+def test_missing_issuer_or_audience_setting_stops_the_start(
     own_database: Database, serve_once: Serve, issuer: Issuer, missing: str
 ) -> None:
-    settings = foreign(issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
+    settings = issuer_settings(issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
     del settings[f"Auth:{missing}"]
     with pytest.raises(AssertionError, match=f"Auth:{missing}"):
         serve_once(own_database, settings=settings)
 
 
-def test_what_is_not_checked_is_switched_off_by_name(own_database: Database, serve_once: Serve, issuer: Issuer) -> None:
-    settings = foreign(issuer, JwtValidateIssuer="false", JwtValidateAudience="false")
+def test_issuer_and_audience_checks_can_be_switched_off(
+    own_database: Database, serve_once: Serve, issuer: Issuer
+) -> None:
+    settings = issuer_settings(issuer, JwtValidateIssuer="false", JwtValidateAudience="false")
     service = serve_once(own_database, member_sql(), settings)
-    assert is_let_in(service, token(signer("RS256"), "RS256", "first", iss=LEFT_OUT, aud=LEFT_OUT))
+    assert is_accepted(service, token(signer("RS256"), "RS256", "first", iss=LEFT_OUT, aud=LEFT_OUT))
     assert "WRN" in service.wait_for_log("Auth:JwtValidateIssuer")
     assert "WRN" in service.wait_for_log("Auth:JwtValidateAudience")
 
@@ -274,50 +276,50 @@ BRIEF = {"JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtKeySetRefreshInterval
 
 
 @pytest.mark.slow
-def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
+def test_tokens_of_a_withdrawn_key_are_refused(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     """Also cached tokens; a document without any key withdraws them all."""
-    service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
+    service = serve_once(own_database, member_sql(), issuer_settings(own_issuer, **BRIEF))
     text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
-    assert is_let_in(service, text)
+    assert is_accepted(service, text)
     own_issuer.keys.clear()
-    wait_until(lambda: not is_let_in(service, text), "the token of a withdrawn key is refused")
+    wait_until(lambda: not is_accepted(service, text), "the token of a withdrawn key is refused")
     own_issuer.publish("RS256", "first")
-    wait_until(lambda: is_let_in(service, text), "the key is back")
+    wait_until(lambda: is_accepted(service, text), "the key is back")
 
 
 @pytest.mark.slow
-def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
-    service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
+def test_cached_jwks_keys_expire(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
+    service = serve_once(own_database, member_sql(), issuer_settings(own_issuer, **BRIEF))
     text = token(signer("RS256"), "RS256", "first", exp=int(time.time()) + 3600)
-    assert is_let_in(service, text)
+    assert is_accepted(service, text)
     own_issuer.shutdown()
     own_issuer.server_close()
-    wait_until(lambda: not is_let_in(service, text), "unconfirmed keys are given up")
+    wait_until(lambda: not is_accepted(service, text), "unconfirmed keys are given up")
 
 
-def test_the_document_is_read_by_the_client_of_outgoing_requests(
+def test_jwks_is_fetched_by_the_http_client(
     own_database: Database, serve_once: Serve, own_issuer: Issuer, certificate: tuple[Path, Path]
 ) -> None:
     """An authority of the configuration is trusted, as it is for other requests."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     own_issuer.socket = context.wrap_socket(own_issuer.socket, server_side=True)
-    settings = foreign(own_issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
+    settings = issuer_settings(own_issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
     settings["Auth:JwtKeySetUrl"] = f"https://127.0.0.1:{own_issuer.server_port}/keys"
     settings["Service:HttpClientOptions:CaFile"] = str(certificate[0])
     service = serve_once(own_database, member_sql(), settings)
-    assert is_let_in(service, token(signer("RS256"), "RS256", "first"))
+    assert is_accepted(service, token(signer("RS256"), "RS256", "first"))
 
 
 @pytest.mark.parametrize(
     ("path", "reason"),
     [("moved", "the response has status 302"), ("large", "the response is larger than 1048576 bytes")],
 )
-def test_other_documents_are_not_read(
+def test_invalid_jwks_documents_are_refused(
     own_database: Database, serve_once: Serve, own_issuer: Issuer, path: str, reason: str
 ) -> None:
-    settings = foreign(own_issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
+    settings = issuer_settings(own_issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
     settings["Auth:JwtKeySetUrl"] = f"http://127.0.0.1:{own_issuer.server_port}/{path}"
     service = serve_once(own_database, member_sql(), settings)
-    assert not is_let_in(service, token(signer("RS256"), "RS256", "first"))
+    assert not is_accepted(service, token(signer("RS256"), "RS256", "first"))
     assert service.wait_for_log("cannot be read").partition("at most: ")[2].startswith(reason)

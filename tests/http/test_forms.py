@@ -66,13 +66,13 @@ class TestForms:
             ([("room", "1"), ("tags", "a,b"), ("tags", "{c}")], "'1' 'none' '{\"a,b\",\"{c}\"}'"),
         ],
     )
-    def test_fields_follow_the_rules_of_the_query_string(
+    def test_form_fields_follow_the_rules_of_the_query_string(
         self, service: Service, form: object, fields: list[tuple[str, str]], seen: str
     ) -> None:
         assert callable(form)
         assert answer(service.post("/book", **form(*fields))) == (200, TEXT, seen)
 
-    def test_every_character_arrives(self, service: Service, form: object) -> None:
+    def test_form_field_preserves_every_character(self, service: Service, form: object) -> None:
         assert callable(form)
         assert service.post("/rooms/7", **form(("note", ODD))).content.decode() == f"7 {ODD}"
 
@@ -86,24 +86,24 @@ class TestForms:
             ([("room", "1"), ("Note", "2")], "Note", 404),
         ],
     )
-    def test_what_is_missing_unknown_or_wrong_is_named(
+    def test_missing_unknown_and_invalid_fields_are_reported(
         self, service: Service, form: object, fields: list[tuple[str, str]], named: str, status: int
     ) -> None:
         assert callable(form)
         assert named in problem(service.post("/book", **form(*fields)), status)["detail"]
 
-    def test_null_handling_holds(self, service: Service, form: object) -> None:
+    def test_null_handling_applies_to_form_fields(self, service: Service, form: object) -> None:
         assert callable(form)
         assert service.post("/book-literal", **form(("room", "1"), ("note", "NULL"))).text == "'1' NULL"
 
-    def test_composites_and_overloads_are_understood(self, service: Service, form: object) -> None:
+    def test_form_fields_bind_composites_and_select_overloads(self, service: Service, form: object) -> None:
         assert callable(form)
         assert service.post("/pack", **form(("boxWidth", "4"), ("boxUnitCode", "cm"))).text == "(4,cm)"
         assert service.post("/pack", **form(("box", '{"width":4}'))).text == "(4,)"
         assert service.post("/counted", **form(("a", "1"))).text == "one"
         assert service.post("/counted", **form(("a", "1"), ("b", "2"))).text == "two"
 
-    def test_validation_sees_its_values(self, service: Service, form: object) -> None:
+    def test_validation_applies_to_form_fields(self, service: Service, form: object) -> None:
         assert callable(form)
         assert service.post("/checked", **form(("tags", "a"), ("tags", "b"))).text == "{a,b}"
 
@@ -129,7 +129,7 @@ def test_a_file_in_a_form_is_refused(service: Service) -> None:
         ("application/json", b"room=12"),
     ],
 )
-def test_a_broken_form_is_a_bad_request(service: Service, kind: str, body: bytes) -> None:
+def test_malformed_form_gets_400(service: Service, kind: str, body: bytes) -> None:
     problem(service.post("/book", content=body, headers={"content-type": kind}), 400)
 
 
@@ -140,7 +140,7 @@ PARTS = "multipart/form-data; boundary=x"
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "answered"),
+    ("kind", "body", "expected"),
     [
         (LATIN, b"room=1&note=caf\xe9", 415),
         (LATIN, b"room=1&note=caf%E9", 415),
@@ -155,9 +155,9 @@ PARTS = "multipart/form-data; boundary=x"
         (PARTS, PART + b"Content-Transfer-Encoding: 8bit\r\n\r\ncaf\r\n--x--", "'1' 'caf' NULL"),
     ],
 )
-def test_bytes_that_are_not_utf_8_are_reported(service: Service, kind: str, body: bytes, answered: int | str) -> None:
+def test_bytes_that_are_not_utf_8_are_reported(service: Service, kind: str, body: bytes, expected: int | str) -> None:
     response = service.post("/book", content=body, headers={"content-type": kind})
-    assert (response.status_code if isinstance(answered, int) else response.text) == answered
+    assert (response.status_code if isinstance(expected, int) else response.text) == expected
 
 
 @pytest.mark.parametrize(
@@ -188,37 +188,37 @@ def test_an_empty_form_is_an_empty_object(service: Service, kind: str, body: byt
         ("/checked", b'{"tags":["a=b"]}', "{a=b}"),
     ],
 )
-def test_json_is_json_even_if_its_type_says_form(
+def test_json_body_is_accepted_with_a_form_content_type(
     service: Service, kind: str, start: bytes, path: str, body: bytes, text: str
 ) -> None:
     assert answer(service.post(path, content=start + body, headers={"content-type": kind})) == (200, TEXT, text)
 
 
 @pytest.mark.parametrize("body", [b"null", b"12", b"true", b"room", b"room&note"])
-def test_what_is_neither_a_form_nor_an_object_is_a_bad_request(service: Service, body: bytes) -> None:
+def test_body_other_than_form_or_json_object_gets_400(service: Service, body: bytes) -> None:
     problem(service.post("/book", content=body, headers={"content-type": "application/x-www-form-urlencoded"}), 400)
 
 
-def test_a_large_form_is_read_whole(service: Service) -> None:
+def test_large_form_is_read_completely(service: Service) -> None:
     note = "x" * 500_000
     assert service.post("/rooms/7", **multipart(("note", note))).text == f"7 {note}"
 
 
-def test_a_raw_body_for_bytea_arrives_byte_by_byte(service: Service) -> None:
+def test_raw_body_for_bytea_is_unchanged(service: Service) -> None:
     body = bytes(range(256)) + b"\\x41"
     assert answer(service.post("/keep", content=body)) == (200, TEXT, body.hex())
 
 
 @pytest.mark.parametrize("body", [b"\xff", b"a\0b"])
-def test_a_raw_body_that_is_no_text_is_refused_where_text_is_wanted(service: Service, body: bytes) -> None:
+def test_raw_body_with_invalid_text_is_refused_for_text_parameters(service: Service, body: bytes) -> None:
     problem(service.post("/keep-text", content=body), 400)
 
 
-def test_a_form_is_text_for_a_raw_body(service: Service) -> None:
+def test_form_is_passed_as_text_to_a_raw_body_parameter(service: Service) -> None:
     assert service.post("/keep-text", **urlencoded(("a", "1"))).text == "a=1"
 
 
-def test_a_urlencoded_form_has_a_limit_of_its_own(service: Service) -> None:
+def test_urlencoded_form_has_a_separate_size_limit(service: Service) -> None:
     headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
     note = b"note=" + b"%41" * 699_000
     assert service.post("/rooms/7", content=note, headers=headers).text == "7 " + "A" * 699_000

@@ -27,12 +27,14 @@ FORGED = {"X-Forwarded-For": "9.9.9.9"}
         ("KnownNetworks", "{NET}"),
     ],
 )
-def test_what_cannot_be_read_stops_the_start(own_database: Database, serve_once: Serve, key: str, value: str) -> None:
+def test_invalid_forwarded_setting_stops_the_start(
+    own_database: Database, serve_once: Serve, key: str, value: str
+) -> None:
     with pytest.raises(AssertionError, match=f"ForwardedHeaders:{key}"):
         serve_once(own_database, SQL, {**ON, f"ForwardedHeaders:{key}:0": value})
 
 
-def test_empty_lists_mean_this_host(own_database: Database, serve_once: Serve) -> None:
+def test_empty_proxy_lists_trust_only_this_host(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {**ON, "Ssl:Enabled": "true"})
     assert service.get("/api/address", headers=FORGED).text == "9.9.9.9"
     behind = {**FORGED, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.example:8443"}
@@ -56,6 +58,6 @@ def test_all_proxies_are_trusted_if_configured(own_database: Database, serve_onc
 
 
 @pytest.mark.slow
-def test_lists_are_the_whole_truth(own_database: Database, serve_once: Serve) -> None:
+def test_configured_proxy_list_replaces_the_default(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {**ON, "ForwardedHeaders:KnownProxies:0": "10.0.0.5"})
     assert service.get("/api/address", headers=FORGED).text == "127.0.0.1"

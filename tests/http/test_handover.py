@@ -50,7 +50,7 @@ def echo(number: int) -> tuple[str, str, bytes]:
 
 
 @contextlib.contextmanager
-def held(database: Database) -> Iterator[None]:
+def request_blocked(database: Database) -> Iterator[None]:
     """A request to /wait-for does not end while the block runs."""
     with psycopg.connect(database.conninfo) as session:
         session.execute("select pg_advisory_xact_lock(%s)", [LOCK])
@@ -66,9 +66,7 @@ def waiting(database: Database) -> bool:
 
 
 @pytest.mark.slow
-def test_versions_follow_each_other_and_no_client_notices(
-    own_database: Database, serve_once: Serve, tmp_path: Path
-) -> None:
+def test_zero_downtime_restart_loses_no_request(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """More workers than before, then fewer: sockets are added, and distributed."""
     port, path = free_port(), tmp_path / "api.sock"
     admin = f"http://127.0.0.1:{free_port()}"
@@ -84,7 +82,7 @@ def test_versions_follow_each_other_and_no_client_notices(
         with (
             Load(first.port, echo, 8) as stored,
             Load(first.port, echo, 4, keep_alive=False) as new,
-            held(own_database),
+            request_blocked(own_database),
         ):
             slow = pool.submit(wait_for_lock, first)
             wait_until(lambda: waiting(own_database), "a request runs that is to survive")
@@ -113,7 +111,7 @@ def test_versions_follow_each_other_and_no_client_notices(
 
 
 @pytest.mark.slow
-def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
+def test_invalidated_response_is_not_served_by_the_previous_process(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     settings = {
@@ -130,7 +128,9 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
     assert {client.get("/kept").text for client in clients} == {"1"}
     second = serve_once(own_database, "", settings, workers=2, port=first.port)
     first.wait_for_log("another process serves; this one finishes what runs")
-    stored = wait_until(lambda: _kept_after_forgetting(second), "the new process forgets what it has kept", 30)
+    stored = wait_until(
+        lambda: _response_after_invalidation(second), "the new process invalidates its cached response", 30
+    )
     wait_until(lambda: _closes_the_connection(clients.pop()), "the previous process asks its clients to close")
     assert min(int(client.get("/kept").text) for client in clients[:2]) > int(stored)
     for client in clients[2:4]:
@@ -144,7 +144,7 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
     assert first.process.wait(60) == 0
 
 
-def _kept_after_forgetting(service: Service) -> str:
+def _response_after_invalidation(service: Service) -> str:
     """Return the response; empty if a worker of the old process accepted the connection before it learned that it
     stops."""
     with service.new_client() as client:
@@ -163,7 +163,9 @@ def _closes_the_connection(client: httpx.Client) -> bool:
     return connection == "close"
 
 
-def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_failed_successor_does_not_affect_the_running_process(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
     service = serve_once(own_database, SQL, settings)
     nowhere = {**settings, "ConnectionStrings:Default": "host=/nowhere"}  # the start waits for it
@@ -178,7 +180,7 @@ def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_on
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["reload", "killed worker"])
-def test_a_process_that_has_handed_over_accepts_no_connection_again(
+def test_previous_process_accepts_no_connection_after_handover(
     own_database: Database, serve_once: Serve, tmp_path: Path, change: str
 ) -> None:
     settings = {
@@ -202,7 +204,7 @@ def test_a_process_that_has_handed_over_accepts_no_connection_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["port", "unix"])
-def test_the_admin_server_of_postgrest_is_that_of_the_successor(
+def test_postgrest_admin_server_is_taken_over_by_the_successor(
     own_database: Database, serve_once: Serve, tmp_path: Path, address: str
 ) -> None:
     own_database.execute("create table item (id int)")
@@ -227,7 +229,7 @@ def test_the_admin_server_of_postgrest_is_that_of_the_successor(
         assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in client.get("/metrics").text
 
 
-def test_a_successor_that_starts_takes_no_connection(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_starting_successor_accepts_no_connection(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """It has more workers, so it adds sockets: the system would distribute connections over listening sockets.
     Connections that ended with unread sockets (a reset) are equivalent to those that were read."""
     settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
@@ -250,10 +252,10 @@ def test_a_successor_that_starts_takes_no_connection(own_database: Database, ser
     assert service.get("/echo?id=3").text == "3"
 
 
-def test_load_balancers_are_informed_before_anything_ends(own_database: Database, serve_once: Serve) -> None:
+def test_readiness_fails_before_the_shutdown_begins(own_database: Database, serve_once: Serve) -> None:
     settings = {"HealthChecks:Enabled": "true", "HttpServer:Shutdown:Delay": "1 hour"}
     service = serve_once(own_database, SQL, settings, workers=2)
-    assert service.get("/health/ready").text == "Healthy", "and kept"
+    assert service.get("/health/ready").text == "Healthy", "the connection is kept alive"
     service.signal(signal.SIGTERM)
     service.wait_for_log("not ready any more; requests are served for another 3600 s")
 
@@ -266,7 +268,7 @@ def test_load_balancers_are_informed_before_anything_ends(own_database: Database
     os.kill(worker, signal.SIGKILL)
     wait_until(lambda: len(service.pids()) == 2 and worker not in service.pids(), "the worker is replaced", 20)
     assert {ask("/health/ready") for _ in range(8)} == {503}, "a new worker knows too"
-    with ThreadPoolExecutor() as pool, held(own_database):
+    with ThreadPoolExecutor() as pool, request_blocked(own_database):
         running = pool.submit(wait_for_lock, service)
         wait_until(lambda: waiting(own_database), "a request runs")
         service.signal(signal.SIGTERM)
@@ -274,14 +276,16 @@ def test_load_balancers_are_informed_before_anything_ends(own_database: Database
         assert isinstance(running.exception(), httpx.TransportError)
 
 
-def test_clients_are_asked_to_come_back_on_another_connection(own_database: Database, serve_once: Serve) -> None:
+def test_responses_send_connection_close_during_shutdown(own_database: Database, serve_once: Serve) -> None:
     """Prevents that a request is on its way on a connection that is closed."""
     settings = {"HttpServer:Shutdown:Delay": "100 milliseconds", "HttpServer:Shutdown:ConnectionCloseTime": "1 hour"}
     service = serve_once(own_database, SQL, settings)
     with EventStream(service, "/publish/info") as stream:
         assert "connection" not in service.get("/echo?id=1").headers
         service.signal(signal.SIGTERM)
-        wait_until(lambda: service.get("/echo?id=1").headers.get("connection") == "close", "clients are asked")
+        wait_until(
+            lambda: service.get("/echo?id=1").headers.get("connection") == "close", "responses send Connection: close"
+        )
         assert service.get("/publish").text == "1"
         stream.wait(lambda: stream.messages == ["published"], "streams go on meanwhile")
     service.signal(signal.SIGTERM)
@@ -289,10 +293,10 @@ def test_clients_are_asked_to_come_back_on_another_connection(own_database: Data
 
 
 @pytest.mark.slow
-def test_what_runs_is_finished_and_streams_end_politely(own_database: Database, serve_once: Serve) -> None:
+def test_running_requests_finish_and_streams_end_cleanly(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     with ThreadPoolExecutor() as pool, EventStream(service, "/publish/info") as stream:
-        with held(own_database):
+        with request_blocked(own_database):
             running = pool.submit(wait_for_lock, service)
             wait_until(lambda: waiting(own_database), "a request runs")
             service.signal(signal.SIGTERM)
@@ -346,7 +350,7 @@ class Systemd:
                 start_new_session=True,
             )
 
-    def hear(self, line: str) -> dict[str, str]:
+    def receive_message(self, line: str) -> dict[str, str]:
         """Return the next message that begins with `line`."""
         while True:
             result = self.said.recv(4096).decode()
@@ -364,7 +368,7 @@ def systemd(own_database: Database, tmp_path: Path) -> Iterator[Systemd]:
 
 
 @contextlib.contextmanager
-def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def killed_afterwards(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     try:
         yield process
     finally:
@@ -374,39 +378,39 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
 
 
 @pytest.mark.slow
-def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: Systemd) -> None:
-    with ended(systemd.start()) as first:
-        assert systemd.hear("READY=1")["MAINPID"] == str(first.pid)
-        systemd.hear("WATCHDOG=1")
+def test_systemd_keeps_sockets_open_during_a_restart(systemd: Systemd) -> None:
+    with killed_afterwards(systemd.start()) as first:
+        assert systemd.receive_message("READY=1")["MAINPID"] == str(first.pid)
+        systemd.receive_message("WATCHDOG=1")
         with httpx.Client(transport=httpx.HTTPTransport(uds=systemd.path), timeout=60) as client:
             assert client.get("http://service/echo?id=2").text == "2"
         first.send_signal(signal.SIGHUP)
-        assert systemd.hear("RELOADING=1")["MONOTONIC_USEC"].isdecimal()
-        systemd.hear("READY=1")
+        assert systemd.receive_message("RELOADING=1")["MONOTONIC_USEC"].isdecimal()
+        systemd.receive_message("READY=1")
         with Load(systemd.port, echo, 4) as stored, Load(systemd.port, echo, 4, keep_alive=False) as new:
             stored.wait_for(50)
             first.send_signal(signal.SIGTERM)
             assert first.wait(60) == 0
-            systemd.hear("STOPPING=1")
-            with ended(systemd.start()) as second:
-                systemd.hear("READY=1")
+            systemd.receive_message("STOPPING=1")
+            with killed_afterwards(systemd.start()) as second:
+                systemd.receive_message("READY=1")
                 stored.wait_for(50)
                 new.wait_for(50)
                 second.send_signal(signal.SIGUSR2)
-                successor = int(systemd.hear("READY=1")["MAINPID"])
+                successor = int(systemd.receive_message("READY=1")["MAINPID"])
                 assert successor != second.pid
                 assert second.wait(60) == 0
                 new.wait_for(50)
                 stored.wait_for(50)
         assert stored.statuses().keys() == new.statuses().keys() == {200}
         os.kill(successor, signal.SIGTERM)
-        systemd.hear("STOPPING=1")
+        systemd.receive_message("STOPPING=1")
         wait_until(lambda: not Path(f"/proc/{successor}").exists(), "the successor has ended", 60)
     assert Path(systemd.path).exists(), "it is systemd's"
 
 
 @pytest.mark.slow
-def test_a_socket_of_systemd_that_no_address_names_is_logged(systemd: Systemd) -> None:
-    with ended(systemd.start(urls=systemd.url)) as process:
+def test_systemd_socket_without_a_configured_url_is_logged(systemd: Systemd) -> None:
+    with killed_afterwards(systemd.start(urls=systemd.url)) as process:
         assert process.wait(60) == 1
     assert f"systemd has opened {systemd.path}, and neither Urls" in (Path(systemd.path).parent / "log").read_text()

@@ -46,7 +46,7 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
     return serve(database, "".join(types) + callers, ON)
 
 
-def test_the_second_request_answers_for_the_first(service: Service, upstream: Upstream) -> None:
+def test_hedged_request_provides_the_response(service: Service, upstream: Upstream) -> None:
     numbers = iter(range(1, 10))
 
     def slow(_seen: Seen, connection: socket.socket) -> bytes | None:
@@ -61,7 +61,7 @@ def test_the_second_request_answers_for_the_first(service: Service, upstream: Up
     wait_until(lambda: upstream.open_connections <= 1, "the first one is given up")
 
 
-def test_an_answer_of_the_first_counts_where_the_second_breaks(service: Service, upstream: Upstream) -> None:
+def test_first_response_is_used_if_the_hedged_request_fails(service: Service, upstream: Upstream) -> None:
     numbers = iter(range(1, 10))
     broken = threading.Event()
 
@@ -77,13 +77,13 @@ def test_an_answer_of_the_first_counts_where_the_second_breaks(service: Service,
     assert len(upstream.to("/broken")) == 2
 
 
-def test_what_answers_in_time_is_asked_once(service: Service, upstream: Upstream) -> None:
+def test_timely_response_is_requested_once(service: Service, upstream: Upstream) -> None:
     upstream.on("/quick", answer("once", content_type="text/plain"))
     assert service.get("/quick").text == "200|once"
     assert len(upstream.to("/quick")) == 1
 
 
-def test_what_could_take_effect_twice_is_sent_once(service: Service, upstream: Upstream) -> None:
+def test_unsafe_request_is_not_hedged(service: Service, upstream: Upstream) -> None:
     """The start logs that."""
     upstream.on("/post", answer("posted", content_type="text/plain"))
     assert service.get("/post").text == "200|posted"
@@ -92,7 +92,7 @@ def test_what_could_take_effect_twice_is_sent_once(service: Service, upstream: U
 
 
 @pytest.mark.slow
-def test_a_pause_that_is_asked_for_is_made(service: Service, upstream: Upstream) -> None:
+def test_retry_after_of_the_upstream_is_respected(service: Service, upstream: Upstream) -> None:
     numbers = iter(range(1, 10))
 
     def busy(_seen: Seen, _connection: socket.socket) -> bytes:
@@ -131,7 +131,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def asking(authority: Path) -> Iterator[Upstream]:
+def certificate_requiring_server(authority: Path) -> Iterator[Upstream]:
     """Provide a server that requires a certificate of that authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(authority / "server.pem", authority / "server.key")
@@ -143,15 +143,20 @@ def asking(authority: Path) -> Iterator[Upstream]:
 
 
 @pytest.mark.parametrize(("shown", "status"), [(True, 200), (False, 502)])
-def test_a_server_that_asks_who_is_there_is_shown_a_certificate(
-    own_database: Database, serve_once: Serve, authority: Path, asking: Upstream, shown: bool, status: int
+def test_client_certificate_is_sent_if_requested(
+    own_database: Database,
+    serve_once: Serve,
+    authority: Path,
+    certificate_requiring_server: Upstream,
+    shown: bool,
+    status: int,
 ) -> None:
     client = "Service:HttpClientOptions:"
     settings = {**ON, client + "CaFile": str(authority / "ca.pem")}
     if shown:
         settings[client + "ClientCertificate"] = str(authority / "client.pem")
         settings[client + "ClientCertificateKey"] = str(authority / "client.key")
-    sql = routines([("passed() returns void", "", f"HTTP GET /echo\nproxy {asking.url}")])
+    sql = routines([("passed() returns void", "", f"HTTP GET /echo\nproxy {certificate_requiring_server.url}")])
     assert serve_once(own_database, sql, settings).get("/echo").status_code == status
 
 
@@ -188,9 +193,7 @@ def proxy(database: Database, serve: Serve, upstream: Upstream) -> Service:
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/late"), ("PUT", "/put-late"), ("GET", "/reported")])
-def test_a_proxy_sends_a_second_request_for_a_slow_one(
-    proxy: Service, upstream: Upstream, method: str, path: str
-) -> None:
+def test_proxy_hedges_slow_requests(proxy: Service, upstream: Upstream, method: str, path: str) -> None:
     slow = Second()
     upstream.on(path, slow)
     assert proxy.request(method, path, content=b"x" if method == "PUT" else b"").text.startswith("second ")
@@ -198,7 +201,7 @@ def test_a_proxy_sends_a_second_request_for_a_slow_one(
     assert slow.given_up.wait(30)
 
 
-def test_a_proxy_sends_once_what_is_answered_or_could_take_effect_twice(proxy: Service, upstream: Upstream) -> None:
+def test_proxy_does_not_hedge_fast_or_unsafe_requests(proxy: Service, upstream: Upstream) -> None:
     upstream.on("/prompt", answer("once"))
     assert proxy.get("/prompt").text == "once"
 

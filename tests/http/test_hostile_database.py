@@ -56,7 +56,7 @@ class Lost:
 
 
 @pytest.mark.slow
-def test_no_response_is_lost_or_exchanged(own_database: Database, serve_once: Serve) -> None:
+def test_no_response_is_lost_or_swapped(own_database: Database, serve_once: Serve) -> None:
     """The short form of the drill in `tests/drills`."""
     rounds = examples(64)
     attack(
@@ -65,7 +65,7 @@ def test_no_response_is_lost_or_exchanged(own_database: Database, serve_once: Se
 
 
 @pytest.mark.slow
-def test_a_lost_reply_to_a_preparation_costs_part_of_the_time_limit(hostile: tuple[HostilePostgres, Service]) -> None:
+def test_lost_prepare_reply_costs_only_part_of_the_timeout(hostile: tuple[HostilePostgres, Service]) -> None:
     proxy, service = hostile
     lost = proxy.rule = Lost(b"everywhere ")
     with service.new_client(timeout=SECONDS) as client:
@@ -74,7 +74,7 @@ def test_a_lost_reply_to_a_preparation_costs_part_of_the_time_limit(hostile: tup
     assert lost.done
 
 
-def test_a_damaged_reply_to_a_preparation_harms_no_request(hostile: tuple[HostilePostgres, Service]) -> None:
+def test_corrupted_prepare_reply_does_not_affect_requests(hostile: tuple[HostilePostgres, Service]) -> None:
     proxy, service = hostile
     changed = []
 
@@ -90,7 +90,7 @@ def test_a_damaged_reply_to_a_preparation_harms_no_request(hostile: tuple[Hostil
 
 
 @pytest.mark.slow
-def test_a_lost_reply_to_a_commit_is_answered_in_time(hostile: tuple[HostilePostgres, Service]) -> None:
+def test_lost_commit_reply_is_reported_within_the_timeout(hostile: tuple[HostilePostgres, Service]) -> None:
     proxy, service = hostile
     lost = proxy.rule = Lost(b"COMMIT")
     with service.new_client(timeout=SECONDS) as client:
@@ -103,7 +103,7 @@ def test_a_lost_reply_to_a_commit_is_answered_in_time(hostile: tuple[HostilePost
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [b"2", b"T", b"D", b"C"])
 @pytest.mark.parametrize("ahead", [True, False])
-def test_no_write_is_repeated_after_a_fatal_error_with_results_behind_it(
+def test_write_is_not_repeated_if_results_follow_a_fatal_error(
     own_database: Database, serve_once: Serve, kind: bytes, ahead: bool
 ) -> None:
     """Nothing follows the FATAL error of a server that has rolled back and ended; here the write is committed."""

@@ -81,7 +81,9 @@ def definitions(snapshot: SchemaSnapshot) -> dict[int, Definition]:
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
-def test_javascript(snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str, tmp_path: Path) -> None:
+def test_hostile_names_stay_texts_in_javascript(
+    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str, tmp_path: Path
+) -> None:
     node()
     options = ClientCodeOptions(
         "{0}.ts", types=False, comment=comment, export_urls=True, custom_host="", header=(), parse_url=False
@@ -96,7 +98,9 @@ def test_javascript(snapshot: SchemaSnapshot, definitions: dict[int, Definition]
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
-def test_python(snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str) -> None:
+def test_hostile_names_stay_texts_in_python(
+    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str
+) -> None:
     options = PythonOptions("{0}.py", comment=comment)
     outputs = python_files(snapshot.endpoints, snapshot.types_of, definitions, options, now="now")
     text = next(item.text for item in outputs if item.path == "public.py") or ""
@@ -104,7 +108,9 @@ def test_python(snapshot: SchemaSnapshot, definitions: dict[int, Definition], co
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
-def test_dart(snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str, tmp_path: Path) -> None:
+def test_hostile_names_stay_texts_in_dart(
+    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str, tmp_path: Path
+) -> None:
     options = DartOptions("{0}.dart", comment=comment, custom_host="")
     for item in dart_files(snapshot.endpoints, snapshot.types_of, definitions, options, now="now"):
         path = tmp_path / item.path
@@ -116,7 +122,9 @@ def test_dart(snapshot: SchemaSnapshot, definitions: dict[int, Definition], comm
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
-def test_lines_of_http_files(snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str) -> None:
+def test_hostile_names_stay_within_lines_of_http_files(
+    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str
+) -> None:
     options = HttpFileOptions("http://host", name="db", comment=comment)
     for _, text in http_files(snapshot.endpoints, definitions, options):
         lines = text.splitlines()

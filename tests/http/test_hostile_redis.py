@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found:
 
 
 @pytest.mark.slow
-def test_no_response_is_exchanged(database: Database, serve: Serve, tmp_path: Path) -> None:
+def test_no_response_is_swapped(database: Database, serve: Serve, tmp_path: Path) -> None:
     database.execute("drop function if exists echoed, rows_of")
     redis = RedisServer(tmp_path)
     proxy = HostileRedis(redis.port, seed=31, every=12)

@@ -46,7 +46,7 @@ def test_a_malformed_response_is_502_and_is_not_cached(service: Service, upstrea
     assert service.pids() == workers
 
 
-def test_headers_up_to_the_limit_pass(service: Service, upstream: Upstream) -> None:
+def test_upstream_headers_up_to_the_limit_are_forwarded(service: Service, upstream: Upstream) -> None:
     upstream.on("/passed", answer("x", headers=[(f"x-{number}", "1") for number in range(490)]))
     assert service.get("/passed?n=1").headers["x-489"] == "1"
 
@@ -60,7 +60,7 @@ def test_a_response_of_sql_with_too_many_headers_is_500(service: Service, count:
     assert service.pids() == workers
 
 
-def test_a_body_behind_a_response_is_no_part_of_the_next(service: Service, upstream: Upstream) -> None:
+def test_surplus_upstream_bytes_are_not_read_as_the_next_response(service: Service, upstream: Upstream) -> None:
     """The connection is closed: otherwise the next bytes would complete a partial surplus response."""
     whole = answer("first", content_type="text/plain")
     upstream.on("/passed", whole + b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsur")
@@ -74,7 +74,7 @@ def test_a_body_behind_a_response_is_no_part_of_the_next(service: Service, upstr
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_or_exchanged(service: Service, upstream: Upstream) -> None:
+def test_no_response_is_lost_or_swapped(service: Service, upstream: Upstream) -> None:
     """The short form of the drill in `tests/drills`."""
     number = seed("ROWCALL_TEST_HOSTILE_SEED")
     hostile = Hostile(number)

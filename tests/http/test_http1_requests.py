@@ -148,7 +148,7 @@ def send_and_receive(service: Service, data: bytes) -> tuple[RawResponse | None,
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_request_by_the_byte(service: Service, name: str) -> None:
+def test_request_bytes_get_the_expected_status(service: Service, name: str) -> None:
     row = ROWS[name]
     first, second = send_and_receive(service, row.data)
     assert (0 if first is None else first.status, second is not None) == (row.status, row.stays)
@@ -174,7 +174,7 @@ def test_pipelined_requests_are_answered_in_order(service: Service) -> None:
     assert bodies == [*(b"%d" % number for number in range(300)), b"next"]
 
 
-def test_body_is_asked_for_when_it_is_wanted(service: Service) -> None:
+def test_expect_100_continue_is_answered_if_the_body_is_needed(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n")
         assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -184,7 +184,7 @@ def test_body_is_asked_for_when_it_is_wanted(service: Service) -> None:
         assert response.body == b"abc"
 
 
-def test_unneeded_body_is_not_requested(service: Service) -> None:
+def test_expect_100_continue_is_not_answered_if_the_body_is_not_needed(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
         response = read_response(connection)
@@ -203,7 +203,7 @@ def test_client_that_closes_its_sending_half_gets_its_response(service: Service)
 
 
 @pytest.mark.slow
-def test_slow_response_reaches_a_client_that_has_closed_its_sending_half(service: Service) -> None:
+def test_half_closed_client_gets_a_slow_response(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(b"GET /slow?seconds=1.5 HTTP/1.1\r\nHost: x\r\n\r\n")
         connection.shutdown(socket.SHUT_WR)

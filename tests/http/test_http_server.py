@@ -57,7 +57,7 @@ def closed_without_answer(connection: socket.socket) -> bool:
         return True
 
 
-def test_client_that_does_not_finish_its_headers_is_cut_off(limited: Service) -> None:
+def test_connection_with_incomplete_headers_is_closed(limited: Service) -> None:
     with limited.connect() as connection:
         connection.sendall(b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\nX-Slow:")
         assert closed_without_answer(connection)
@@ -73,7 +73,7 @@ def test_idle_connection_is_closed(limited: Service) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a socket does not report what it has received")
-def test_connection_that_never_says_anything_is_closed(limited: Service) -> None:
+def test_silent_connection_is_closed(limited: Service) -> None:
     with limited.connect() as connection:
         assert closed_without_answer(connection)
     assert answer(limited.get("/echo?id=1")) == (200, TEXT, "1")
@@ -101,7 +101,7 @@ def status_of(service: Service, data: bytes) -> int:
     [("/", "%C3%A4"), ("/", "%61"), ("/?x=", "%61"), ("http://x/", "y")],
     ids=["letter", "ascii", "query", "absolute"],
 )
-def test_request_line_counts_as_it_was_sent(limited: Service, target: str, unit: str) -> None:
+def test_request_line_limit_counts_encoded_bytes(limited: Service, target: str, unit: str) -> None:
     if (target, unit) == ("/", "%61") and ENGINE.get("HttpServer:Engine") == "Granian":
         pytest.skip("granian passes the path decoded only")
     most = (200 - len(f"GET {target} HTTP/1.1\r\n")) // len(unit)
@@ -110,7 +110,7 @@ def test_request_line_counts_as_it_was_sent(limited: Service, target: str, unit:
         assert status_of(limited, line.encode() + b"Host: x\r\n\r\n") == status
 
 
-def test_headers_count_as_they_were_sent(limited: Service) -> None:
+def test_header_limit_counts_bytes_as_sent(limited: Service) -> None:
     if ENGINE.get("HttpServer:Engine") == "Granian":
         pytest.skip("granian removes blanks around values, and passes no values that are not ASCII")
     head = b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\n"
@@ -128,12 +128,12 @@ def test_many_headers_are_431(limited: Service) -> None:
     problem(limited.get("/echo?id=1", headers={f"X-{number}": "y" for number in range(12)}), 431)
 
 
-def test_server_does_not_say_what_it_is(limited: Service) -> None:
+def test_server_header_is_empty(limited: Service) -> None:
     assert limited.get("/echo?id=1").headers["server"] == ""
     assert limited.get("/nowhere").headers["server"] == ""
 
 
-def test_connections_beyond_the_limit_wait_for_their_turn(own_database: Database, serve_once: Serve) -> None:
+def test_connections_beyond_the_limit_wait(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {LIMITS + "MaxConcurrentConnections": "2"})
     service.client.close()
     open_ones = [service.connect() for _ in range(2)]
@@ -157,7 +157,7 @@ def test_connections_beyond_the_limit_wait_for_their_turn(own_database: Database
     open_ones[1].close()
 
 
-def test_connection_that_ends_as_the_limit_is_reached_makes_room(own_database: Database, serve_once: Serve) -> None:
+def test_closing_connection_at_the_limit_admits_the_next(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {LIMITS + "MaxConcurrentConnections": "2"})
     service.client.close()
     request = b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -188,14 +188,14 @@ def stopped(service: Service) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_http2_is_spoken_to_clients_that_know_it(limited: Service) -> None:
+def test_http2_prior_knowledge_is_supported(limited: Service) -> None:
     with httpx.Client(http1=False, http2=True, trust_env=False, timeout=30) as client:
         response = client.get(f"{limited.url}/echo?id=2")
     assert (response.http_version, response.text) == ("HTTP/2", "2")
 
 
 @pytest.mark.parametrize("protocols", ["Http1", "Http2"])
-def test_a_protocol_can_be_left_out(own_database: Database, serve_once: Serve, protocols: str) -> None:
+def test_protocol_can_be_disabled_per_endpoint(own_database: Database, serve_once: Serve, protocols: str) -> None:
     port, other = free_ports()
     endpoints = {
         "HttpServer:Endpoints:All:Url": f"http://127.0.0.1:{port}",
@@ -262,7 +262,7 @@ def test_large_result_streams_over_a_unix_socket(unix: Service, path: Path) -> N
 
 
 @pytest.mark.slow
-def test_body_that_is_cut_off_does_not_look_complete_over_a_unix_socket(
+def test_truncated_body_does_not_look_complete_over_a_unix_socket(
     database: Database, unix: Service, path: Path
 ) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
@@ -281,7 +281,7 @@ def test_body_that_is_cut_off_does_not_look_complete_over_a_unix_socket(
         assert client.get("/echo?id=1").text == "1"
 
 
-def test_socket_of_a_killed_service_is_taken_over_and_that_of_a_running_one_is_not(
+def test_stale_unix_socket_is_replaced_and_a_used_one_is_not(
     own_database: Database, serve_once: Serve, unix: Service, path: Path, tmp_path: Path
 ) -> None:
     log = start_and_fail(tmp_path / "second", own_database, {"Urls": f"http://unix:{path}"})
@@ -309,13 +309,13 @@ def test_socket_of_a_killed_service_is_taken_over_and_that_of_a_running_one_is_n
         (LIMITS + "MaxConcurrentConnections", "0", "the least allowed is 1"),
     ],
 )
-def test_what_cannot_be_used_ends_the_start(
+def test_invalid_server_setting_stops_the_start(
     database: Database, tmp_path: Path, key: str, value: str, message: str
 ) -> None:
     assert message in start_and_fail(tmp_path, database, {key: value})
 
 
-def test_keys_without_an_equivalent_are_named_once(own_database: Database, serve_once: Serve) -> None:
+def test_unsupported_kestrel_keys_are_logged_once(own_database: Database, serve_once: Serve) -> None:
     settings = {
         "Kestrel:AllowSynchronousIO": "true",
         "Kestrel:Limits:Http3:MaxRequestHeaderFieldSize": "1000",

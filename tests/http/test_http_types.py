@@ -130,7 +130,7 @@ class Counted:
 
 
 @pytest.fixture(scope="module")
-def met(upstream: Upstream) -> Upstream:
+def prepared_upstream(upstream: Upstream) -> Upstream:
     """Provide the upstream with its behaviours."""
     upstream.on("/json", answer('{"a":1}', headers=[("X-One", "1"), ("x-two", "a"), ("X-Two", "b")]))
     upstream.on("/words", answer("not json", content_type="text/plain"))
@@ -157,13 +157,13 @@ def met(upstream: Upstream) -> Upstream:
     upstream.on("/slow-then-good", slow_then_good)
     meeting: list[str] = []
 
-    def meet(seen: Seen, _connection: socket.socket) -> bytes:
+    def respond_when_both_arrived(seen: Seen, _connection: socket.socket) -> bytes:
         """Respond when both requests are there: only concurrent requests get a response."""
         meeting.append(seen.target)
         wait_until(lambda: len(set(meeting)) == 2, "both requests have come")
         return answer(seen.target[-1], content_type="text/plain")
 
-    upstream.on("/meet", meet)
+    upstream.on("/meet", respond_when_both_arrived)
     for path in ("/echo/7", "/echo"):
         upstream.on(
             path,
@@ -177,7 +177,9 @@ def met(upstream: Upstream) -> Upstream:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, met: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Service:
+def service(
+    database: Database, serve: Serve, prepared_upstream: Upstream, tmp_path_factory: pytest.TempPathFactory
+) -> Service:
     folder = tmp_path_factory.mktemp("sql")
     write_files(folder, {
         "reply.sql": "-- HTTP GET /file-reply\n-- @param $1 reply plain\n-- @param $2 note\n"
@@ -185,8 +187,10 @@ def service(database: Database, serve: Serve, met: Upstream, tmp_path_factory: p
         "named.sql": "-- HTTP GET /file-named\n-- @param :answer answer public.words\n"
                      "select (:answer::words).body as said, :n::int as n;",
     })  # fmt: skip
-    sql = schema(met.url) + http_type("words", f"GET {met.url}/lines", "error_message text, body text")
-    met.on("/lines", answer('back\\slash "quoted"\nline, (end)', content_type="text/plain"))
+    sql = schema(prepared_upstream.url) + http_type(
+        "words", f"GET {prepared_upstream.url}/lines", "error_message text, body text"
+    )
+    prepared_upstream.on("/lines", answer('back\\slash "quoted"\nline, (end)', content_type="text/plain"))
     settings = {
         "Service:HttpClientOptions:Enabled": "true",
         "Service:AvailableEnvVars:0": "OUTBOUND_KEY",
@@ -246,7 +250,7 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /file-named?n=3", '200 [{"said":"back\\\\slash \\"quoted\\"\\nline, (end)","n":3}]'),
     ]),
 )  # fmt: skip
-def test_a_type_receives_what_its_request_brings(service: Service, context: RequestContext) -> None:
+def test_http_type_fields_receive_the_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
@@ -255,19 +259,21 @@ def test_an_unknown_host_is_a_network_error(service: Service) -> None:
     assert text.startswith("NULL|0|f|the name no-such-host.invalid is not known")
 
 
-def test_an_endpoint_of_this_service_that_fails_says_so(service: Service) -> None:
+def test_failed_internal_subrequest_reports_its_status(service: Service) -> None:
     text = service.get("/get-inside-missing").text
     assert '"status":404' in text
     assert text.endswith("|404|f|Internal request returned 404|application/problem+json")
 
 
-def test_a_call_ends_with_its_client(service: Service, met: Upstream) -> None:
-    before = len(met.to("/stay"))
+def test_outgoing_request_is_cancelled_when_the_client_disconnects(
+    service: Service, prepared_upstream: Upstream
+) -> None:
+    before = len(prepared_upstream.to("/stay"))
     with service.connect() as connection:
         connection.sendall(b"GET /get-stay HTTP/1.1\r\nHost: x\r\n\r\n")
-        wait_until(lambda: len(met.to("/stay")) > before, "the call is under way")
-        port = met.to("/stay")[-1].peer
-    wait_until(lambda: not _is_open(port, met.port), "its connection is closed", 5)
+        wait_until(lambda: len(prepared_upstream.to("/stay")) > before, "the call is under way")
+        port = prepared_upstream.to("/stay")[-1].peer
+    wait_until(lambda: not _is_open(port, prepared_upstream.port), "its connection is closed", 5)
 
 
 def _is_open(port: int, server: int) -> bool:

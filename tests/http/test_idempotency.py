@@ -130,8 +130,8 @@ def key() -> dict[str, str]:
     return {"idempotency-key": str(uuid.uuid4())}
 
 
-def parts(response: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
-    """Return what has to be the same in a repetition."""
+def repeatable_parts(response: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+    """Return the parts of a response that a repetition has to reproduce."""
     left_out = ("date", "idempotency-replayed", "server")
     return (
         response.status_code,
@@ -160,14 +160,14 @@ def test_a_repetition_gets_the_same_response(service: Service, database: Databas
     assert "idempotency-replayed" not in first.headers
     for _ in range(3):
         second = service.post(path, json={"amount": 7}, headers=headers)
-        assert parts(second) == parts(first)
+        assert repeatable_parts(second) == repeatable_parts(first)
         assert second.headers["idempotency-replayed"] == "true"
     assert database.value("select count(*) from payment") == before + 1
     assert service.post(path, json={"amount": 7}, headers=key()).status_code == status
     assert database.value("select count(*) from payment") == before + 2
 
 
-def test_values_outside_of_a_json_body(service: Service, database: Database) -> None:
+def test_query_raw_body_and_table_requests_are_replayed(service: Service, database: Database) -> None:
     before = database.value("select count(*) from payment")
     headers = key()
     assert service.post("/by-query?amount=3", headers=headers).text == "1"
@@ -183,7 +183,7 @@ def test_values_outside_of_a_json_body(service: Service, database: Database) -> 
     assert database.value("select count(*) from payment") == before + 3
 
 
-def test_another_request_under_the_key_is_refused(service: Service) -> None:
+def test_different_request_with_the_same_key_gets_422(service: Service) -> None:
     headers = key()
     service.post("/pay", json={"amount": 7}, headers=headers)
     assert (
@@ -193,7 +193,7 @@ def test_another_request_under_the_key_is_refused(service: Service) -> None:
     problem(service.post("/nothing", json={"amount": 7}, headers=headers), 422)
 
 
-def test_without_a_key_each_request_takes_effect(service: Service, database: Database) -> None:
+def test_request_without_a_key_always_takes_effect(service: Service, database: Database) -> None:
     before = database.value("select count(*) from payment")
     responses = [service.post("/pay", json={"amount": 7}) for _ in range(2)]
     assert [response.status_code for response in responses] == [201, 201]
@@ -203,7 +203,7 @@ def test_without_a_key_each_request_takes_effect(service: Service, database: Dat
 
 
 @pytest.mark.parametrize("text", ["", '""', '"open', "two words", "x" * 256, "caf\u00e9", 'a"b', '"a\\b"'])
-def test_invalid_keys(service: Service, text: str) -> None:
+def test_invalid_key_gets_400(service: Service, text: str) -> None:
     response = service.post("/pay", json={"amount": 7}, headers={b"idempotency-key": text.encode("latin-1")})
     assert "1 to 255 printable" in problem(response, 400)["detail"]
 
@@ -212,12 +212,12 @@ def test_a_key_may_be_quoted(service: Service) -> None:
     name = str(uuid.uuid4())
     first = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": f'"{name}"'})
     second = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": name})
-    assert parts(second) == parts(first)
+    assert repeatable_parts(second) == repeatable_parts(first)
     twice = [("idempotency-key", name), ("idempotency-key", name)]
     assert "is there twice" in problem(service.post("/pay", json={"amount": 7}, headers=twice), 400)["detail"]
 
 
-def test_a_failed_request_may_be_repeated(service: Service, database: Database) -> None:
+def test_failed_request_can_be_repeated_with_its_key(service: Service, database: Database) -> None:
     headers = key()
     problem(service.post("/pay", json={"amount": -1}, headers=headers), 400)
     problem(service.post("/pay", json={"amount": "x"}, headers=headers), 400)
@@ -226,7 +226,7 @@ def test_a_failed_request_may_be_repeated(service: Service, database: Database) 
 
 
 @pytest.mark.slow
-def test_a_running_request_is_a_conflict(service: Service, database: Database) -> None:
+def test_running_request_with_the_key_gets_409(service: Service, database: Database) -> None:
     headers = key()
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(service.post, "/pay", json={"amount": 7, "seconds": 1.5}, headers=headers)
@@ -253,7 +253,7 @@ def test_fifty_parallel_repetitions_take_effect_once(service: Service, database:
         assert database.value("select count(*) from payment") == before + 1
 
 
-def test_long_keys_and_unusual_ones(service: Service, database: Database) -> None:
+def test_long_and_unusual_keys_are_accepted(service: Service, database: Database) -> None:
     """A key is a string of RFC 8941, and may be written without its quotation marks."""
     before = database.value("select count(*) from payment")
     drawn = uuid.uuid4().hex
@@ -266,11 +266,11 @@ def test_long_keys_and_unusual_ones(service: Service, database: Database) -> Non
         first = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": text})
         assert first.status_code == 201, first.text
         second = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": same})
-        assert parts(second) == parts(first)
+        assert repeatable_parts(second) == repeatable_parts(first)
     assert database.value("select count(*) from payment") == before + 4
 
 
-def test_the_same_values_in_another_form_are_another_request(service: Service) -> None:
+def test_same_values_in_another_encoding_are_another_request(service: Service) -> None:
     headers = key()
     assert service.post("/pay", json={"amount": 7}, headers=headers).status_code == 201
     form = {"content-type": "application/x-www-form-urlencoded"}
@@ -279,10 +279,10 @@ def test_the_same_values_in_another_form_are_another_request(service: Service) -
     headers = key()
     first = service.post("/pay", content="amount=7", headers=headers | form)
     again = service.post("/pay", content="amount=7", headers=headers | form)
-    assert (first.status_code, parts(again)) == (201, parts(first))
+    assert (first.status_code, repeatable_parts(again)) == (201, repeatable_parts(first))
 
 
-def test_a_key_belongs_to_its_caller(service: Service, database: Database) -> None:
+def test_keys_are_separate_for_each_caller(service: Service, database: Database) -> None:
     headers = key()
     problem(service.post("/mine", json={"amount": 7}, headers=headers), 401)
     with service.new_client() as ann, service.new_client() as again, service.new_client() as ben:
@@ -297,7 +297,7 @@ def test_a_key_belongs_to_its_caller(service: Service, database: Database) -> No
 
 
 @pytest.mark.slow
-def test_results_expire(service: Service, database: Database) -> None:
+def test_stored_responses_expire(service: Service, database: Database) -> None:
     before = database.value("select count(*) from payment")
     headers = key()
     first = service.post("/must-pay", json={"amount": 7}, headers=headers)
@@ -311,13 +311,13 @@ def test_results_expire(service: Service, database: Database) -> None:
     assert database.value("select rowcall.remove_expired_requests(1000000)") == left > 0
 
 
-def test_a_procedure_that_commits_runs_once(service: Service, database: Database) -> None:
+def test_procedure_with_commits_runs_once(service: Service, database: Database) -> None:
     count = "select count(*) from payment where amount = 77"
     headers = key()
     first = service.post("/steps", json={"amount": 77}, headers=headers)
     assert first.status_code == 204, first.text
     second = service.post("/steps", json={"amount": 77}, headers=headers)
-    assert parts(second) == parts(first)
+    assert repeatable_parts(second) == repeatable_parts(first)
     assert database.value(count) == 2
     headers = key()
     failed = service.post("/steps", json={"amount": 77, "fails": True}, headers=headers)
@@ -327,7 +327,7 @@ def test_a_procedure_that_commits_runs_once(service: Service, database: Database
     assert database.value(count) == 3
 
 
-def test_a_procedure_whose_worker_is_killed_does_not_run_again(own_database: Database, serve_once: Serve) -> None:
+def test_procedure_of_a_killed_worker_is_not_repeated(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     sql = """
 create table step (name text);
@@ -363,7 +363,7 @@ NARROW = {
 }
 
 
-def test_the_key_of_a_procedure_that_has_not_begun_is_free(own_database: Database, serve_once: Serve) -> None:
+def test_key_is_released_if_the_procedure_has_not_begun(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     sql = """
 create table step (name text);
@@ -388,9 +388,7 @@ comment on function hold() is 'HTTP POST /hold';
     assert own_database.fetch("select name from step") == [("first",)]
 
 
-def test_a_procedure_that_commits_is_answered_if_the_pool_is_full_afterwards(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_procedure_with_commits_is_answered_if_the_pool_is_exhausted(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     sql = """
 create table step (name text);
@@ -421,7 +419,7 @@ comment on function hold() is 'HTTP POST /hold';
 
 
 @pytest.mark.slow
-def test_the_result_of_a_procedure_is_not_stored_for_a_newer_request(own_database: Database, serve_once: Serve) -> None:
+def test_late_procedure_result_is_not_stored_for_a_newer_request(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     sql = """
 create procedure short() language plpgsql as $$ begin commit; perform pg_advisory_xact_lock(8); end $$;
@@ -447,7 +445,7 @@ idempotent';
 
 
 @pytest.mark.slow
-def test_results_survive_a_restart_and_are_those_of_all_hosts(own_database: Database, serve_once: Serve) -> None:
+def test_stored_responses_survive_a_restart_and_are_shared_by_hosts(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     sql, headers = SQL.partition("create function must_pay")[0], key()
     former, other = serve_once(own_database, sql), serve_once(own_database)
@@ -456,12 +454,12 @@ def test_results_survive_a_restart_and_are_those_of_all_hosts(own_database: Data
     restarted = serve_once(own_database)
     for service in (other, restarted):
         again = service.post("/pay", json={"amount": 7}, headers=headers)
-        assert parts(again) == parts(first)
+        assert repeatable_parts(again) == repeatable_parts(first)
         assert again.headers["idempotency-replayed"] == "true"
     assert own_database.value("select count(*) from payment") == 1
 
 
-def test_results_are_stored_for_a_day_unless_the_comment_says_otherwise(service: Service, database: Database) -> None:
+def test_stored_responses_expire_after_a_day_or_the_annotated_time(service: Service, database: Database) -> None:
     hours = "select round(extract(epoch from expires - now()) / 3600)::int from rowcall.idempotency where key = %s"
     headers = key()
     service.post("/pay", json={"amount": 7}, headers=headers)
@@ -474,7 +472,7 @@ def test_annotations_without_effect_are_reported(service: Service) -> None:
     assert "/payments: idempotent has no effect" not in service.log
 
 
-def test_roles_have_no_access_to_keys_of_others(service: Service, database: Database) -> None:
+def test_other_roles_have_no_access_to_stored_keys(service: Service, database: Database) -> None:
     service.post("/pay", json={"amount": 7}, headers=key())
     database.execute("drop role if exists idem_reader; create role idem_reader")
     try:
@@ -486,7 +484,7 @@ def test_roles_have_no_access_to_keys_of_others(service: Service, database: Data
 
 
 @pytest.mark.slow
-def test_killed_workers_leave_one_effect_of_each_key(own_database: Database, serve_once: Serve) -> None:
+def test_each_key_takes_effect_once_if_workers_are_killed(own_database: Database, serve_once: Serve) -> None:
     """Clients repeat their requests until they get a response, while the workers are killed around COMMIT."""
     own_database.execute(install_sql())
     service = serve_once(
@@ -526,7 +524,9 @@ def test_killed_workers_leave_one_effect_of_each_key(own_database: Database, ser
 
 
 @pytest.mark.slow
-def test_without_the_schema_the_endpoint_is_left_out(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_idempotent_endpoint_is_left_out_without_the_schema(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     sql = SQL.partition("create function must_pay")[0]
     service = serve_once(own_database, sql)
     assert service.post("/pay", json={"amount": 1}).status_code == 404
@@ -579,7 +579,7 @@ def test_parse_all_exposes_nothing_of_the_schema(own_database: Database, serve_o
 
 
 @pytest.mark.slow
-def test_the_span_of_a_repetition(own_database: Database, serve_once: Serve) -> None:
+def test_span_of_a_replayed_request_is_marked(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     with collect_over_http() as collector:
         tracing = {
@@ -636,7 +636,7 @@ timezone_from prefer';
 """
 
 
-def test_a_key_belongs_to_the_representation_of_its_response(own_database: Database, serve_once: Serve) -> None:
+def test_key_is_bound_to_the_response_format(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     service = serve_once(own_database, EXPORTED, {"Exports:Enabled": "true"})
     formats: list[tuple[str, dict[str, str], str]] = [

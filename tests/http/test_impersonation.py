@@ -1,4 +1,4 @@
-"""Impersonation: who may, that the real user is recorded, and how it ends (docs/sessions.md)."""
+"""Impersonation: authorization, recording of the impersonator, and its end (docs/sessions.md)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def acting(service: Service, scheme: str = "BearerToken") -> dict[str, str]:
 
 
 @pytest.mark.parametrize("scheme", ["BearerToken", "Cookies", "Bearer"])
-def test_it_is_known_who_really_acts_until_it_ends(service: Service, scheme: str) -> None:
+def test_impersonated_session_has_the_impersonator_until_it_ends(service: Service, scheme: str) -> None:
     headers = acting(service, scheme)
     assert service.get("/api/who", headers=headers).json() == ACTING
     ended = session(service, service.post("/api/be-oneself", json={"scheme": scheme}, headers=headers))
@@ -102,7 +102,7 @@ def test_it_is_known_who_really_acts_until_it_ends(service: Service, scheme: str
     assert service.post("/api/pay", headers=ended).text == "paid"
 
 
-def test_refreshing_keeps_it_and_is_written_down(service: Service, database: Database) -> None:
+def test_refresh_preserves_the_impersonation_and_is_audited(service: Service, database: Database) -> None:
     for scheme, path, member in (("BearerToken", "/api/token/refresh", "refresh"), ("Bearer", "", "refreshToken")):
         own = signed_in(service)
         document = service.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own).json()
@@ -124,7 +124,7 @@ def short(database: Database, serve: Serve, service: Service) -> Service:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["BearerToken", "Cookies", "Bearer"])
-def test_it_ends_by_itself(short: Service, scheme: str) -> None:
+def test_impersonation_expires(short: Service, scheme: str) -> None:
     """Including sliding expiration: each of these requests would renew the cookie. The user's own session continues."""
     own = signed_in(short)
     began = short.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own)
@@ -142,7 +142,7 @@ def test_it_ends_by_itself(short: Service, scheme: str) -> None:
         assert problem(short.post(path, json={member: body["refreshToken"]}, headers=headers), 401)
 
 
-def test_half_an_hour_is_the_longest(service: Service) -> None:
+def test_impersonation_lasts_at_most_half_an_hour(service: Service) -> None:
     """A refresh gives the remaining time, and a signed token contains it for other services."""
     own = signed_in(service)
     body = service.post("/api/act-as", json={"name": "mo", "scheme": "Bearer"}, headers=own).json()
@@ -157,7 +157,7 @@ def test_half_an_hour_is_the_longest(service: Service) -> None:
 
 
 @pytest.mark.parametrize("ends", ["1", "", "soon", "-5", "inf"])
-def test_what_has_ended_is_not_taken_within_the_skew_of_clocks(service: Service, ends: str) -> None:
+def test_expired_impersonation_is_refused_without_clock_skew_tolerance(service: Service, ends: str) -> None:
     now = int(time.time())
     claims = {"user_id": "42", "iat": now, "exp": now + 600}
     header = {"actor": {"impersonator_id": "41", "impersonation_ends_at": ends}}
@@ -167,7 +167,7 @@ def test_what_has_ended_is_not_taken_within_the_skew_of_clocks(service: Service,
     assert problem(service.post("/api/jwt/refresh", json={"refreshToken": refresh}), 401)
 
 
-def test_a_payload_does_not_say_who_acts(service: Service) -> None:
+def test_impersonator_claims_in_a_token_payload_are_ignored(service: Service) -> None:
     """Another issuer may have the same secret, and let its users choose names of claims."""
     now = int(time.time())
     claims = {"user_id": "42", "iat": now, "exp": now + 600}
@@ -178,7 +178,7 @@ def test_a_payload_does_not_say_who_acts(service: Service) -> None:
     assert problem(service.post("/api/jwt/refresh", json={"refreshToken": refresh}), 401)
 
 
-def test_who_may(service: Service) -> None:
+def test_impersonation_requires_a_listed_role(service: Service) -> None:
     body = {"name": "mo"}
     assert problem(service.post("/api/act-as", json=body), 401)
     assert problem(service.post("/api/act-as", json=body, headers=signed_in(service, "ola")), 403)
@@ -186,7 +186,7 @@ def test_who_may(service: Service) -> None:
         "list them in authorize"
     )
     assert service.post("/api/act-as", json={"name": "unknown"}, headers=signed_in(service)).status_code == 401
-    # `mo` is no supporter, but the supporter `kiri` acting as himself is one.
+    # `mo` is no supporter, but the supporter `kiri` impersonating `kiri` is one.
     himself = service.post("/api/act-as", json={"name": "kiri"}, headers=signed_in(service))
     twice = service.post("/api/act-as", json=body, headers=session(service, himself))
     assert (twice.status_code, twice.json()["type"]) == (401, "insufficient_user_authentication")
@@ -204,7 +204,7 @@ def test_an_impersonator_cannot_be_impersonated(service: Service) -> None:
     assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")
 
 
-def test_what_is_not_for_who_acts_as_another(service: Service) -> None:
+def test_endpoints_can_refuse_impersonated_sessions(service: Service) -> None:
     own, headers = signed_in(service), acting(service)
     assert service.post("/api/change-password", headers=own).text == "changed"
     refused = service.post("/api/change-password", headers=headers)
@@ -217,14 +217,14 @@ def test_what_is_not_for_who_acts_as_another(service: Service) -> None:
     assert (fresh.status_code, fresh.json()["type"]) == (401, "insufficient_user_authentication")
 
 
-def test_only_who_acts_ends_it_and_only_as_himself(service: Service) -> None:
+def test_only_the_impersonator_can_end_the_impersonation(service: Service) -> None:
     assert problem(service.post("/api/be-oneself"), 401)
     assert problem(service.post("/api/be-oneself", headers=signed_in(service)), 403)
     assert problem(service.post("/api/be-any-user", headers=acting(service)), 500)
     service.wait_for_log("the row is not that of the impersonating user")
 
 
-def test_only_impersonation_sets_the_claim(service: Service) -> None:
+def test_impersonator_claim_is_set_only_by_impersonation(service: Service) -> None:
     assert problem(service.post("/api/forge"), 500)
     service.wait_for_log("the column impersonator_id has the name of a claim")
     own = signed_in(service)
@@ -232,7 +232,7 @@ def test_only_impersonation_sets_the_claim(service: Service) -> None:
     assert service.post("/api/who-posted", json={"impersonatorId": "99"}, headers=own).text == ""
 
 
-def test_the_audit_trail_has_both(service: Service, database: Database) -> None:
+def test_audit_trail_records_user_and_impersonator(service: Service, database: Database) -> None:
     headers = acting(service)
     assert service.get("/api/who", headers=headers).status_code == 200
     sql = (
@@ -240,6 +240,6 @@ def test_the_audit_trail_has_both(service: Service, database: Database) -> None:
         " and endpoint in ('POST /api/act-as', 'GET /api/who') group by 1, 2, 3, 4 order by 1"
     )
     expected = [("GET /api/who", "42", "41", "kiri"), ("POST /api/act-as", "42", "41", "kiri")]
-    wait_until(lambda: set(expected) <= set(database.fetch(sql)), "both calls have been written down")
+    wait_until(lambda: set(expected) <= set(database.fetch(sql)), "both calls have been recorded")
     signed = "select count(*) from call where endpoint = 'POST /api/sign-in' and user_id = '41'"
     wait_until(lambda: database.value(signed), "the sign-in has been written down")

@@ -91,7 +91,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.fixture(autouse=True)
-def empty(database: Database, service: Service) -> None:
+def _truncate_stock(database: Database, service: Service) -> None:
     database.execute("truncate stock")
 
 
@@ -100,14 +100,14 @@ def send(service: Service, path: str, *files: str, **query: str) -> httpx.Respon
     return service.post(path, files=parts, params=query)
 
 
-def stored(database: Database) -> list[tuple[Any, ...]]:
+def stored_rows(database: Database) -> list[tuple[Any, ...]]:
     return database.fetch("select sku, count from stock order by sku")
 
 
 def test_rows_with_errors_are_skipped(service: Service, database: Database) -> None:
     text = "horn,10\npedal,many\nsaddle,3\nhorn,4\nchain,-1\nlamp,\ntube,5\n"
     (entry,) = send(service, "/skip", text).json()
-    assert stored(database) == [("horn", 10), ("saddle", 3), ("tube", 5)]
+    assert stored_rows(database) == [("horn", 10), ("saddle", 3), ("tube", 5)]
     assert (entry["success"], entry["rows"], entry["failed"]) == (True, 7, 4)
     assert [(error["row"], error.get("column"), error.get("value"), error["code"]) for error in entry["errors"]] == [
         (2, "2", "many", "22P02"),
@@ -119,7 +119,7 @@ def test_rows_with_errors_are_skipped(service: Service, database: Database) -> N
     assert "invalid input syntax" not in service.log
 
 
-def test_all_errors_are_listed_at_once_and_nothing_is_imported(service: Service, database: Database) -> None:
+def test_collect_mode_lists_all_errors_and_imports_nothing(service: Service, database: Database) -> None:
     response = send(service, "/collect", "horn,10\npedal,many\nbanned,1\n", "lamp,1\nlamp,2\n")
     answer = problem(response, 400)
     assert answer["detail"] == "3 rows have errors; nothing was imported"
@@ -134,12 +134,12 @@ def test_all_errors_are_listed_at_once_and_nothing_is_imported(service: Service,
             "reason": 'duplicate key value violates unique constraint "stock_pkey"',
         },
     ]  # fmt: skip
-    assert stored(database) == []
+    assert stored_rows(database) == []
     assert send(service, "/collect", "horn,10\n").status_code == 200
-    assert stored(database) == [("horn", 10)]
+    assert stored_rows(database) == [("horn", 10)]
 
 
-def test_collecting_ends_at_its_limit(service: Service, database: Database) -> None:
+def test_collect_mode_stops_at_its_error_limit(service: Service, database: Database) -> None:
     answer = problem(send(service, "/collect", "".join(f"x{n},no\n" for n in range(100))), 400)
     assert answer["detail"] == "at least 5 rows have errors; nothing was imported"
     assert [error["row"] for error in answer["errors"]] == [1, 2, 3, 4, 5]
@@ -147,7 +147,7 @@ def test_collecting_ends_at_its_limit(service: Service, database: Database) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 300, 5000])
-def test_many_rows_with_some_errors(service: Service, database: Database, count: int) -> None:
+def test_errors_among_many_rows_are_skipped(service: Service, database: Database, count: int) -> None:
     """The statement that takes many rows is used behind the first ones."""
     bad = {number for number in range(1, count + 1) if number % 37 == 0}
     text = "".join(f"sku{number},{'no' if number in bad else number}\n" for number in range(1, count + 1))
@@ -155,37 +155,37 @@ def test_many_rows_with_some_errors(service: Service, database: Database, count:
     assert (entry["rows"], entry["failed"]) == (count, len(bad))
     assert [error["row"] for error in entry["errors"]] == sorted(bad)[:100]
     expected = {(f"sku{number}", number) for number in range(1, count + 1)} - {(f"sku{n}", n) for n in bad}
-    assert set(stored(database)) == expected
+    assert set(stored_rows(database)) == expected
 
 
-def test_a_result_passes_from_row_to_row(service: Service, database: Database) -> None:
+def test_row_result_is_passed_to_the_next_row(service: Service, database: Database) -> None:
     (entry,) = send(service, "/chained", "a,1\nb,no\nc,10\nbanned,5\nd,100\n").json()
-    assert stored(database) == [("a", 1), ("c", 11), ("d", 111)]
+    assert stored_rows(database) == [("a", 1), ("c", 11), ("d", 111)]
     assert (entry["lastResult"], entry["failed"]) == (111, 2)
 
 
 @pytest.mark.parametrize(
     ("mode", "status"), [("abort", 400), ("SKIP", 200), ("collect", 400), ("collect 3", 400), ("nonsense", 400)]
 )
-def test_the_mode_of_a_request(service: Service, database: Database, mode: str, status: int) -> None:
+def test_request_parameter_selects_the_error_mode(service: Service, database: Database, mode: str, status: int) -> None:
     response = send(service, "/mode", "a,1\nb,no\n", mode=mode)
     assert response.status_code == status
     assert ("errors" in response.json()) == mode.startswith("collect")
-    assert stored(database) == ([("a", 1)] if status == 200 else [])
+    assert stored_rows(database) == ([("a", 1)] if status == 200 else [])
 
 
-def test_a_dry_run(service: Service, database: Database) -> None:
+def test_dry_run_stores_nothing(service: Service, database: Database) -> None:
     answer = send(service, "/mode", "a,1\nb,no\n", mode="skip", dry="true").json()
     assert (answer["stored"], answer["files"][0]["failed"]) == (1, 1)
-    assert stored(database) == []
+    assert stored_rows(database) == []
     assert send(service, "/mode", "a,1\n", mode="skip", dry="false").json()["stored"] == 1
-    assert stored(database) == [("a", 1)]
+    assert stored_rows(database) == [("a", 1)]
 
 
-def test_columns_by_the_names_in_the_first_row(service: Service, database: Database) -> None:
+def test_columns_are_mapped_by_header_names(service: Service, database: Database) -> None:
     (entry,) = send(service, "/plainly-named", 'price, Count ,SKU\n1.50,3,"a ""b"", c"\n2,4,d\n').json()
     assert entry["success"] is True
-    assert stored(database) == [('a "b", c', 3), ("d", 4)]
+    assert stored_rows(database) == [('a "b", c', 3), ("d", 4)]
     database.execute("truncate stock")
     answer = problem(send(service, "/named", "count,sku\n1,a\nno,b\n"), 400)
     assert answer["errors"] == [
@@ -199,7 +199,7 @@ def test_columns_by_the_names_in_the_first_row(service: Service, database: Datab
 
 
 @pytest.mark.slow
-def test_a_workbook(service: Service, database: Database) -> None:
+def test_workbook_errors_have_sheet_row_and_column(service: Service, database: Database) -> None:
     response = send_workbook(service, {"North": [["Count", "Sku"], [1, "a"], ["x", "b"]], "South": [["Sku"], ["c"]]})
     answer = problem(response, 400)
     assert [(error["sheet"], error["row"], error["column"], error["value"]) for error in answer["errors"]] == [
@@ -208,7 +208,7 @@ def test_a_workbook(service: Service, database: Database) -> None:
     assert answer["errors"][0]["file"] == "book.xlsx"
     (entry,) = send_workbook(service, {"North": [["Count", "Sku"], [1, "a"]]}).json()
     assert entry["success"] is True
-    assert stored(database) == [("a", 1)]
+    assert stored_rows(database) == [("a", 1)]
 
 
 def send_workbook(service: Service, sheets: Mapping[str, list[list[object]]]) -> httpx.Response:
@@ -224,9 +224,9 @@ def send_workbook(service: Service, sheets: Mapping[str, list[list[object]]]) ->
     return service.post("/sheet", files={"file": ("book.xlsx", data.getvalue(), kind)})
 
 
-def test_errors_of_the_command_itself_end_the_request(service: Service) -> None:
+def test_errors_of_the_row_command_itself_get_500(service: Service) -> None:
     problem(send(service, "/broken", "a\nb\n"), 500)
 
 
-def test_a_wrong_line_is_reported(service: Service) -> None:
+def test_invalid_on_error_annotation_is_logged(service: Service) -> None:
     assert "none of abort, skip, collect, collect N with N up to 10000" in service.log

@@ -59,7 +59,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.fixture(autouse=True)
-def empty(database: Database, service: Service) -> None:
+def _truncate_stock(database: Database, service: Service) -> None:
     database.execute("truncate stock")
 
 
@@ -68,38 +68,38 @@ def send(service: Service, path: str, *lines: object, name: str = "a.jsonl", **q
     return service.post(path, files={"file": (name, text.encode(), "application/jsonl")}, params=query)
 
 
-def stored(database: Database) -> list[tuple[Any, ...]]:
+def stored_rows(database: Database) -> list[tuple[Any, ...]]:
     return database.fetch("select sku, count::text, extra from stock order by sku")
 
 
-def test_each_line_is_a_row(service: Service, database: Database) -> None:
+def test_each_json_line_is_a_row(service: Service, database: Database) -> None:
     lines = [{"sku": "lamp", "count": 3}, "", {"sku": "é", "count": 0.10, "tags": ["a"]}]
     (entry,) = send(service, "/whole", *lines).json()
     assert (entry["type"], entry["fileName"], entry["status"], entry["lastResult"]) == ("jsonl", "a.jsonl", "Ok", "é")
-    assert [(sku, count) for sku, count, _ in stored(database)] == [("lamp", "3"), ("é", "0.1")]
+    assert [(sku, count) for sku, count, _ in stored_rows(database)] == [("lamp", "3"), ("é", "0.1")]
 
 
 @pytest.mark.parametrize("path", ["/whole", "/insert", "/mapped"])
-def test_many_lines_run_together(service: Service, database: Database, path: str) -> None:
+def test_many_lines_are_imported(service: Service, database: Database, path: str) -> None:
     response = send(service, path, *({"sku": f"s{n:05}", "count": n} for n in range(3000)))
     assert response.status_code == 200, response.text
     assert database.fetch("select count(*), sum(count)::int from stock") == [(3000, 3000 * 2999 // 2)]
 
 
-def test_numbers_keep_their_digits(service: Service, database: Database) -> None:
+def test_numbers_preserve_all_digits(service: Service, database: Database) -> None:
     line = '{"count": 12345678901234567890.120, "sku": "x", "extra": {"n": 1.50}}'
     assert send(service, "/mapped", line).status_code == 200
     assert database.fetch("select count::text, extra::text from stock") == [("12345678901234567890.120", '{"n": 1.50}')]
 
 
 @pytest.mark.parametrize("bad", ["{", '{"sku": 1} x', "nothing"])
-def test_a_line_that_is_no_json_ends_the_request(service: Service, database: Database, bad: str) -> None:
+def test_invalid_json_line_gets_400_and_imports_nothing(service: Service, database: Database, bad: str) -> None:
     response = send(service, "/whole", {"sku": "a", "count": 1}, bad, {"sku": "b", "count": 1})
     assert problem(response, 400)["detail"].startswith("a.jsonl line 2 is no row: ")
-    assert stored(database) == []
+    assert stored_rows(database) == []
 
 
-def test_blank_lines_count_in_the_number_of_a_line(service: Service) -> None:
+def test_blank_lines_count_in_line_numbers(service: Service) -> None:
     response = send(service, "/whole", {"sku": "a", "count": 1}, "", "  ", "x")
     assert problem(response, 400)["detail"].startswith("a.jsonl line 4 is no row: ")
 
@@ -112,27 +112,27 @@ def test_all_errors_are_listed_in_order(service: Service, database: Database) ->
         (1, "count", "many"), (2, None, "{"), (4, None, "[7]"), (5, None, None),
     ]  # fmt: skip
     assert members["errors"][2]["reason"] == "it is no row: it is no object"
-    assert stored(database) == []
+    assert stored_rows(database) == []
 
 
 def test_rows_with_errors_are_skipped_and_a_dry_run_stores_nothing(service: Service, database: Database) -> None:
     lines = [{"sku": "a", "count": 1}, "{", {"sku": "b", "count": None}, {"count": 2, "sku": "c"}]
     (entry,) = send(service, "/mapped", *lines, mode="skip", dry="true").json()
     assert (entry["rows"], entry["failed"]) == (4, 2)
-    assert stored(database) == []
+    assert stored_rows(database) == []
     (entry,) = send(service, "/mapped", *lines, mode="skip").json()
     assert [(item["row"], item["code"]) for item in entry["errors"]] == [(2, "22P02"), (3, "23502")]
-    assert [(sku, count) for sku, count, _ in stored(database)] == [("a", "1"), ("c", "2")]
+    assert [(sku, count) for sku, count, _ in stored_rows(database)] == [("a", "1"), ("c", "2")]
 
 
-def test_metadata_has_the_size_of_the_file(service: Service, database: Database) -> None:
+def test_metadata_contains_the_file_size(service: Service, database: Database) -> None:
     response = send(service, "/insert", {"sku": "a", "count": 1}, {"sku": "b", "count": 2, "more": "x" * 400_000})
     assert response.status_code == 200, response.text
     about = database.value("select extra from stock where sku = 'a'")
     assert (about["fileName"], about["size"]) == ("a.jsonl", response.json()[0]["size"])
 
 
-def test_binary_files_are_no_json_lines(service: Service) -> None:
+def test_binary_files_are_refused(service: Service) -> None:
     response = service.post("/whole", files={"file": ("a.bin", bytes(range(32)) * 50, "application/jsonl")})
     (entry,) = response.json()
     assert (entry["success"], entry["status"]) == (False, "ProbablyBinary")

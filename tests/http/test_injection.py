@@ -279,7 +279,7 @@ def _kind(level: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_every_text_arrives_as_the_value_that_it_is(service: Service, way: str) -> None:
+def test_every_text_is_received_unchanged(service: Service, way: str) -> None:
     for text in CORPUS:
         if way == "path" and "/" in text:
             continue  # another path
@@ -288,14 +288,14 @@ def test_every_text_arrives_as_the_value_that_it_is(service: Service, way: str) 
 
 
 @pytest.mark.parametrize("way", ["/in-headers", "/in-setting"])
-def test_headers_arrive_as_the_value_that_they_are(service: Service, way: str) -> None:
+def test_header_values_are_received_unchanged(service: Service, way: str) -> None:
     for text in CORPUS:
         if text.isascii() and text.isprintable():
             assert _headers(way)(service, text).text == text.strip()
 
 
 @pytest.mark.parametrize("way", REFUSED)
-def test_where_no_text_belongs_it_is_refused_in_order(service: Service, way: str) -> None:
+def test_texts_for_other_types_get_a_proper_error(service: Service, way: str) -> None:
     for text in CORPUS:
         response = REFUSED[way](service, text)
         assert response.status_code in (400, 404, 405, 500), repr(text)
@@ -304,20 +304,20 @@ def test_where_no_text_belongs_it_is_refused_in_order(service: Service, way: str
             assert re.fullmatch(r"[0-9A-Z]{5}|parameter '.*", problem["detail"], re.DOTALL), problem
 
 
-def test_a_procedure_gets_its_value_and_its_settings_as_parameters(service: Service) -> None:
+def test_procedure_receives_value_and_settings_as_parameters(service: Service) -> None:
     for text in CORPUS:
         headers = {"x-value": text} if text.isascii() and text.isprintable() else {}
         assert service.post("/in-procedure", json={"v": text}, headers=headers).status_code == 204
 
 
-def test_placeholders_in_headers_cannot_start_another_header(service: Service) -> None:
+def test_header_placeholder_value_cannot_inject_headers(service: Service) -> None:
     for text in CORPUS:
         response = _query("/placed")(service, text)
         assert len(response.headers.get_list("x-value")) == 1
         assert "\n" not in response.headers["content-type"]
 
 
-def test_names_of_the_catalogue_are_quoted(service: Service) -> None:
+def test_catalogue_names_are_quoted(service: Service) -> None:
     for text in CORPUS:
         sent = {FIRST: text, SECOND: {ATTRIBUTE: text}, "many": [{ATTRIBUTE: text}]}
         response = service.post("/odd-names", json=sent)
@@ -326,7 +326,7 @@ def test_names_of_the_catalogue_are_quoted(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_columns_and_filters_of_tables_hold_the_value_that_it_is(service: Service) -> None:
+def test_table_columns_and_filters_hold_values_unchanged(service: Service) -> None:
     for text in CORPUS:
         row = {"id": text, "note": text}
         assert service.request("PUT", "/api/kept", json=row).status_code == 204
@@ -344,13 +344,13 @@ def test_columns_and_filters_of_tables_hold_the_value_that_it_is(service: Servic
     assert service.get("/api/kept").json() == []
 
 
-def test_cookies_arrive_as_the_value_that_they_are(service: Service) -> None:
+def test_cookie_values_are_received_unchanged(service: Service) -> None:
     for text in CORPUS:
         if text.isascii() and text.isprintable():
             assert service.get("/in-cookie", headers={"cookie": f"v={text}"}).text == f"v={text}".strip()
 
 
-def test_metadata_of_uploads_is_a_parameter(service: Service) -> None:
+def test_upload_metadata_is_passed_as_a_parameter(service: Service) -> None:
     """The client escapes quotes and line breaks of names."""
     for text in CORPUS:
         kind = f"text/plain; a={text}" if text.isascii() and text.isprintable() else "text/plain"
@@ -362,7 +362,7 @@ def test_metadata_of_uploads_is_a_parameter(service: Service) -> None:
             assert MARK in alone.json()["fileName"]
 
 
-def test_a_proxied_path_keeps_its_segments(service: Service) -> None:
+def test_proxied_path_value_stays_one_encoded_segment(service: Service) -> None:
     for text in CORPUS:
         if "/" in text:
             continue  # another path

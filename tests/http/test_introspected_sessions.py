@@ -113,7 +113,7 @@ def everywhere(service: Service, headers: dict[str, str], path: str = "/api/who"
 
 
 @pytest.mark.slow
-def test_a_session_ends_on_every_worker(service: Service, database: Database) -> None:
+def test_ended_session_is_refused_by_every_worker(service: Service, database: Database) -> None:
     mine, other = token(service, "s1"), token(service, "s2")
     assert {response.status_code for response in everywhere(service, mine)} == {200}
     database.execute("update session set ended = true where id = 's1'")
@@ -143,21 +143,21 @@ def test_an_unknown_session_is_refused(service: Service, database: Database) -> 
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
-def test_keys_are_found_by_their_digest(service: Service) -> None:
+def test_api_keys_are_looked_up_by_digest(service: Service) -> None:
     assert service.get("/api/who", headers=KEY).text == "7"
     for key in ("till-2", "till-9", "", "x" * 2000, "TILL-1"):
         assert service.get("/api/who", headers={"x-till-key": key}).status_code == 401, key
     assert "till-1" not in service.log
 
 
-def test_a_wrong_key_makes_the_caller_anonymous_whatever_else_is_sent(service: Service) -> None:
+def test_invalid_api_key_makes_the_caller_anonymous_despite_a_token(service: Service) -> None:
     headers = {**token(service, "s5"), "x-till-key": "till-9"}
     assert service.get("/api/who", headers=headers).status_code == 401
     assert service.get("/api/any-caller", headers=headers).text == "anonymous"
 
 
 @pytest.mark.slow
-def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> None:
+def test_revoked_api_key_is_refused(service: Service, database: Database) -> None:
     headers = {"x-till-key": "till-3"}
     assert {response.text for response in everywhere(service, headers)} == {"9"}
     database.execute("delete from key where id = 9")
@@ -167,7 +167,7 @@ def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> 
 
 
 @pytest.mark.slow
-def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: Database, serve_once: Serve) -> None:
+def test_stream_ends_when_its_api_key_is_revoked(service: Service, database: Database, serve_once: Serve) -> None:
     """Whether or not sessions can be ended too; the streams of another key of the same user continue."""
     alone = serve_once(database, "", {**SETTINGS, "Auth:SessionCheckCommand": None})
     database.execute("""
@@ -189,7 +189,7 @@ def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: D
             assert ended.messages == ["first"]
 
 
-def test_one_question_for_many_requests() -> None:
+def test_concurrent_requests_share_one_introspection() -> None:
     """If the client whose request introspects disconnects, another request introspects; the result is valid for a
     while."""
 
@@ -198,20 +198,20 @@ def test_one_question_for_many_requests() -> None:
         questions = 0
         first = asyncio.Event()
 
-        async def leaves() -> str | None:
+        async def disconnects() -> str | None:
             nonlocal questions
             questions += 1
             await first.wait()
             raise ClientDisconnectedError("gone")
 
-        async def stays() -> str | None:
+        async def completes() -> str | None:
             nonlocal questions
             questions += 1
             return "kiri"
 
-        asking = [asyncio.ensure_future(requested.ask("k", leaves))]
+        asking = [asyncio.ensure_future(requested.ask("k", disconnects))]
         await asyncio.sleep(0)
-        asking += [asyncio.ensure_future(requested.ask("k", stays)) for _ in range(5)]
+        asking += [asyncio.ensure_future(requested.ask("k", completes)) for _ in range(5)]
         await asyncio.sleep(0)
         first.set()
         return [*await asyncio.gather(*asking, return_exceptions=True), requested.cached_result("k")], questions
@@ -236,7 +236,7 @@ def test_a_routine_runs_as_the_role_of_the_claim(service: Service, database: Dat
 
 
 @pytest.mark.parametrize("role", ["postgres", "none", "", "PG_MONITOR", "pg_monitor; reset role"])
-def test_roles_that_are_not_listed_are_not_taken_on(service: Service, role: str) -> None:
+def test_unlisted_roles_are_refused(service: Service, role: str) -> None:
     assert service.get("/api/as-role", headers=token(service, f"r {role}", role)).status_code == 403
 
 
@@ -246,7 +246,7 @@ def test_a_caller_without_a_role_does_not_run_as_the_service(service: Service) -
     assert service.get("/api/as-any-role", headers=token(service, "r2")).status_code == 403
 
 
-def test_answers_are_kept_for_each_role(service: Service) -> None:
+def test_cached_responses_are_separate_for_each_role(service: Service) -> None:
     for _ in range(2):
         assert service.get("/api/as-any-role").text == "pg_read_all_stats"
         assert service.get("/api/as-any-role", headers=KEY).text == "pg_monitor"
@@ -256,11 +256,11 @@ def test_answers_are_kept_for_each_role(service: Service) -> None:
             assert service.get("/api/as-any-role", headers=headers).text == role
 
 
-def test_what_the_role_may_not_read_is_403(service: Service) -> None:
+def test_missing_privilege_of_the_role_gets_403(service: Service) -> None:
     assert service.get("/api/secret-of", headers=KEY).status_code == 403
 
 
-def test_a_procedure_that_commits_keeps_the_role(service: Service, database: Database) -> None:
+def test_role_is_preserved_after_commits_in_a_procedure(service: Service, database: Database) -> None:
     assert service.post("/api/steps", headers=KEY).status_code == 204
     assert database.fetch("select distinct role from seen") == [("pg_monitor",)]
     owner = database.value("select current_user")
@@ -268,7 +268,7 @@ def test_a_procedure_that_commits_keeps_the_role(service: Service, database: Dat
 
 
 @pytest.mark.parametrize("duration", ["0", "1 hour"])
-def test_the_answer_about_a_key_holds_for_the_address_it_was_given_for(
+def test_api_key_lookup_is_cached_per_client_address(
     database: Database, service: Service, serve_once: Serve, duration: str
 ) -> None:
     """If the command has a parameter for the address: a key may be bound to an address."""

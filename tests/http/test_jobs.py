@@ -175,7 +175,7 @@ def count(database: Database, what: str) -> int:
     return result
 
 
-def test_a_job_runs_and_its_result_is_kept(service: Service, database: Database) -> None:
+def test_job_runs_and_its_result_is_stored(service: Service, database: Database) -> None:
     extra = {"a": [1.50, None, "x\u00e9"]}
     job = ended(service, enqueue(service, "/reports", month=5, names=["a,b", None, '"'], extra=extra))
     assert job["result"] == [{"month": 5, "names": ["a,b", None, '"'], "extra": extra}]
@@ -197,7 +197,7 @@ def test_arguments_are_validated_before_the_job_is_accepted(service: Service, da
     assert database.value("select count(*) from rowcall.job") == before
 
 
-def test_the_claims_of_the_caller_travel_along(service: Service, database: Database) -> None:
+def test_job_runs_with_the_claims_of_its_caller(service: Service, database: Database) -> None:
     with service.new_client() as ann, service.new_client() as ben, service.new_client() as boss:
         for client, name in ((ann, "ann"), (ben, "ben"), (boss, "boss")):
             client.post("/enter", json={"name": name})
@@ -209,7 +209,7 @@ def test_the_claims_of_the_caller_travel_along(service: Service, database: Datab
         assert boss.get(location).json()["result"] == "ann"
 
 
-def test_a_failed_attempt_is_repeated_and_leaves_nothing(service: Service, database: Database) -> None:
+def test_failed_attempt_is_rolled_back_and_repeated(service: Service, database: Database) -> None:
     job = ended(service, enqueue(service, "/flaky", name="a", until=3))
     assert (job["state"], job["attempts"], job["result"], job["error"]) == ("done", 3, "3", None)
     assert count(database, "flaky a") == 1
@@ -221,7 +221,7 @@ def test_a_failed_attempt_is_repeated_and_leaves_nothing(service: Service, datab
 
 
 @pytest.mark.slow
-def test_progress_and_cancelling(service: Service, database: Database) -> None:
+def test_job_reports_progress_and_can_be_cancelled(service: Service, database: Database) -> None:
     location = enqueue(service, "/slow", seconds=60)
     wait_until(lambda: service.get(location).json()["progress"] == "begun", "the job reports its progress")
     assert service.get(location).headers["retry-after"] == "1"
@@ -237,7 +237,7 @@ def test_progress_and_cancelling(service: Service, database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_events_of_a_job(service: Service) -> None:
+def test_job_state_changes_are_sent_as_events(service: Service) -> None:
     location = enqueue(service, "/slow", seconds=3)
     headers = {"accept": "text/event-stream"}
     events: list[dict[str, Any]] = []
@@ -259,7 +259,7 @@ def test_events_of_a_job(service: Service) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["Granian", "Loop"])
-def test_events_end_when_the_client_leaves_or_the_job_ends(
+def test_job_event_stream_ends_with_the_client_or_the_job(
     service: Service, database: Database, serve_once: Serve, engine: str
 ) -> None:
     other = serve_once(database, settings={**SETTINGS, "HttpServer:Engine": engine})
@@ -312,7 +312,7 @@ def test_a_waiting_job_is_cancelled_at_once(service: Service, database: Database
     problem(service.get(f"/jobs/{number[:-1]}"), 404)
 
 
-def test_one_unfinished_job_for_equal_values(service: Service, database: Database) -> None:
+def test_unique_job_is_enqueued_once_while_unfinished(service: Service, database: Database) -> None:
     locations = {enqueue(service, "/only-once", key="k", other=n) for n in range(10)}
     assert len(locations) == 1
     assert enqueue(service, "/only-once", key="other", other=1) not in locations
@@ -322,7 +322,7 @@ def test_one_unfinished_job_for_equal_values(service: Service, database: Databas
     assert count(database, "once k") == 2
 
 
-def test_jobs_of_a_transaction(service: Service, database: Database) -> None:
+def test_jobs_enqueued_in_a_transaction_run_after_commit(service: Service, database: Database) -> None:
     database.execute("begin; insert into orders values (101); rollback")
     database.execute("begin; insert into orders values (102), (103); commit")
     wait_until(lambda: count(database, "report 102") == 1 and count(database, "report 103") == 1, "the jobs have run")
@@ -355,7 +355,7 @@ def test_claims_of_a_job_enqueued_in_sql_fill_parameters(
     assert database.fetch(f"select who from work where what = '{arguments['note']}'") == [(user,)]
 
 
-def test_a_job_has_the_time_zone_of_its_request(service: Service) -> None:
+def test_job_uses_the_time_zone_of_its_request(service: Service) -> None:
     for path, header, value in (
         ("/zone", "Prefer", "timezone=Asia/Tokyo"),
         ("/zone-of-header", "X-Zone", "Asia/Tokyo"),
@@ -364,7 +364,7 @@ def test_a_job_has_the_time_zone_of_its_request(service: Service) -> None:
         assert ended(service, response.headers["location"])["result"] == "Asia/Tokyo"
 
 
-def test_a_job_publishes_the_events_of_its_endpoint_for_the_execution_of_its_request(service: Service) -> None:
+def test_job_publishes_events_with_the_execution_id_of_its_request(service: Service) -> None:
     with EventStream(service, "/announce/news?a") as of_one, EventStream(service, "/announce/news") as of_all:
         for text, execution in (("1", "a"), ("2", "b"), ("end", "a")):
             response = service.post("/announce", json={"text": text}, headers={"X-NpgsqlRest-ID": execution})
@@ -397,7 +397,7 @@ def reason_in_sql(database: Database, endpoint: str, arguments: str, claims: str
 
 
 @pytest.mark.parametrize("in_sql", [True, False])
-def test_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
+def test_job_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
     if in_sql:
         arguments = '{"secret": "K-4711", "password": "correct horse"}'
         (row,) = json.loads(result_in_sql(database, "POST /sealed", arguments))
@@ -408,14 +408,14 @@ def test_values_are_encrypted_and_hashed_once(service: Service, database: Databa
     assert verify_password("correct horse", row["hash"])
 
 
-def test_arguments_of_a_job_enqueued_in_sql_arrive_as_they_are(service: Service, database: Database) -> None:
+def test_arguments_enqueued_in_sql_are_received_unchanged(service: Service, database: Database) -> None:
     arguments = '{"price": 12345678901234567890.10, "value": {"n": 0.10}}'
     assert result_in_sql(database, "POST /exact", arguments) == '12345678901234567890.10 {"n": 0.10}'
     nested = "[" * 1000 + "]" * 1000
     assert result_in_sql(database, "POST /exact", f'{{"value": {nested}}}') == nested
 
 
-def test_a_job_whose_arguments_cannot_be_parsed_fails(service: Service, database: Database) -> None:
+def test_job_with_unparsable_arguments_fails(service: Service, database: Database) -> None:
     nested = "[" * 2000 + "]" * 2000
     assert "depth limit exceeded" in reason_in_sql(database, "POST /exact", f'{{"value": {nested}}}', "[]")
 
@@ -425,18 +425,18 @@ def test_a_job_whose_arguments_cannot_be_parsed_fails(service: Service, database
     ['["user_id"]', '{"user_id": "7"}', "7", '["ab"]', "[" * 2000 + "]" * 2000, '[["a", [1]]]'],
     ids=["texts", "object", "number", "letters", "nested", "array"],
 )
-def test_a_job_with_claims_of_another_form_fails(service: Service, database: Database, claims: str) -> None:
+def test_job_with_malformed_claims_fails(service: Service, database: Database, claims: str) -> None:
     reason = reason_in_sql(database, "POST /exact", '{"value": 1}', claims)
     assert reason == "the claims of the job are no array of pairs of type and value"
 
 
-def test_a_hash_of_a_job_enqueued_in_sql(service: Service, database: Database) -> None:
+def test_hash_parameter_is_hashed_for_a_job_enqueued_in_sql(service: Service, database: Database) -> None:
     result = result_in_sql(database, "POST /hashed", '{"password": "correct horse"}')
     assert verify_password("correct horse", result)
 
 
 @pytest.mark.slow
-def test_limits_of_queues(own_database: Database, serve_once: Serve) -> None:
+def test_queue_limits_bound_concurrent_jobs(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(
         "create table work (what text, running int);"
@@ -456,7 +456,7 @@ def test_limits_of_queues(own_database: Database, serve_once: Serve) -> None:
     assert own_database.value("select count(*) from rowcall.job where state = 'done'") == 40
 
 
-def test_a_job_begins_as_soon_as_it_is_committed(service: Service) -> None:
+def test_job_starts_immediately_after_commit(service: Service) -> None:
     began = time.monotonic()
     for _ in range(5):
         ended(service, enqueue(service, "/nothing"))
@@ -464,7 +464,7 @@ def test_a_job_begins_as_soon_as_it_is_committed(service: Service) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_lines_without_effect_are_reported(service: Service) -> None:
+def test_annotations_without_effect_are_logged(service: Service) -> None:
     log = service.log
     assert "POST /commits: job has no effect: a procedure that commits" in log
     assert "GET /reads: job has no effect: a GET has to answer at once" in log
@@ -472,7 +472,7 @@ def test_lines_without_effect_are_reported(service: Service) -> None:
 
 
 @pytest.mark.usefixtures("service")
-def test_without_the_switch_the_endpoint_is_left_out(database: Database, serve_once: Serve) -> None:
+def test_job_endpoint_is_left_out_if_jobs_are_disabled(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, settings={"Auth:CookieAuth": "true"})
     assert service.post("/nothing").status_code == 404
     assert "job is switched off (Jobs:Enabled); the endpoint is left out" in service.log

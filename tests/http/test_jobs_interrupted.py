@@ -49,7 +49,7 @@ def enqueue(database: Database, seconds: float, count: int = 1) -> None:
     database.execute(f"select rowcall.enqueue('POST /slow', {arguments}) from generate_series(1, {count})")
 
 
-def runs(database: Database) -> int:
+def wait_until_running(database: Database) -> int:
     """Wait until the routine of a job runs, and return the process id of its backend."""
     found = wait_until(lambda: database.fetch(BACKEND), "the routine runs", 30)
     assert found
@@ -57,60 +57,60 @@ def runs(database: Database) -> int:
     return pid
 
 
-def ended(database: Database) -> list[tuple[Any, ...]]:
+def wait_until_ended(database: Database) -> list[tuple[Any, ...]]:
     left = "select count(*) from rowcall.job where state in ('waiting', 'running')"
     wait_until(lambda: database.value(left) == 0, "all jobs have ended", 60)
     return database.fetch(JOB)
 
 
 @pytest.mark.slow
-def test_a_lost_connection(start: Start, own_database: Database) -> None:
+def test_job_is_repeated_after_a_lost_connection(start: Start, own_database: Database) -> None:
     start()
     enqueue(own_database, 2)
-    own_database.execute(f"select pg_terminate_backend({runs(own_database)})")
-    assert ended(own_database) == [("done", 2, 1)]
+    own_database.execute(f"select pg_terminate_backend({wait_until_running(own_database)})")
+    assert wait_until_ended(own_database) == [("done", 2, 1)]
     assert own_database.value("select count(*) from work") == 1
 
 
 @pytest.mark.slow
-def test_a_killed_worker(start: Start, own_database: Database) -> None:
+def test_job_is_repeated_after_a_killed_worker(start: Start, own_database: Database) -> None:
     service = start(workers=1)
     enqueue(own_database, 3)
-    runs(own_database)
+    wait_until_running(own_database)
     os.kill(service.pids()[0], signal.SIGKILL)
-    assert ended(own_database) == [("done", 2, 1)]
+    assert wait_until_ended(own_database) == [("done", 2, 1)]
     assert own_database.value("select count(*) from work") == 1
 
 
 @pytest.mark.slow
-def test_a_killed_host(start: Start, own_database: Database) -> None:
-    """Its supervisor is gone, too, so that nothing of it gives the job back."""
+def test_job_is_repeated_after_a_killed_host(start: Start, own_database: Database) -> None:
+    """Its supervisor is killed, too, so no process of the host releases the job."""
     lost = start(workers=2)
     enqueue(own_database, 3)
-    runs(own_database)
+    wait_until_running(own_database)
     for process in lost.processes():
         process.kill()
     restarted = start(workers=2)
-    assert ended(own_database) == [("done", 2, 1)]
+    assert wait_until_ended(own_database) == [("done", 2, 1)]
     assert own_database.value("select count(*) from work") == 1
     assert restarted.running
 
 
 @pytest.mark.slow
-def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None:
+def test_job_is_repeated_if_the_pool_has_no_connection(start: Start, own_database: Database) -> None:
     start(**{"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "100ms"})
     enqueue(own_database, 0.4, 5)
-    states = ended(own_database)
+    states = wait_until_ended(own_database)
     assert [state for state, _, _ in states] == ["done"] * 5
     assert any(interruptions for _, _, interruptions in states)
     assert all(attempts == interruptions + 1 for _, attempts, interruptions in states)
 
 
 @pytest.mark.slow
-def test_a_worker_that_stops_waits_for_its_jobs(start: Start, own_database: Database) -> None:
+def test_stopping_worker_waits_for_its_jobs(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:Concurrency": "1"})
     enqueue(own_database, 1, 2)
-    runs(own_database)
+    wait_until_running(own_database)
     assert service.stop() == 0
     # The one that ran has ended, and the other one was not begun, unless the first had ended before the signal.
     states = own_database.fetch(JOB)
@@ -120,21 +120,21 @@ def test_a_worker_that_stops_waits_for_its_jobs(start: Start, own_database: Data
 
 
 @pytest.mark.slow
-def test_a_worker_that_stops_gives_back_jobs_that_last_too_long(start: Start, own_database: Database) -> None:
+def test_stopping_worker_releases_jobs_beyond_the_timeout(start: Start, own_database: Database) -> None:
     service = start(**{"Jobs:ShutdownTimeout": "100ms"})
     enqueue(own_database, 60)
-    runs(own_database)
+    wait_until_running(own_database)
     assert service.stop() == 0
     # It is given back at once, without the search for jobs of lost workers.
     assert own_database.fetch(JOB) == [("waiting", 1, 1)]
     assert own_database.value("select error from rowcall.job") == "its worker has stopped"
     own_database.execute("update rowcall.job set arguments = '{\"seconds\": 0}'")
     start()
-    assert ended(own_database) == [("done", 2, 1)]
+    assert wait_until_ended(own_database) == [("done", 2, 1)]
 
 
 @pytest.mark.slow
-def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_database: Database) -> None:
+def test_stopping_worker_releases_jobs_being_acquired(start: Start, own_database: Database) -> None:
     # A worker that takes a job waits for the lock of the test in the middle of that.
     own_database.execute(
         "create function wait() returns trigger language plpgsql as $$"
@@ -157,14 +157,14 @@ def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_data
     assert own_database.fetch(JOB) == [("waiting", 1, 1)], service.log
     assert own_database.value("select error from rowcall.job") == "its worker has stopped"
     start()
-    assert ended(own_database) == [("done", 2, 1)]
+    assert wait_until_ended(own_database) == [("done", 2, 1)]
 
 
 @pytest.mark.slow
-def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
+def test_reload_does_not_affect_a_running_job(start: Start, own_database: Database) -> None:
     service = start()
     enqueue(own_database, 3)
-    runs(own_database)
+    wait_until_running(own_database)
     own_database.execute(
         "create function other() returns int language sql as 'select 1';"
         "comment on function other() is 'HTTP GET /other';"
@@ -172,11 +172,11 @@ def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
         "notify rowcall, 'reload'"
     )
     wait_until(lambda: service.get("/other").status_code == 200, "the change is served", 30)
-    assert ended(own_database) == [("done", 1, 0)]
+    assert wait_until_ended(own_database) == [("done", 1, 0)]
 
 
 @pytest.mark.slow
-def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> None:
+def test_job_runs_after_its_routine_is_replaced(start: Start, own_database: Database) -> None:
     """Its statement is guarded after some runs, and refused by PostgreSQL when the definition has changed."""
     note = "create or replace function note() returns void language sql as $$ insert into work values ('{}') $$"
     own_database.execute(note.format("first"))
@@ -184,9 +184,9 @@ def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> Non
     start(**{"Jobs:Concurrency": "2"})
     many = "select rowcall.enqueue('POST /note') from generate_series(1, 60)"
     own_database.execute(many)
-    assert {state for state, _, _ in ended(own_database)} == {"done"}
+    assert {state for state, _, _ in wait_until_ended(own_database)} == {"done"}
     own_database.execute(f"begin; {note.format('second')}; {many}; commit")
-    assert {state for state, _, _ in ended(own_database)} == {"done"}
+    assert {state for state, _, _ in wait_until_ended(own_database)} == {"done"}
     assert own_database.fetch("select what, count(*) from work group by 1 order by 1") == [
         ("first", 60),
         ("second", 60),
@@ -194,18 +194,18 @@ def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> Non
 
 
 @pytest.mark.slow
-def test_interruptions_are_bounded(start: Start, own_database: Database) -> None:
+def test_number_of_interruptions_is_limited(start: Start, own_database: Database) -> None:
     start()
     own_database.execute(
         "begin; select rowcall.enqueue('POST /slow', '{\"seconds\": 60}');"
         "update rowcall.job set interruptions = 20, attempts = 20; commit"
     )
-    own_database.execute(f"select pg_terminate_backend({runs(own_database)})")
-    assert ended(own_database) == [("failed", 22, 21)]
+    own_database.execute(f"select pg_terminate_backend({wait_until_running(own_database)})")
+    assert wait_until_ended(own_database) == [("failed", 22, 21)]
     assert "it was interrupted too often" in own_database.value("select error from rowcall.job")
 
 
-def test_a_job_that_another_worker_has_just_looked_at(own_database: Database) -> None:
+def test_job_lock_waits_for_a_concurrent_row_lock(own_database: Database) -> None:
     """A worker that looks for waiting jobs may lock a job for a moment that was taken after its snapshot."""
     own_database.execute(install_sql())
     own_database.execute("select rowcall.enqueue('POST /x')")

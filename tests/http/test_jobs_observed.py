@@ -102,12 +102,12 @@ def test_at_most_three_jobs_with_the_same_key_run_at_the_same_time(service: Serv
     assert database.fetch("select state from rowcall.job where endpoint = 'POST /prints' and state <> 'done'") == []
 
 
-def test_a_parameter_that_does_not_exist_leaves_the_endpoint_out(service: Service) -> None:
+def test_unknown_key_parameter_leaves_the_endpoint_out(service: Service) -> None:
     assert service.post("/wrong", json={"customer": "ana"}).status_code == 404
     assert "POST /wrong: job names client, which is no parameter; the endpoint is left out" in service.log
 
 
-def test_workers_that_take_jobs_at_the_same_time_keep_to_the_limit_of_a_key(own_database: Database) -> None:
+def test_concurrent_workers_respect_the_limit_of_a_key(own_database: Database) -> None:
     own_database.execute(install_sql())
     take = "select arguments -> 0, serial_slot from rowcall.take_jobs(array['POST /x'], null, {}) order by serial_slot"
     conninfo = own_database.conninfo
@@ -130,7 +130,7 @@ def test_workers_that_take_jobs_at_the_same_time_keep_to_the_limit_of_a_key(own_
             one.execute("update rowcall.job set state = 'running' where arguments = '[4]'")
 
 
-def test_no_job_is_taken_before_one_with_its_key_that_another_worker_is_taking(own_database: Database) -> None:
+def test_jobs_with_the_same_key_are_acquired_in_order(own_database: Database) -> None:
     own_database.execute(install_sql())
     take = "select arguments from rowcall.take_jobs(array['POST /x'], null, 9)"
     conninfo = own_database.conninfo
@@ -144,7 +144,7 @@ def test_no_job_is_taken_before_one_with_its_key_that_another_worker_is_taking(o
         assert other.execute(take).fetchall() == [([0],)]
 
 
-def test_keys_of_jobs_enqueued_in_sql(service: Service, database: Database) -> None:
+def test_serial_key_applies_to_jobs_enqueued_in_sql(service: Service, database: Database) -> None:
     database.execute("truncate work")
     arguments = "jsonb_build_object('customer', 'dora', 'number', n)"
     database.execute(
@@ -173,7 +173,7 @@ def test_callers_list_their_own_jobs(service: Service, database: Database) -> No
     assert len(every) == database.value("select count(*) from rowcall.job where endpoint = 'POST /bills'")
 
 
-def test_lists_of_jobs_have_pages(service: Service, database: Database) -> None:
+def test_job_lists_are_paginated(service: Service, database: Database) -> None:
     headers = signed_in(service, "pages")
     own = [
         service.post("/bills", json={"customer": "pages", "number": n}, headers=headers).json()["id"] for n in range(5)
@@ -200,7 +200,7 @@ def test_lists_of_jobs_have_pages(service: Service, database: Database) -> None:
         ("owner=2", "'owner' is no filter of jobs; they are state, queue, endpoint, before, limit"),
     ],
 )
-def test_filters_that_cannot_be(service: Service, query: str, message: str) -> None:
+def test_invalid_filters_get_400(service: Service, query: str, message: str) -> None:
     assert message in problem(service.get(f"/jobs?{query}", headers=signed_in(service, "1")), 400)["detail"]
 
 
@@ -218,7 +218,7 @@ def test_attempts_are_in_the_audit_trail(service: Service, database: Database) -
     assert [entry["status"] for (entry,) in database.fetch(entries) if entry["job"] is None] == [202]
 
 
-def test_metrics_count_the_ends_of_jobs(own_database: Database, serve_once: Serve) -> None:
+def test_metrics_count_finished_jobs(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     admin = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0"}
     service = serve_once(own_database, SQL, SETTINGS | admin, workers=2)

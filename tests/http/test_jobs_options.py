@@ -89,7 +89,7 @@ def test_a_job_that_one_host_accepts_runs_on_another(start: Start, own_database:
     assert ended(accepting, other)["state"] == "done"
 
 
-def test_timestamps_of_a_job_enqueued_in_sql_are_read_as_those_of_requests(
+def test_timestamps_enqueued_in_sql_are_parsed_like_in_requests(
     start: Start, own_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = {**service_environment(), "TZ": "Asia/Kolkata"}

@@ -65,20 +65,20 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
     return serve(database, SQL, settings)
 
 
-def test_large_numbers_are_texts_at_every_depth(service: Service) -> None:
+def test_large_numbers_are_strings_at_every_depth(service: Service) -> None:
     assert service.get(f"/api/numbers?id={WIDE}").text == f"[{ROW}]"
     assert service.get("/api/each-one").text == f'["{WIDE}"]'
     assert service.get("/api/both").text == f'{{"result1":[{{"id":"{WIDE}","n":1}}],"result2":["{WIDE}"]}}'
 
 
-def test_a_text_can_be_sent_back(service: Service) -> None:
+def test_number_strings_are_accepted_in_requests(service: Service) -> None:
     assert service.post("/api/twice", json={"id": WIDE}).text == "18014398509481986"
     assert service.post("/api/twice", json={"id": 21}).text == "42"
     assert service.post("/api/weigh", json={"parcels": [{"pair": {"wide": WIDE}}]}).text == WIDE
     assert service.get(f"/api/numbers?id={WIDE}&sums=7.50").json()[0]["price"] == "7.50"
 
 
-def test_generated_clients_declare_it(service: Service, folder: Path) -> None:
+def test_generated_typescript_declares_strings(service: Service, folder: Path) -> None:
     """`service` writes the files."""
     types = (folder / "publicTypes.d.ts").read_text(encoding="utf-8")
     for text in (
@@ -93,7 +93,7 @@ def test_generated_clients_declare_it(service: Service, folder: Path) -> None:
     assert ") : Promise<string> {" in functions
 
 
-def test_documents_are_true(service: Service) -> None:
+def test_openapi_declares_strings(service: Service) -> None:
     document = service.get("/openapi.json").json()
     row = document["paths"]["/api/numbers"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["items"]
     kinds = {name: schema["type"] for name, schema in row["properties"].items()}
@@ -109,7 +109,7 @@ def test_documents_are_true(service: Service) -> None:
     }
 
 
-def test_tools_are_true(service: Service) -> None:
+def test_mcp_tools_declare_and_return_strings(service: Service) -> None:
     def ask(method: str, **params: object) -> object:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         return service.post("/mcp", json=message).json()["result"]
@@ -120,7 +120,7 @@ def test_tools_are_true(service: Service) -> None:
     assert result["structuredContent"]["items"][0]["id"] == WIDE  # type: ignore[index]
 
 
-def test_clients_in_python_keep_every_digit(service: Service, folder: Path) -> None:
+def test_python_clients_preserve_all_digits(service: Service, folder: Path) -> None:
     api = load_client(folder / "public_api.py")
     with api.Client(service.url) as client:
         row = client.numbers(id=WIDE, sums=["0.10"])[0]
@@ -129,14 +129,14 @@ def test_clients_in_python_keep_every_digit(service: Service, folder: Path) -> N
         assert client.twice(id="4503599627370497") == "9007199254740994"
 
 
-def test_clients_in_dart_have_strings(service: Service, folder: Path) -> None:
+def test_dart_clients_declare_strings(service: Service, folder: Path) -> None:
     text = (folder / "public_api.dart").read_text(encoding="utf-8")
     assert "  final String? id;\n  final String? price;\n  final int? small;\n  final double? half;\n" in text
     assert "  final List<String?>? ids;\n" in text
     assert "class PublicNumbersRequest {\n  final String? id;\n  final List<String?>? sums;\n" in text
 
 
-def test_a_contract_calls_it_another_type(database: Database, service: Service, tmp_path: Path) -> None:
+def test_contract_check_reports_the_changed_type(database: Database, service: Service, tmp_path: Path) -> None:
     value = [f"--ConnectionStrings:Default={database.conninfo}", "--contract", "contract.json"]
     assert rowcall(tmp_path, *value).returncode == 0
     done = rowcall(tmp_path, *value, "--check", "--Service:JsonNumbers=Safe")

@@ -46,7 +46,7 @@ def in_folder(folder: Path, **others: str) -> dict[str, str]:
     }
 
 
-def is_let_in(service: Service, headers: dict[str, str]) -> bool:
+def is_accepted(service: Service, headers: dict[str, str]) -> bool:
     with service.new_client() as client:
         return client.get("/api/closed", headers=headers).status_code == 200
 
@@ -55,35 +55,37 @@ def sessions(service: Service) -> list[dict[str, str]]:
     return [with_cookie(service), bearer(tokens(service, "BearerToken")["accessToken"])]
 
 
-def test_two_workers_take_each_others_sessions(database: Database, serve_once: Serve) -> None:
-    service = serve_once(database, "drop table if exists member cascade;" + _fresh(), EVERY_SCHEME, workers=2)
+def test_workers_accept_sessions_of_each_other(database: Database, serve_once: Serve) -> None:
+    service = serve_once(
+        database, "drop table if exists member cascade;" + _recreate_members(), EVERY_SCHEME, workers=2
+    )
     made = sessions(service)
     for _ in range(20):
         # A new connection each time: either worker may receive it.
-        assert [is_let_in(service, headers) for headers in made] == [True, True]
+        assert [is_accepted(service, headers) for headers in made] == [True, True]
 
 
-def _fresh() -> str:
+def _recreate_members() -> str:
     drops = ("sign_in(text, text, text)", "sign_out(text[])", "who(text, text, text[], json, text)", "closed()")
     names = (*drops, "for_bosses()", "opened()")
     return "".join(f"drop function if exists {name};" for name in names) + member_sql()
 
 
 @pytest.mark.slow
-def test_two_instances_take_each_others_sessions(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_instances_accept_sessions_of_each_other(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     settings = in_folder(tmp_path / "keys")
     first, second = serve_once(own_database, settings=settings), serve_once(own_database, settings=settings)
     for item, other in ((first, second), (second, first)):
-        assert [is_let_in(other, headers) for headers in sessions(item)] == [True, True]
+        assert [is_accepted(other, headers) for headers in sessions(item)] == [True, True]
     assert len(list((tmp_path / "keys").glob("key-*.json"))) == 1
     elsewhere = serve_once(
         own_database, settings={**settings, "DataProtection:CustomApplicationName": "till", "Auth:JwtAuth": "false"}
     )
-    assert [is_let_in(elsewhere, headers) for headers in sessions(first)] == [False, False]
+    assert [is_accepted(elsewhere, headers) for headers in sessions(first)] == [False, False]
 
 
-def test_a_key_that_another_host_has_made_is_found(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_key_created_by_another_host_is_found(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """It reaches all workers, without a restart."""
     own_database.execute(member_sql())
     folder = tmp_path / "keys"
@@ -94,10 +96,10 @@ def test_a_key_that_another_host_has_made_is_found(own_database: Database, serve
     second = serve_once(own_database, settings=in_folder(folder))
     made = sessions(second)
     for _ in range(6):
-        assert [is_let_in(first, headers) for headers in made] == [True, True]
+        assert [is_accepted(first, headers) for headers in made] == [True, True]
 
 
-def test_sessions_outlive_a_restart_and_a_rotation(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_sessions_survive_a_restart_and_key_rotation(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     folder = tmp_path / "keys"
     before = serve_once(own_database, settings=in_folder(folder))
@@ -108,27 +110,27 @@ def test_sessions_outlive_a_restart_and_a_rotation(own_database: Database, serve
     file.write_text(json.dumps({**element, "expires": time.time() - 1}))
     after = serve_once(own_database, settings=in_folder(folder))
     assert len(list(folder.glob("key-*.json"))) == 2
-    assert [is_let_in(after, headers) for headers in made] == [True, True]
-    assert [is_let_in(after, headers) for headers in sessions(after)] == [True, True]
+    assert [is_accepted(after, headers) for headers in made] == [True, True]
+    assert [is_accepted(after, headers) for headers in sessions(after)] == [True, True]
     assert oct(file.stat().st_mode & 0o777) == "0o600"
     assert oct(folder.stat().st_mode & 0o777) == "0o700"
 
 
-def test_keys_in_the_database(own_database: Database, serve_once: Serve) -> None:
+def test_keys_are_shared_in_the_database(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(member_sql() + STORAGE)
     settings = {**in_folder(Path("unused")), "DataProtection:Storage": "Database"}
     first, second = serve_once(own_database, settings=settings), serve_once(own_database, settings=settings)
-    assert [is_let_in(second, headers) for headers in sessions(first)] == [True, True]
+    assert [is_accepted(second, headers) for headers in sessions(first)] == [True, True]
     assert own_database.value("select count(*) from protection_key") == 1
 
 
-def test_a_storage_that_is_not_there_stops_the_start(own_database: Database, serve_once: Serve) -> None:
+def test_missing_key_storage_stops_the_start(own_database: Database, serve_once: Serve) -> None:
     with pytest.raises(AssertionError, match="DataProtection:GetAllElementsCommand"):
         serve_once(own_database, settings={"DataProtection:Storage": "Database"})
 
 
 @pytest.mark.slow
-def test_keys_encrypted_to_a_certificate(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_keys_are_encrypted_by_a_certificate(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     own_database.execute(member_sql())
     settings = in_folder(
         tmp_path / "keys",
@@ -145,11 +147,11 @@ def test_keys_encrypted_to_a_certificate(own_database: Database, serve_once: Ser
     (file,) = (tmp_path / "keys").glob("key-*.json")
     assert json.loads(file.read_text())["secret"]["kind"] == "certificate"
     again = serve_once(own_database, settings=settings)
-    assert [is_let_in(again, headers) for headers in made] == [True, True]
+    assert [is_accepted(again, headers) for headers in made] == [True, True]
     assert "pfx-password" not in again.log
     blind = serve_once(own_database, settings=in_folder(tmp_path / "keys"))
     assert "cannot be used: its secret is encrypted to a certificate" in blind.log
-    assert [is_let_in(blind, headers) for headers in made] == [False, False]
+    assert [is_accepted(blind, headers) for headers in made] == [False, False]
 
 
 def certificate(folder: Path) -> Path:
@@ -207,13 +209,13 @@ def certificate(folder: Path) -> Path:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_work_stops_the_start(settings: dict[str, str], message: str) -> None:
+def test_invalid_data_protection_settings_stop_the_start(settings: dict[str, str], message: str) -> None:
     """With the name of the key; no database is needed to detect it."""
     loaded = load_configuration((), tuple(settings.items()), {}, Path("/"))
 
-    def begin() -> None:
+    def read_settings() -> None:
         auth_options(loaded.settings)
         key_rotation_for(loaded.settings, Connector(ConnectionTarget({})), lambda _ring: None)
 
     with pytest.raises((StartupError, ConfigError), match=message):
-        begin()
+        read_settings()

@@ -133,11 +133,11 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "GET /left/{{_y}} matches the same paths as GET /left/{{_x}}",
     ],
 )
-def test_each_is_logged_once_with_its_remedy(service: Service, role: str, message: str) -> None:
+def test_each_omitted_object_is_logged_once_with_its_remedy(service: Service, role: str, message: str) -> None:
     assert service.log.count(message.format(role=role)) == 1
 
 
-def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) -> None:
+def test_other_endpoints_are_served_and_omitted_ones_counted(service: Service) -> None:
     assert answer(service.get("/fine")) == (200, TEXT, "1")
     problem(service.get("/not-granted?id=1&name=x"), 404)
     service.wait_for_log("7 endpoints of 6 functions and 1 file, 1 worker")
@@ -146,7 +146,7 @@ def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) ->
     assert line.endswith("rowcall --endpoints lists why [rowcall]")
 
 
-def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service: Service, role: str) -> None:
+def test_granted_routine_is_served_after_a_reload(database: Database, service: Service, role: str) -> None:
     database.execute(f"grant execute on function not_granted(int, text) to {role}; notify rowcall, 'reload'")
     service.wait_for_log("schema snapshot 2 is served: 8 endpoints, 12 left out")
     service.wait_for_log("added GET /not-granted")
@@ -154,7 +154,9 @@ def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service
 
 
 @pytest.mark.slow
-def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict[str, str], folder: Path) -> None:
+def test_endpoints_command_lists_omitted_objects_with_reasons(
+    tmp_path: Path, settings: dict[str, str], folder: Path
+) -> None:
     done = rowcall(tmp_path, "--endpoints", *(f"--{key}={value}" for key, value in settings.items()))
     assert done.returncode == 0
     paths = [item["path"] for item in json.loads(done.stdout)]
@@ -169,7 +171,7 @@ def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict
 
 
 @pytest.mark.slow
-def test_validate_lists_it_too_and_tables_are_logged_once(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_validate_command_lists_omitted_objects_and_tables_once(tmp_path: Path, settings: dict[str, str]) -> None:
     values = [f"--{key}={value}" for key, value in settings.items()]
     done = rowcall(tmp_path, "--validate", "--json", "--Service:CrudSource:Enabled=true", *values)
     report = json.loads(done.stdout)
@@ -184,7 +186,7 @@ def test_validate_lists_it_too_and_tables_are_logged_once(tmp_path: Path, settin
     assert rowcall(tmp_path, "--validate", "--strict", *values).returncode == 1
 
 
-def test_nothing_to_serve_says_what_was_looked_at_and_how_to_begin(own_database: Database, serve_once: Serve) -> None:
+def test_empty_service_logs_what_was_searched_and_how_to_begin(own_database: Database, serve_once: Serve) -> None:
     own_database.execute("create schema shop; create function shop.plain() returns int language sql as 'select 1'")
     service = serve_once(own_database)
     line = service.wait_for_log("There is nothing to serve")
@@ -196,7 +198,7 @@ def test_nothing_to_serve_says_what_was_looked_at_and_how_to_begin(own_database:
     assert "comment on function my_function is 'HTTP GET'" in line
 
 
-def test_a_file_is_described_where_it_runs(
+def test_file_is_described_on_its_annotated_connection(
     own_database: Database, database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     own_database.execute("create type mood as enum ('calm'); create table people (id int, mood mood)")

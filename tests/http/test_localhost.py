@@ -67,7 +67,7 @@ def _inodes(host: str, port: int) -> set[str]:
 @pytest.mark.slow
 @needs_ipv6
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/net")
-def test_localhost_is_both_loopback_addresses_and_no_other_one(
+def test_localhost_listens_on_both_loopback_addresses_only(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     port, wide = free_port(), free_port()
@@ -97,7 +97,7 @@ def test_localhost_is_both_loopback_addresses_and_no_other_one(
 
 
 @needs_ipv6
-def test_a_port_that_is_taken_on_one_of_the_two_is_logged(own_database: Database, tmp_path: Path) -> None:
+def test_port_in_use_on_one_loopback_address_is_logged(own_database: Database, tmp_path: Path) -> None:
     """Otherwise, a client would reach one of two services, depending on its resolver."""
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as other:
         other.bind(("::1", 0))

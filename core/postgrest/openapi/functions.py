@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rowcall.core.postgrest.openapi.types import swagger_type, typed
+from rowcall.core.postgrest.openapi.types import swagger_type, type_members
 from rowcall.core.postgrest.schema import Argument, Function, Schema
 
 _TYPES = [
@@ -63,7 +63,7 @@ def _body(function: Function) -> dict[str, Any]:
     """Return the parameter for the body of a POST."""
     schema: dict[str, Any] = {
         "type": "object",
-        "properties": {item.name: typed(item.type) for item in function.arguments if item.name},
+        "properties": {item.name: type_members(item.type) for item in function.arguments if item.name},
     }
     required = [item.name for item in function.arguments if item.required and item.name]
     if required:
@@ -81,7 +81,7 @@ def _query(argument: Argument) -> dict[str, Any]:
         items = {"format": element, "type": swagger_type(element) or "string"}
         result |= {"type": "array", "items": items, "collectionFormat": "multi"}
         return result
-    kind = typed(argument.type)
+    kind = type_members(argument.type)
     kind.setdefault("type", "string")
     if kind["type"] == "array":
         kind = {"type": "string", "format": argument.type}

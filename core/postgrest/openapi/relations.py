@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rowcall.core.postgrest.openapi.types import default_of, reference, typed
+from rowcall.core.postgrest.openapi.types import default_of, reference, type_members
 from rowcall.core.postgrest.schema import Cardinality, Column, Relation, Schema
 
 
@@ -42,7 +42,7 @@ def _property(relation: Relation, column: Column, targets: dict[str, tuple[str, 
     """Return the schema of a column. targets: from `_targets`."""
     # A type of PostgreSQL itself, also one below a domain, is shown without its modifiers; others by their own name.
     name = column.type if "." in column.base_type or not column.base_type else column.base_type
-    result = typed(name)
+    result = type_members(name)
     default = default_of(name, column.default)
     if default is not None:
         result["default"] = default

@@ -43,7 +43,7 @@ def format_of(name: str) -> str:
     return _FORMATS.get(name, name)
 
 
-def typed(name: str) -> dict[str, Any]:
+def type_members(name: str) -> dict[str, Any]:
     """Return the members that describe a type: `format`, `type` (not for json and jsonb), and for an array `items`."""
     result: dict[str, Any] = {"format": format_of(name)}
     kind = swagger_type(name)

@@ -36,7 +36,7 @@ class Outcome(NamedTuple):
 Parser = Callable[[str, int], Outcome]
 
 
-def merged(first: Error, second: Error) -> Error:
+def merge_errors(first: Error, second: Error) -> Error:
     """Return the error of two that is further on in the text; at the same place, both. An error without messages yields
     to one with messages."""
     if not second.messages and first.messages:
@@ -50,10 +50,10 @@ def merged(first: Error, second: Error) -> Error:
 
 def _character_at(text: str, place: int) -> tuple[int, str]:
     """Return the message that names the character at a place; an empty text is the end of input."""
-    return _SYSTEM, shown(text[place]) if place < len(text) else ""
+    return _SYSTEM, show_text(text[place]) if place < len(text) else ""
 
 
-def matching(pattern: str, *expected: str, required: bool = True) -> Parser:
+def characters(pattern: str, *expected: str, required: bool = True) -> Parser:
     """Return the parser of repeated characters, given as a regular expression. expected: names of the characters.
     required: False: no character is needed."""
     compiled = re.compile(pattern, re.DOTALL)
@@ -68,7 +68,7 @@ def matching(pattern: str, *expected: str, required: bool = True) -> Parser:
     return parse
 
 
-def one_of(pattern: str, expected: str | None = None) -> Parser:
+def character_of(pattern: str, expected: str | None = None) -> Parser:
     """Return the parser of one character of a class, given as a regular expression. expected: its name; None: errors do
     not name it."""
     compiled = re.compile(pattern, re.DOTALL)
@@ -83,12 +83,12 @@ def one_of(pattern: str, expected: str | None = None) -> Parser:
 
 
 def character(expected: str) -> Parser:
-    return one_of(re.escape(expected), shown(expected))
+    return character_of(re.escape(expected), show_text(expected))
 
 
 def string(expected: str) -> Parser:
     """Return the parser of a text. Its failure is at the beginning of the text, and names the first wrong character."""
-    expectation = (_EXPECTED, shown(expected))
+    expectation = (_EXPECTED, show_text(expected))
 
     def parse(text: str, place: int) -> Outcome:
         if text.startswith(expected, place):
@@ -106,7 +106,7 @@ def in_any_case(expected: str) -> Parser:
     return sequence(*(either(character(item), character(item.upper())) for item in expected))
 
 
-def nothing(_text: str, place: int) -> Outcome:
+def empty(_text: str, place: int) -> Outcome:
     """Read nothing."""
     return Outcome(False, place, Error(place))
 
@@ -123,7 +123,7 @@ def sequence(*parsers: Parser) -> Parser:
             if following.consumed:
                 result = following
             else:
-                result = Outcome(result.consumed, following.end, merged(result.error, following.error))
+                result = Outcome(result.consumed, following.end, merge_errors(result.error, following.error))
         return result
 
     return parse
@@ -138,7 +138,7 @@ def either(*parsers: Parser) -> Parser:
             result = parser(text, place)
             if result.consumed:
                 return result
-            error = merged(error, result.error)
+            error = merge_errors(error, result.error)
             if result.end is not None:
                 return Outcome(False, result.end, error)
         return Outcome(False, None, error)
@@ -158,7 +158,7 @@ def attempt(parser: Parser) -> Parser:
 
 def optional(parser: Parser) -> Parser:
     """Return the parser that reads nothing if another one fails without having consumed anything."""
-    return either(parser, nothing)
+    return either(parser, empty)
 
 
 def many(parser: Parser) -> Parser:
@@ -176,12 +176,12 @@ def many(parser: Parser) -> Parser:
     return parse
 
 
-def separated(parser: Parser, separator: Parser) -> Parser:
+def separated_by(parser: Parser, separator: Parser) -> Parser:
     """Return the parser of one or more parts."""
     return sequence(parser, many(sequence(separator, parser)))
 
 
-def ahead(parser: Parser) -> Parser:
+def look_ahead(parser: Parser) -> Parser:
     """Return the parser that reads nothing, and succeeds if another one does."""
 
     def parse(text: str, place: int) -> Outcome:
@@ -213,7 +213,7 @@ def end(text: str, place: int) -> Outcome:
     )
 
 
-def labelled(parser: Parser, name: str) -> Parser:
+def label(parser: Parser, name: str) -> Parser:
     """Return the parser with errors that expect `name`, unless it has consumed something; then with its own errors."""
 
     def parse(text: str, place: int) -> Outcome:
@@ -226,22 +226,22 @@ def labelled(parser: Parser, name: str) -> Parser:
     return parse
 
 
-def described(error: Error) -> str:
+def format_error(error: Error) -> str:
     """Return the text of an error: what is unexpected and what was expected."""
     unexpected = [text for kind, text in error.messages if kind == _UNEXPECTED]
     system = [text for kind, text in error.messages if kind == _SYSTEM]
     expected = [*dict.fromkeys(text for kind, text in error.messages if kind == _EXPECTED)]
     parts: list[str] = []
     if unexpected:
-        parts.append(f"unexpected {_joined([*dict.fromkeys(unexpected)])}")
+        parts.append(f"unexpected {_join_with_or([*dict.fromkeys(unexpected)])}")
     elif system:
         parts.append(f"unexpected {system[0] or 'end of input'}")
     if expected:
-        parts.append(f"expecting {_joined(expected)}")
+        parts.append(f"expecting {_join_with_or(expected)}")
     return " ".join(parts) or "unknown parse error"
 
 
-def _joined(names: list[str]) -> str:
+def _join_with_or(names: list[str]) -> str:
     """Return names separated by commas, the last one by `or`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
@@ -249,17 +249,17 @@ def _joined(names: list[str]) -> str:
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     """Return a character as Haskell escapes it."""
     if character in _ESCAPES:
         return _ESCAPES[character]
     return character if " " <= character <= "~" else f"\\{ord(character)}"
 
 
-def shown(text: str) -> str:
+def show_text(text: str) -> str:
     """Return a text in double quotes, as Haskell shows it."""
-    return '"' + "".join('\\"' if item == '"' else _escaped(item) for item in text) + '"'
+    return '"' + "".join('\\"' if item == '"' else _escape_character(item) for item in text) + '"'
 
 
 def _shown_character(character: str) -> str:
-    return "'\\''" if character == "'" else f"'{_escaped(character)}'"
+    return "'\\''" if character == "'" else f"'{_escape_character(character)}'"

@@ -38,12 +38,12 @@ def _check(text: str) -> None:
     """Raise `ApiError` for a text that `csv.reader` accepts and PostgREST refuses."""
     header = _end(_LINE, text)
     if header == len(text):
-        raise _refused("not enough input", "")
+        raise _csv_error("not enough input", "")
     if text[header] not in "\r\n":
-        raise _refused("satisfy", text[header:])
+        raise _csv_error("satisfy", text[header:])
     end = _end(_LINES, text) if '"' in text else len(text)
     if end < len(text):
-        raise _refused("endOfInput", text[end:])
+        raise _csv_error("endOfInput", text[end:])
 
 
 def _end(pattern: re.Pattern[str], text: str) -> int:
@@ -52,15 +52,15 @@ def _end(pattern: re.Pattern[str], text: str) -> int:
     return 0 if match is None else match.end()
 
 
-def _refused(reason: str, rest: str) -> ApiError:
+def _csv_error(reason: str, rest: str) -> ApiError:
     """Return the error of a text. rest: its end, which could not be read."""
     left = rest[: _LONGEST + 1].encode()
     shortened = f"{left[:_LONGEST].decode(errors='replace')} (truncated)"
-    shown = shortened if len(left) > _LONGEST else f'"{_escaped(left)}"'
+    shown = shortened if len(left) > _LONGEST else f'"{_escape_bytes(left)}"'
     return errors.invalid_body(f"parse error ({reason}) at {shown}")
 
 
-def _escaped(text: bytes) -> str:
+def _escape_bytes(text: bytes) -> str:
     """Return bytes as in a string of Haskell."""
     result = ""
     for place, byte in enumerate(text):

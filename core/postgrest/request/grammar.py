@@ -103,7 +103,7 @@ class Cursor:
         self.depth -= 1
 
 
-def _parsed(what: str, text: str, parse: Callable[[Cursor], Parsed]) -> Parsed:
+def _parse_parameter(what: str, text: str, parse: Callable[[Cursor], Parsed]) -> Parsed:
     """Parse the text of a parameter. what: its name in messages. Raises `ApiError`."""
     try:
         return parse(Cursor(text))
@@ -111,7 +111,7 @@ def _parsed(what: str, text: str, parse: Callable[[Cursor], Parsed]) -> Parsed:
         raise syntax_error(what, text) from None
 
 
-def quoted(cursor: Cursor) -> str | None:
+def read_quoted_text(cursor: Cursor) -> str | None:
     """Read a quoted text. None: no quoted text that is closed is next, and the position stays."""
     text, place = cursor.text, cursor.position
     if not text.startswith('"', place):
@@ -135,7 +135,7 @@ def quoted(cursor: Cursor) -> str | None:
 
 def name(cursor: Cursor) -> str:
     """Read a quoted or plain name. Raises `RefusedError`, also for a name with a NUL, which would end the SQL text."""
-    result = quoted(cursor)
+    result = read_quoted_text(cursor)
     if result is not None:
         if "\0" in result:
             raise RefusedError
@@ -143,7 +143,7 @@ def name(cursor: Cursor) -> str:
     plain = cursor.match(_RUN)
     if plain is None or not plain.strip() or _ends_with_dash(cursor):
         raise RefusedError
-    return _stripped(plain)
+    return _strip_name(plain)
 
 
 def _ends_with_dash(cursor: Cursor) -> bool:
@@ -151,7 +151,7 @@ def _ends_with_dash(cursor: Cursor) -> bool:
     return cursor.sees("-") and not cursor.sees("->")
 
 
-def _stripped(text: str) -> str:
+def _strip_name(text: str) -> str:
     """Return a name without the blanks around its parts, which dashes join."""
     return "-".join(part.strip() for part in text.split("-")) if " " in text else text
 
@@ -167,12 +167,12 @@ def json_path(cursor: Cursor) -> tuple[JsonStep, ...]:
         if index is not None:
             steps.append(JsonStep(index, index=True, text=text))
             continue
-        key = quoted(cursor)
+        key = read_quoted_text(cursor)
         if key is None:
             key = cursor.match(_KEY)
             if key is None or key.startswith('"') or _ends_with_dash(cursor):
                 raise RefusedError
-            key = _stripped(key)
+            key = _strip_name(key)
         steps.append(JsonStep(key, index=False, text=text))
     return tuple(steps)
 
@@ -191,7 +191,7 @@ def field(cursor: Cursor) -> Field:
 
 def select(text: str) -> tuple[SelectItem, ...]:
     """Parse the value of `select`. An empty text means all columns. Raises `ApiError` (`PGRST100`)."""
-    return _parsed("select parameter", text, _items) or (SelectColumn(Field("*")),)
+    return _parse_parameter("select parameter", text, _items) or (SelectColumn(Field("*")),)
 
 
 def _items(cursor: Cursor) -> tuple[SelectItem, ...]:
@@ -299,7 +299,7 @@ def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> S
 
 def key_path(text: str) -> tuple[tuple[str, ...], Field]:
     """Parse the key of a filter: names of embeds, then a field. Returns both. Raises `ApiError` (`PGRST100`)."""
-    return _parsed("tree path", text, _key_path)
+    return _parse_parameter("tree path", text, _key_path)
 
 
 def _key_path(cursor: Cursor) -> tuple[tuple[str, ...], Field]:
@@ -317,7 +317,7 @@ def _path(cursor: Cursor) -> list[str]:
 
 def operation(text: str) -> Operation:
     """Parse the value of a filter, such as `not.eq.5`. Raises `ApiError` (`PGRST100`)."""
-    return _parsed("filter", text, lambda cursor: _operation(cursor, _rest))
+    return _parse_parameter("filter", text, lambda cursor: _operation(cursor, _rest))
 
 
 def is_operation(text: str) -> bool:
@@ -392,7 +392,7 @@ def _element(cursor: Cursor) -> str:
     """Read an element of a list, or a value of a logic tree. Quotes are only quotes if `,` or `)` follows the closing
     one."""
     start = cursor.position
-    result = quoted(cursor)
+    result = read_quoted_text(cursor)
     if result is not None and cursor.text[cursor.position : cursor.position + 1] in (",", ")"):
         return result
     cursor.position = start
@@ -418,7 +418,7 @@ def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
     The last name that can be read is the operator, and text behind it is ignored. It can be any name, which `logic`
     reads together with the value.
     """
-    *path, operator = _parsed("logic path", text, _path)
+    *path, operator = _parse_parameter("logic path", text, _path)
     names = tuple(part for part in path if part != "not")
     return names, len(names) < len(path), operator
 
@@ -485,7 +485,7 @@ def _tree_value(cursor: Cursor) -> str:
 
 def order(text: str) -> tuple[OrderTerm, ...]:
     """Parse the value of `order`. Raises `ApiError` (`PGRST100`)."""
-    return _parsed("order", text, _order_terms)
+    return _parse_parameter("order", text, _order_terms)
 
 
 def _order_terms(cursor: Cursor) -> tuple[OrderTerm, ...]:
@@ -520,7 +520,7 @@ def _order_term(cursor: Cursor) -> OrderTerm:
 def names(what: str, text: str) -> tuple[str, ...]:
     """Parse the value of `columns` or `on_conflict`; repeated names count once. what: name of the parameter in
     messages, a key of `syntax_errors.PARSERS`. Raises `ApiError` (`PGRST100`)."""
-    return _parsed(what, text, _names)
+    return _parse_parameter(what, text, _names)
 
 
 def _names(cursor: Cursor) -> tuple[str, ...]:

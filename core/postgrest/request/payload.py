@@ -91,7 +91,7 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
         return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip(" \t\r\n")[:1] != "{")
     if function and not body:
         body = b"{}"
-    value = _parsed(body)
+    value = _parse_json(body)
     text = body.decode()
     if isinstance(value, dict):
         return Payload(PayloadKind.JSON, text, tuple(value), texts=_texts(text, value.values()) if function else None)
@@ -100,7 +100,7 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
     return Payload(PayloadKind.JSON, text, _common_keys(value), is_array=True, rows=len(value))
 
 
-def _parsed(body: bytes) -> object:
+def _parse_json(body: bytes) -> object:
     """Return the value of a JSON text. Raises `ApiError` if it is invalid."""
     try:
         return orjson.loads(body)

@@ -74,7 +74,7 @@ def parse_preferences(headers: Iterable[str]) -> Preferences:
     )
 
 
-def applied(
+def preference_applied(
     preferences: Preferences,
     *,
     method: str,

@@ -41,11 +41,11 @@ def parameters(query: str) -> list[tuple[str, str | None]]:
     for part in query.replace(";", "&").split("&"):
         key, equals, value = part.partition("=")
         if part:
-            result.append((decoded(key), decoded(value) if equals else None))
+            result.append((percent_decode(key), percent_decode(value) if equals else None))
     return result
 
 
-def decoded(text: str) -> str:
+def percent_decode(text: str) -> str:
     """Decode percent-encoding, and `+` as a blank."""
     return unquote_plus(text, errors="replace") if "%" in text or "+" in text else text
 
@@ -188,11 +188,11 @@ def _canonical(pairs: list[tuple[str, str | None]]) -> str:
     """
     values: dict[str, list[str]] = {}
     for key, value in sorted(pairs, key=_key):
-        values.setdefault(encoded(key), []).append(encoded(value or ""))
+        values.setdefault(percent_encode(key), []).append(percent_encode(value or ""))
     return "&".join(f"{key}={','.join(items)}" for key, items in values.items())
 
 
-def encoded(text: str) -> str:
+def percent_encode(text: str) -> str:
     """Percent-encode a text, except unreserved characters (RFC 3986, 2.3)."""
     return text if _IS_UNRESERVED(text) else quote(text, _UNRESERVED)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import quote
 
-from rowcall.core.postgrest.request.query_string import decoded, encoded
+from rowcall.core.postgrest.request.query_string import percent_decode, percent_encode
 from rowcall.core.postgrest.sql.output import Statement
 
 _NAME = r"(?!(?:[^=]*\.)?(?:select|columns|on_conflict|order|limit|offset|and|or)=)[^=]*="
@@ -42,11 +42,11 @@ def shape_of(query: str, is_operation: Callable[[str], bool] | None = None) -> t
         match = _SIMPLE.match(part)
         if match is None and is_operation is not None:
             match = _ARGUMENT.match(part)
-            if match is not None and is_operation(decoded(part[match.end() :])):
+            if match is not None and is_operation(percent_decode(part[match.end() :])):
                 continue
         if match is not None:
             parts[place] = f"{match[0]}%00{len(values)}%00"
-            values.append(decoded(part[match.end() :]))
+            values.append(percent_decode(part[match.end() :]))
     return "&".join(parts), tuple(values)
 
 
@@ -82,7 +82,7 @@ class Template:
         elif self._marks == [(first, None)]:
             self._in_order = 0
 
-    def filled(self, values: tuple[str | None, ...], payload: str | None = None) -> Statement:
+    def fill(self, values: tuple[str | None, ...], payload: str | None = None) -> Statement:
         """Return the statement with values in the places of the marks. payload: the text of a body."""
         if not self._marks:
             return self.statement
@@ -113,9 +113,9 @@ class Location:
         self._first = f"/{quote(name, '')}{'?' if canonical else ''}{first}"
         self._others = [(int(place), text) for place, text in zip(others[::2], others[1::2], strict=True)]
 
-    def filled(self, values: Values) -> str:
+    def fill(self, values: Values) -> str:
         """Return the location with values in the places of the marks."""
         result = self._first
         for place, text in self._others:
-            result += encoded(values[place]) + text
+            result += percent_encode(values[place]) + text
         return result

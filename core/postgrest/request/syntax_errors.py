@@ -11,21 +11,21 @@ from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.combinators import (
     Outcome,
     Parser,
-    ahead,
     attempt,
     character,
-    described,
+    character_of,
+    characters,
     either,
+    empty,
     end,
+    format_error,
     in_any_case,
-    labelled,
+    label,
+    look_ahead,
     many,
-    matching,
     not_ahead,
-    nothing,
-    one_of,
     optional,
-    separated,
+    separated_by,
     sequence,
     string,
 )
@@ -34,25 +34,27 @@ SIMPLE = ("neq", "cs", "cd", "ov", "sl", "sr", "nxr", "nxl", "adj")
 QUANTIFIED = ("eq", "gte", "gt", "lte", "lt", "like", "ilike", "match", "imatch")
 FULL_TEXT = ("fts", "plfts", "phfts", "wfts")
 
-_blanks = matching("[ \t]*", required=False)
-_digits = matching("[0-9]+", "digit")
-_identifier = matching(r"[\w $]+", "letter", "digit")
-_type = matching(r" *[^\W\d][\w$]*(?: +[^\W\d][\w$]*)* *", "letter", "digit")
-_anything = matching(".*", required=False)
+_blanks = characters("[ \t]*", required=False)
+_digits = characters("[0-9]+", "digit")
+_identifier = characters(r"[\w $]+", "letter", "digit")
+_type = characters(r" *[^\W\d][\w$]*(?: +[^\W\d][\w$]*)* *", "letter", "digit")
+_anything = characters(".*", required=False)
 _dash = attempt(sequence(character("-"), not_ahead(">")))
-_delimiter = labelled(character("."), "delimiter (.)")
+_delimiter = label(character("."), "delimiter (.)")
 
 
 def _in_quotes(plain: str, escaped: str) -> Parser:
     """Return the parser of a quoted text. plain, escaped: character classes, without and behind a backslash."""
     return sequence(
-        character('"'), many(either(one_of(plain), sequence(character("\\"), one_of(escaped)))), character('"')
+        character('"'),
+        many(either(character_of(plain), sequence(character("\\"), character_of(escaped)))),
+        character('"'),
     )
 
 
 _quoted = _in_quotes(r'[^\\"]', ".")
 _quoted_name = _in_quotes(r'[^\\"\0]', r"[^\0]")
-_element = either(attempt(sequence(_quoted, not_ahead("[^,)]"))), matching("[^,)]*", required=False))
+_element = either(attempt(sequence(_quoted, not_ahead("[^,)]"))), characters("[^,)]*", required=False))
 
 
 def _lexeme(parser: Parser) -> Parser:
@@ -64,18 +66,19 @@ def _in_parentheses(parser: Parser) -> Parser:
     return sequence(character("("), parser, character(")"))
 
 
-_name = labelled(either(_quoted_name, separated(_identifier, _dash)), "field name (* or [a..z0..9_$])")
-_key = labelled(
-    either(_quoted, separated(matching(r"[^(\-:.,>)]+"), _dash)), "any non reserved character different from: .,>()"
+_name = label(either(_quoted_name, separated_by(_identifier, _dash)), "field name (* or [a..z0..9_$])")
+_key = label(
+    either(_quoted, separated_by(characters(r"[^(\-:.,>)]+"), _dash)),
+    "any non reserved character different from: .,>()",
 )
-_index_end = either(*(attempt(ahead(string(token))) for token in ("->", "::", ".", ",")), attempt(end))
+_index_end = either(*(attempt(look_ahead(string(token))) for token in ("->", "::", ".", ",")), attempt(end))
 _index = sequence(optional(character("-")), _digits, _index_end)
 _json_path = many(
     sequence(either(attempt(string("->>")), attempt(string("->"))), either(attempt(_index), attempt(_key)))
 )
 _field = _lexeme(sequence(_name, _json_path))
-_tree_path = sequence(separated(_name, _delimiter), optional(_json_path))
-_names = separated(_name, _lexeme(character(",")))
+_tree_path = sequence(separated_by(_name, _delimiter), optional(_json_path))
+_names = separated_by(_name, _lexeme(character(",")))
 
 # --- select ---------------------------------------------------------------------------------------------------------
 
@@ -83,9 +86,9 @@ _alias = optional(attempt(sequence(_name, character(":"), not_ahead(":"))))
 _hint = optional(
     sequence(character("!"), either(attempt(string("left")), attempt(string("inner")), attempt(_name))),
 )
-_embed_end = sequence(_hint, _hint, attempt(ahead(string("("))))
+_embed_end = sequence(_hint, _hint, attempt(look_ahead(string("("))))
 _cast = optional(sequence(string("::"), _type))
-_item_end = either(attempt(ahead(string(")"))), attempt(ahead(string(","))), attempt(end))
+_item_end = either(attempt(look_ahead(string(")"))), attempt(look_ahead(string(","))), attempt(end))
 _aggregate = either(string("sum"), string("avg"), string("count"), attempt(string("max")), attempt(string("min")))
 
 
@@ -120,7 +123,7 @@ def _items(text: str, place: int) -> Outcome:
     item = either(
         sequence(attempt(_spread), _in_parentheses(_items)), sequence(attempt(_embed), _in_parentheses(_items)), _column
     )
-    return optional(separated(item, _lexeme(character(","))))(text, place)
+    return optional(separated_by(item, _lexeme(character(","))))(text, place)
 
 
 # --- filters and logic trees ----------------------------------------------------------------------------------------
@@ -134,9 +137,9 @@ def _words(words: tuple[str, ...]) -> Parser:
 def _operation(value: Parser) -> Parser:
     """Return the parser of `[not.]operator.value`. value: parser of the operand."""
     within = sequence(attempt(sequence(string("in"), _delimiter)), _lexeme(character("(")))
-    elements = sequence(separated(_element, character(",")), _lexeme(character(")")))
+    elements = sequence(separated_by(_element, character(",")), _lexeme(character(")")))
     words = (in_any_case(word) for word in ("null", "not_null", "true", "false", "unknown"))
-    state = labelled(either(*map(attempt, words)), "isVal: (null, not_null, true, false, unknown)")
+    state = label(either(*map(attempt, words)), "isVal: (null, not_null, true, false, unknown)")
     quantifier = either(attempt(string("any")), string("all"))
     operation = either(
         sequence(within, elements),
@@ -150,34 +153,34 @@ def _operation(value: Parser) -> Parser:
             sequence(_words(QUANTIFIED), optional(attempt(_in_parentheses(quantifier))), _delimiter, value),
         ),
     )
-    negation = either(attempt(sequence(string("not"), _delimiter)), nothing)
-    return sequence(negation, labelled(operation, "operator (eq, gt, ...)"))
+    negation = either(attempt(sequence(string("not"), _delimiter)), empty)
+    return sequence(negation, label(operation, "operator (eq, gt, ...)"))
 
 
 _filter = _operation(_anything)
-_array = sequence(string("{"), matching("[^{}]*", required=False), string("}"))
+_array = sequence(string("{"), characters("[^{}]*", required=False), string("}"))
 _tree_value = either(
-    attempt(sequence(_quoted, not_ahead("[^,)]"))), attempt(_array), matching("[^,)]*", required=False)
+    attempt(sequence(_quoted, not_ahead("[^,)]"))), attempt(_array), characters("[^,)]*", required=False)
 )
 _condition = sequence(_field, _delimiter, _operation(_tree_value))
-_negation = labelled(either(attempt(sequence(string("not"), _delimiter)), nothing), "negation operator (not)")
-_operator = labelled(either(attempt(string("and")), string("or")), "logic operator (and, or)")
+_negation = label(either(attempt(sequence(string("not"), _delimiter)), empty), "negation operator (not)")
+_operator = label(either(attempt(string("and")), string("or")), "logic operator (and, or)")
 
 
 def _tree(text: str, place: int) -> Outcome:
     """Read a condition or a group of a logic tree."""
-    members = separated(_tree, _lexeme(character(",")))
+    members = separated_by(_tree, _lexeme(character(",")))
     group = sequence(_negation, _operator, _lexeme(character("(")), members, _lexeme(character(")")))
     return either(attempt(_condition), group)(text, place)
 
 
 # --- order ----------------------------------------------------------------------------------------------------------
 
-_term_end = either(attempt(ahead(character(","))), attempt(end))
+_term_end = either(attempt(look_ahead(character(","))), attempt(end))
 _direction = either(*(attempt(sequence(_delimiter, string(word))) for word in ("asc", "desc")))
 _nulls = either(*(attempt(sequence(_delimiter, string(word))) for word in ("nullsfirst", "nullslast")))
 _rest = sequence(optional(_direction), either(sequence(optional(_nulls), _term_end), _term_end))
-_terms = separated(
+_terms = separated_by(
     _lexeme(either(attempt(sequence(_name, _in_parentheses(_field), _rest)), sequence(_field, _rest))), character(",")
 )
 
@@ -187,7 +190,7 @@ PARSERS: Mapping[str, Parser] = {
     "on_conflict parameter": _names,
     "filter": _filter,
     "tree path": _tree_path,
-    "logic path": separated(_name, _delimiter),
+    "logic path": separated_by(_name, _delimiter),
     "logic tree": _tree,
     "order": _terms,
 }
@@ -202,7 +205,7 @@ def syntax_error(what: str, text: str, prefix: str = "") -> errors.ApiError:
         error = PARSERS[what](whole, 0).error
     except RecursionError:
         return errors.syntax_error(what, text, "(line 1, column 1)", "too many levels")
-    return errors.syntax_error(what, text, _position(whole, error.place), described(error))
+    return errors.syntax_error(what, text, _position(whole, error.place), format_error(error))
 
 
 def _position(text: str, place: int) -> str:

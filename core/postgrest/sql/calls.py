@@ -92,26 +92,26 @@ def _call(
     """Return the SELECT that calls the function once. Arguments as in `call_statement`. Values are added to the
     parameters."""
     if payload is None:
-        return _selected(function, _from_texts(function, arguments, parameters))
+        return _select_call(function, _from_texts(function, arguments, parameters))
     if len(function.arguments) == 1 and not function.arguments[0].name:
-        return _selected(function, f"{parameters.add(payload.text)}::{function.arguments[0].type}")
+        return _select_call(function, f"{parameters.add(payload.text)}::{function.arguments[0].type}")
     if payload.kind is PayloadKind.FORM:
-        return _selected(function, _from_texts(function, payload.fields, parameters))
+        return _select_call(function, _from_texts(function, payload.fields, parameters))
     used = [item for item in function.arguments if item.name in payload.keys]
     if not used:
-        return _selected(function, "")
+        return _select_call(function, "")
     if payload.texts is not None and all(item.type in _FROM_TEXT and not item.variadic for item in used):
         # Half the work of PostgreSQL for a small function, and its arguments are known when the call is planned.
         fields = tuple(zip(payload.keys, payload.texts, strict=True))
-        return _selected(function, _from_texts(function, fields, parameters))
+        return _select_call(function, _from_texts(function, fields, parameters))
     columns = ", ".join(f"{quote_identifier(item.name)} {argument_type(item)}" for item in used)
     reader = "json_to_recordset" if payload.is_array else "json_to_record"
     body = f"SELECT * FROM {reader}({parameters.add(payload.text)}::json) AS _({columns}) LIMIT 1"
-    names = (_named(item, f"{PAYLOAD}.{quote_identifier(item.name)}") for item in used)
-    return f"SELECT {CALL}.* FROM ({body}) {PAYLOAD}, LATERAL ({_selected(function, ', '.join(names))}) {CALL}"
+    names = (_named_argument(item, f"{PAYLOAD}.{quote_identifier(item.name)}") for item in used)
+    return f"SELECT {CALL}.* FROM ({body}) {PAYLOAD}, LATERAL ({_select_call(function, ', '.join(names))}) {CALL}"
 
 
-def _selected(function: Function, arguments: str) -> str:
+def _select_call(function: Function, arguments: str) -> str:
     """Return the SELECT whose rows are the result of a call. arguments: of the call, as SQL."""
     call = f"{quote_qualified(function.schema, function.name)}({arguments})"
     return f"SELECT {call} AS {SCALAR}" if is_scalar(function) else f"SELECT * FROM {call}"
@@ -126,11 +126,11 @@ def _from_texts(function: Function, fields: Sequence[tuple[str, str | None]], pa
         if not values:
             continue
         text = _array(map(str, values)) if argument.variadic else values[-1]
-        parts.append(_named(argument, f"{parameters.add(text)}::{argument_type(argument)}"))
+        parts.append(_named_argument(argument, f"{parameters.add(text)}::{argument_type(argument)}"))
     return ", ".join(parts)
 
 
-def _named(argument: Argument, value: str) -> str:
+def _named_argument(argument: Argument, value: str) -> str:
     """Return an argument by its name. value: as SQL."""
     word = "VARIADIC " if argument.variadic else ""
     return f"{word}{quote_identifier(argument.name)} := {value}"

@@ -86,9 +86,9 @@ def body(output: Output) -> str:
         case "none":
             return "''::text"
         case "json":
-            return f"COALESCE({_stripped(f'json_agg({row})', output)}, '[]')::text"
+            return f"COALESCE({_strip_nulls(f'json_agg({row})', output)}, '[]')::text"
         case "object":
-            return f"COALESCE({_stripped(f'json_agg({row})->0', output)}, 'null')::text"
+            return f"COALESCE({_strip_nulls(f'json_agg({row})->0', output)}, 'null')::text"
         case "csv":
             return _CSV
         case "geojson":
@@ -105,7 +105,7 @@ def _text(value: str, output: Output) -> str:
     return rf"E'\\x' || encode({value}, 'hex')" if output.binary else f"{value}::text"
 
 
-def _stripped(text: str, output: Output) -> str:
+def _strip_nulls(text: str, output: Output) -> str:
     """Return the SQL of a JSON value, without null members if the output is stripped."""
     return f"json_strip_nulls({text})" if output.stripped else text
 

@@ -202,12 +202,12 @@ def _statement(
     written: the INSERT, UPDATE or DELETE, without RETURNING; None: nothing is written, and no row is returned.
     inserted: SQL expression for the number of inserted rows; NULL: not counted.
     """
-    returned = _returned(relation, returning)
+    returned = _returning_list(relation, returning)
     table = quote_qualified(relation.schema, relation.name)
     source = f"SELECT {returned} FROM {table} WHERE false" if written is None else f"{written} RETURNING {returned}"
     ctes = f"{WRITTEN} AS ({source})"
     if returning.representation:
-        root = replace(returning.plan.root, columns=_selected(relation, returning.plan.root))
+        root = replace(returning.plan.root, columns=_selected_columns(relation, returning.plan.root))
         root.filters, root.range = [], type(root.range)()
         renderer = Renderer(schema, parameters, _whole_row(relation, root))
         ctes += f", {SOURCE} AS ({renderer.level(root, source=WRITTEN)})"
@@ -218,7 +218,7 @@ def _statement(
     return Statement(f"WITH {ctes} SELECT {columns} FROM (SELECT * FROM {SOURCE}) {ROW}", tuple(parameters.values))
 
 
-def _returned(relation: Relation, returning: Returning) -> str:
+def _returning_list(relation: Relation, returning: Returning) -> str:
     """Return the output list of RETURNING: only what the representation and the key need, so that the role needs no
     other privilege; `1` if they need nothing. The columns are in the order of the relation if all are selected, else in
     alphabetical order, which is that of the key in `Location`."""
@@ -226,7 +226,7 @@ def _returned(relation: Relation, returning: Returning) -> str:
         return "1"
     root = returning.plan.root
     table = quote_qualified(relation.schema, relation.name)
-    names = [*_needed(root)]
+    names = [*_needed_columns(root)]
     if returning.keys:
         names += relation.key
     known = {column.name for column in relation.columns}
@@ -236,11 +236,11 @@ def _returned(relation: Relation, returning: Returning) -> str:
     return ", ".join(f"{table}.{quote_identifier(name)}" for name in listed) or "1"
 
 
-def _selected(relation: Relation, root: Node) -> list[SelectColumn]:
+def _selected_columns(relation: Relation, root: Node) -> list[SelectColumn]:
     """Return the columns that the representation selects, with the names of the columns of the relation in place of `*`
     if RETURNING has further ones."""
     names = [column.name for column in relation.columns]
-    if set(_needed(root)) <= {"*", *names}:
+    if set(_needed_columns(root)) <= {"*", *names}:
         return root.columns
     every = [SelectColumn(Field(name)) for name in names]
     return [item for column in root.columns for item in (every if column.field.name == "*" else [column])]
@@ -253,7 +253,7 @@ def _whole_row(relation: Relation, root: Node) -> tuple[str, str]:
     return table, f"ROW({', '.join(f'{table}.{quote_identifier(column.name)}' for column in relation.columns)})"
 
 
-def _needed(root: Node) -> Iterable[str]:
+def _needed_columns(root: Node) -> Iterable[str]:
     """Yield the columns of the written relation that the representation reads: those that its top level selects, sorts
     by, or joins embeds by. `*` stands for all columns."""
     for column in root.columns:

@@ -21,7 +21,7 @@ class StatedCallers(Authentication):
 
     def authenticate(self, authorization: str | None) -> Authenticated:
         claims = claims_of(self.stated)
-        return self.authenticated(claims) if claims else super().authenticate(authorization)
+        return self.caller_of(claims) if claims else super().authenticate(authorization)
 
 
 class TestInterface:

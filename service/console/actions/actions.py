@@ -26,13 +26,18 @@ class Actions:
     """The actions of this configuration. Methods are called in threads."""
 
     def __init__(self, actions: Iterable[Action], sources: Sources, *, allowed: bool) -> None:
-        """allowed: `Console:AllowActions`."""
+        """Create the actions of the console.
+
+        actions: those of this configuration. sources: give the options and the database connection of the audit trail.
+        allowed: `Console:AllowActions`; if False, no action is listed or run.
+        """
         self._allowed = allowed
         self._actions = {action.name: action for action in actions}
         self._sources = sources
 
     def list_actions(self) -> dict[str, Any]:
-        """Return the actions with their parameters; none if actions are not allowed."""
+        """Return the actions with their parameters: `allowed` (bool), and `actions`, a list of objects with `name`,
+        `meaning`, `required` and `optional` (names of parameters). The list is empty if actions are not allowed."""
         return {
             "allowed": self._allowed,
             "actions": [

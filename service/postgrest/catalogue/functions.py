@@ -82,7 +82,7 @@ async def read_functions(
         if row[3] == "a":
             handlers += _handlers(row, types)
             continue
-        relationship = _computed(row, types)
+        relationship = _computed_relationship(row, types)
         if relationship is not None and relationship.target[0] in exposed:
             computed.append(relationship)
         function = _function(row, types)
@@ -158,7 +158,7 @@ def _relation_of(oid: int, types: Types) -> Name | None:
     return types.rows.get(types.base_of(oid, "")[0])
 
 
-def _computed(row: tuple[Any, ...], types: Types) -> Relationship | None:
+def _computed_relationship(row: tuple[Any, ...], types: Types) -> Relationship | None:
     """Return the relationship of a function from one row type to another; None: the function is of another kind. row:
     of `queries.FUNCTIONS`.
     """

@@ -24,7 +24,7 @@ from rowcall.core.postgrest.sql.calls import call_statement, is_scalar
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
 from rowcall.ext.binding.query_shape import shape_of
 from rowcall.service.postgrest.planning.reading import is_plain, with_top_range
-from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explained
+from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
@@ -62,13 +62,13 @@ class CallPlanner:
         raw = request.query
         if request.reads:
             return self._plan_read(request, raw)
-        query = _parsed(raw)
+        query = _parse_call_query(raw)
         payload = parse_payload(body, request.scope.headers.get("content-type"), query.columns, function=True)
-        known = None if payload.kind is _FORM or "%00" in raw else self._known(request, raw, query, payload)
+        known = None if payload.kind is _FORM or "%00" in raw else self._cached_call(request, raw, query, payload)
         if known is None:
-            call = self._planned(request, query, payload)
+            call = self._plan_call(request, query, payload)
             return self._work(request, call, call.template.statement)
-        return self._work(request, known, known.template.filled(payload.texts or (), payload.text))
+        return self._work(request, known, known.template.fill(payload.texts or (), payload.text))
 
     def _plan_read(self, request: ApiRequest, raw: str) -> Work:
         """Return the work of a call by GET or HEAD, whose arguments are in the query string. Raises `ApiError`."""
@@ -76,9 +76,9 @@ class CallPlanner:
         call = None if shape is None else self._call_of_shape(request, shape[0], len(shape[1]))
         if shape is None or call is None:
             query = with_top_range(parse_query(raw, function_arguments=True), request)
-            call = self._planned(request, query, None)
+            call = self._plan_call(request, query, None)
             return self._work(request, call, call.template.statement)
-        return self._work(request, call, call.template.filled(shape[1]))
+        return self._work(request, call, call.template.fill(shape[1]))
 
     def _call_of_shape(self, request: ApiRequest, shape: str, count: int) -> _Call | None:
         """Return the call of a shape (a query string with marks in place of values); None if it has to be planned with
@@ -91,7 +91,7 @@ class CallPlanner:
             return call
         try:
             query = with_top_range(parse_query(shape, function_arguments=True), request)
-            call = self._planned(request, query, None)
+            call = self._plan_call(request, query, None)
         except ApiError:
             return None
         if not uses_each_mark(call.template.statement, count):
@@ -105,7 +105,7 @@ class CallPlanner:
             del self._calls[next(iter(self._calls))]
         self._calls[key] = call
 
-    def _known(self, request: ApiRequest, raw: str, query: Query, payload: Payload) -> _Call | None:
+    def _cached_call(self, request: ApiRequest, raw: str, query: Query, payload: Payload) -> _Call | None:
         """Return the call with a mark in the place of the body, planned once for equal query strings and keys of
         bodies; None if it has to be planned with its body, for example to report an error. raw: the query string, of
         which `query` was parsed.
@@ -118,13 +118,13 @@ class CallPlanner:
             return call
         try:
             marked = payload._replace(text=PAYLOAD_MARK, texts=None if texts is None else marks(len(texts)))
-            call = self._planned(request, query, marked)
+            call = self._plan_call(request, query, marked)
         except ApiError:
             return None
         self._remember(key, call)
         return call
 
-    def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
+    def _plan_call(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
         """Plan a call with the values of this query and payload (None: a call by GET or HEAD). Raises `ApiError`."""
         schema, options = self._schema, self._options
         names = [name for name, _ in query.arguments] if payload is None else payload.keys
@@ -162,11 +162,11 @@ class CallPlanner:
     def _work(self, request: ApiRequest, call: _Call, statement: Statement) -> Work:
         """Return the work of a call. statement: that of the call, with the values of this request."""
         work = Work(statement, partial(_respond, call, self._responder), call.options)
-        return work if call.negotiated.plan is None else explained(work, call.negotiated, request.profile_headers)
+        return work if call.negotiated.plan is None else explain_instead(work, call.negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)
-def _parsed(raw: str) -> Query:
+def _parse_call_query(raw: str) -> Query:
     """Parse the query string of a call by POST. Raises `ApiError` (`PGRST100`, `103`)."""
     return parse_query(raw)
 

@@ -55,11 +55,11 @@ class Documents:
     async def _build(self, key: Key) -> bytes:
         """Build a document after those that are being built, and cache it."""
         async with self._turn:
-            document = await self._joined(*key)
+            document = await self._build_document(*key)
         self._keep(key, document)
         return document
 
-    async def _joined(self, namespace: str, host: str, privileges: bytes) -> bytes:
+    async def _build_document(self, namespace: str, host: str, privileges: bytes) -> bytes:
         """Build a document in slices. Parameters as for `document`."""
         body = io.BytesIO()
         until = perf_counter() + SLICE

@@ -21,7 +21,7 @@ from rowcall.core.postgrest.schema import Schema
 from rowcall.core.postgrest.sql.output import NO_BODY
 from rowcall.core.postgrest.sql.reads import estimate_statement, read_statement
 from rowcall.ext.binding.query_shape import shape_of
-from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explained
+from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
@@ -62,7 +62,7 @@ class ReadPlanner:
         shape = shape_of(raw)
         read = None if shape is None else self._read_of_shape(request, shape[0], len(shape[1]))
         if shape is None or read is None:
-            return self._work(request, self._planned(request, raw), ())
+            return self._work(request, self._plan_read(request, raw), ())
         return self._work(request, read, shape[1])
 
     def _read_of_shape(self, request: ApiRequest, shape: str, count: int) -> _Read | None:
@@ -75,7 +75,7 @@ class ReadPlanner:
         if read is not None:
             return read
         try:
-            read = self._planned(request, shape)
+            read = self._plan_read(request, shape)
         except ApiError:
             return None
         if not uses_each_mark(read.template.statement, count):
@@ -85,7 +85,7 @@ class ReadPlanner:
         self._shapes[key] = read
         return read
 
-    def _planned(self, request: ApiRequest, raw: str) -> _Read:
+    def _plan_read(self, request: ApiRequest, raw: str) -> _Read:
         """Plan a read with the values of this query. raw: a query string, also one with marks. Raises `ApiError`."""
         schema, options = self._schema, self._options
         query = with_top_range(parse_query(raw), request)
@@ -119,14 +119,14 @@ class ReadPlanner:
         """Return the work of a read. values: of the marks; empty if the read was planned with its values."""
         estimate = None
         if read.estimate is not None:
-            estimate = read.estimate.filled(values) if values else read.estimate.statement
+            estimate = read.estimate.fill(values) if values else read.estimate.statement
         work = Work(
-            read.template.filled(values) if values else read.template.statement,
+            read.template.fill(values) if values else read.template.statement,
             partial(_respond, read, values, self._responder),
             _RUN_OPTIONS,
             estimate,
         )
-        return work if read.negotiated.plan is None else explained(work, read.negotiated, request.profile_headers)
+        return work if read.negotiated.plan is None else explain_instead(work, read.negotiated, request.profile_headers)
 
 
 class Counting:
@@ -183,7 +183,7 @@ def _respond(read: _Read, values: Values, responder: Responder, result: Result) 
         raise errors.not_singular(rows)
     headers = [
         ("content-range", ranges.content_range(offset, rows, total)),
-        ("content-location", read.location.filled(values)),
+        ("content-location", read.location.fill(values)),
         *read.headers,
     ]
     if status == 416:

@@ -56,7 +56,7 @@ class Work:
     pace: PoolAssignment | None = None
 
 
-def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
+def explain_instead(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
     """Return `work`, or if the client asked for the execution plan, the work that explains its statement instead.
 
     negotiated: says whether the client did, and in which format. headers: of that response, beside its type.

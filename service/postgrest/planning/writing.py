@@ -33,7 +33,7 @@ from rowcall.core.postgrest.sql.writes import (
 from rowcall.ext.binding.query_shape import shape_of
 from rowcall.service.postgrest.planning.calling import check_rows
 from rowcall.service.postgrest.planning.reading import is_plain
-from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explained
+from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
@@ -74,14 +74,14 @@ class WritePlanner:
         shape = shape_of(raw)
         if shape is None or request.method == "POST":
             shape = raw, ()
-        query = _parsed(request.method, shape[0])
+        query = _parse_write_query(request.method, shape[0])
         payload = None if request.method == "DELETE" else _payload(request, query, body)
         # A NUL in the query string could be taken for a mark.
         write = None if "%00" in raw else self._write(request, shape[0], query, payload, len(shape[1]))
         if write is None:
-            write = self._planned(request, _parsed(request.method, raw), payload)
+            write = self._plan_write(request, _parse_write_query(request.method, raw), payload)
             return self._work(request, write, write.template.statement)
-        statement = write.template.filled(shape[1], None if payload is None else payload.text)
+        statement = write.template.fill(shape[1], None if payload is None else payload.text)
         return self._work(request, write, statement)
 
     def _write(
@@ -97,7 +97,7 @@ class WritePlanner:
         if write is not None:
             return write
         try:
-            write = self._planned(request, query, form)
+            write = self._plan_write(request, query, form)
         except ApiError:
             return None
         if not uses_each_mark(write.template.statement, count):
@@ -107,7 +107,7 @@ class WritePlanner:
         self._shapes[key] = write
         return write
 
-    def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Write:
+    def _plan_write(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Write:
         """Plan a write with the values of this query and payload (None: DELETE). Raises `ApiError`."""
         schema, options = self._schema, self._options
         method, preferences = request.method, request.preferences
@@ -144,11 +144,11 @@ class WritePlanner:
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
         """Return the work of a write. statement: that of the write, with the values of this request."""
         respond = partial(_respond, request, write, self._responder)
-        return explained(Work(statement, respond, write.options), write.negotiated, request.profile_headers)
+        return explain_instead(Work(statement, respond, write.options), write.negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)
-def _parsed(method: str, raw: str) -> Query:
+def _parse_write_query(method: str, raw: str) -> Query:
     """Parse the query string of a write. method: of the request. Raises `ApiError` (`PGRST100`, `103`; for PUT with a
     range `114`).
     """

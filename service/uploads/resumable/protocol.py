@@ -93,7 +93,9 @@ def take_uploads(endpoint: Endpoint, call: Call, services: Services) -> Step:
 
 
 class _ResumableUploadStep:
-    """The step of one endpoint."""
+    """The step of one endpoint that responds to tus requests: creating, appending, asking for the state, and
+    terminating. A request that completes an upload, and a form, continue to the next steps. The step is the method
+    `step`."""
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         self._key = f"{endpoint.name} {endpoint.routine.identity}"

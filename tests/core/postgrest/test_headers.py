@@ -9,7 +9,7 @@ from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.media_types import parse_accept
-from rowcall.core.postgrest.request.preferences import Preferences, applied, parse_preferences
+from rowcall.core.postgrest.request.preferences import Preferences, parse_preferences, preference_applied
 from rowcall.core.postgrest.request.tree import Range
 from rowcall.core.postgrest.response_headers import set_by_sql, status_by_sql
 
@@ -54,7 +54,7 @@ def test_unknown_preferences(header: str, details: str | None) -> None:
     ],
 )
 def test_applied_preferences(header: str, method: str, value: str | None) -> None:
-    assert applied(parse_preferences([header]), method=method, transaction=True, resolution=True) == value
+    assert preference_applied(parse_preferences([header]), method=method, transaction=True, resolution=True) == value
 
 
 @pytest.mark.parametrize(

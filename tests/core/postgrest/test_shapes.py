@@ -62,9 +62,9 @@ def test_a_shape_with_its_values_equals_the_query_string(items: list[str]) -> No
     assert shape is not None
     planned = statement(shape[0])
     assert uses_each_mark(planned, len(shape[1]))
-    assert Template(planned).filled(shape[1]) == expected
+    assert Template(planned).fill(shape[1]) == expected
     canonical = parse_query(raw).canonical
-    location = Location("an item", parse_query(shape[0]).canonical).filled(shape[1])
+    location = Location("an item", parse_query(shape[0]).canonical).fill(shape[1])
     assert location == f"/an%20item{'?' if canonical else ''}{canonical}"
 
 
@@ -98,7 +98,7 @@ def test_a_shape_of_a_call_with_its_arguments_equals_the_query_string(items: lis
     except Exception:
         return  # planned as it is
     if uses_each_mark(planned, len(shape[1])):
-        assert Template(planned).filled(shape[1]) == expected
+        assert Template(planned).fill(shape[1]) == expected
 
 
 def test_arguments_and_filters_of_a_call_are_replaced_by_marks() -> None:
