@@ -63,7 +63,7 @@ def page(*levels: Level, connections: int = 8) -> list[str]:
     return markdown(Result({"date": "2026"}, {}, [], {}, measured)).splitlines()
 
 
-def test_a_rate_that_was_not_completed_is_reported() -> None:
+def test_an_incomplete_rate_is_reported() -> None:
     shares = {0.5: replace(PEAK, rate=495.0), 0.8: replace(PEAK, rate=600.0)}
     lines = page(Level("rowcall", PEAK, shares))
     assert [line for line in lines if "was completed" in line] == [
@@ -71,7 +71,7 @@ def test_a_rate_that_was_not_completed_is_reported() -> None:
     ]
 
 
-def test_a_service_that_fails_has_a_row_that_says_why() -> None:
+def test_a_failing_service_has_a_row_with_the_reason() -> None:
     lines = page(Level("rowcall", PEAK), Level("fastify", failure="node is not installed"))
     assert [line.split(" | ")[2:5] for line in lines if line.startswith("| minimal")] == [
         ["rowcall", "1,000", "1.00×"],
@@ -79,7 +79,7 @@ def test_a_service_that_fails_has_a_row_that_says_why() -> None:
     ]
 
 
-def test_few_connections_are_judged_by_rate_and_by_latency() -> None:
+def test_few_connections_are_compared_by_rate_and_latency() -> None:
     levels = (
         Level("rowcall", PEAK),
         Level("fastify", replace(PEAK, rate=500.0)),
@@ -104,5 +104,5 @@ def test_the_summary_has_the_rates_of_ordinary_load() -> None:
     ]
 
 
-def test_a_run_without_numbers_of_connections_has_no_such_table() -> None:
+def test_a_run_without_connection_counts_has_no_table() -> None:
     assert [*ordinary({})] == []

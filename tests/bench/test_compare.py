@@ -16,7 +16,7 @@ from bench.compare import difference
         (b'{"a":1,"b":null}', b'{"b":null,"a":1.0}'),
     ],
 )
-def test_habits_of_peers_are_no_difference(expected: bytes, response: bytes) -> None:
+def test_known_differences_of_peers_are_ignored(expected: bytes, response: bytes) -> None:
     assert difference(expected, response) is None
 
 
@@ -33,7 +33,7 @@ def test_habits_of_peers_are_no_difference(expected: bytes, response: bytes) -> 
         (b"[null]", b'[""]', "$[0]"),
     ],
 )
-def test_any_other_difference_is_named_by_its_place(expected: bytes, response: bytes, place: str) -> None:
+def test_any_other_difference_is_reported_with_its_path(expected: bytes, response: bytes, place: str) -> None:
     result = difference(expected, response)
     assert result is not None
     assert result.startswith(f"{place}: ")

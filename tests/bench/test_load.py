@@ -67,27 +67,27 @@ def load(respond: Respond, rate: float = 0.0, chunk_size: int = 65536, pause: fl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("response", [GOOD, CHUNKED])
-def test_every_request_is_answered_by_a_good_service(response: bytes) -> None:
+def test_every_request_is_answered_by_a_correct_service(response: bytes) -> None:
     tally = load(lambda _: response)
     assert tally.sent == tally.answered > 0
     assert (tally.wrong, tally.lost) == (0, 0)
 
 
-def test_another_body_is_wrong() -> None:
+def test_a_different_body_is_counted_as_wrong() -> None:
     tally = load(lambda number: GOOD.replace(b"ok", b"ko") if number == 1 else GOOD)
     assert tally.wrong == 4
 
 
-def test_another_status_is_wrong() -> None:
+def test_a_different_status_is_counted_as_wrong() -> None:
     tally = load(lambda number: GOOD.replace(b"200 OK", b"503 No") if number == 1 else GOOD)
     assert tally.wrong == 4
 
 
-def test_a_duplicated_response_is_wrong() -> None:
+def test_a_duplicated_response_is_counted_as_wrong() -> None:
     assert load(lambda number: GOOD + GOOD if number == 0 else GOOD).wrong > 0
 
 
-def test_a_request_on_a_connection_that_closes_is_lost() -> None:
+def test_a_request_on_a_closed_connection_is_counted_as_lost() -> None:
     tally = load(lambda number: None if number == 2 else GOOD)
     assert tally.lost > 0
     assert tally.sent == tally.answered + tally.lost
@@ -105,13 +105,13 @@ def test_a_response_may_arrive_in_chunks_of_any_size(whole: bytes) -> None:
 
 
 @pytest.mark.parametrize("whole", [GOOD, CHUNKED])
-def test_a_response_without_its_end_is_lost(whole: bytes) -> None:
+def test_an_incomplete_response_is_counted_as_lost(whole: bytes) -> None:
     tally = load(lambda number: whole[:-1] + LAST)
     assert (tally.answered, tally.lost) == (0, tally.sent)
     assert tally.lost > 0
 
 
-def test_latency_runs_from_the_moment_a_request_was_due() -> None:
+def test_latency_is_measured_from_the_scheduled_time() -> None:
     """Four connections that take 50 ms each hold 80 requests a second: at 800 most are sent long after their time."""
     tally = load(lambda _: GOOD, rate=800, pause=0.05)
     assert tally.sent < 800 * 0.2

@@ -14,7 +14,7 @@ tps = 2500.000000 (without initial connection time)
 """
 
 
-def test_the_rate_is_the_one_without_connecting() -> None:
+def test_the_rate_excludes_connecting() -> None:
     load = read_report(REPORT, [], 0.0)
     assert (load.requests, load.seconds, load.errors) == (5000, 2.0, 0)
 
@@ -28,6 +28,6 @@ def test_percentiles_come_from_the_sampled_log() -> None:
     assert (load.p50, load.p99) == (50.0, 99.0)
 
 
-def test_output_of_another_kind_is_an_error_not_a_zero() -> None:
+def test_unexpected_output_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="unexpected output"):
         read_report("pgbench (20)", [], 0.0)

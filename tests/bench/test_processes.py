@@ -10,11 +10,11 @@ from bench.processes import PROC, usage
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self", "stat").exists(), reason="needs /proc")
 
-# More than is asked for below: the system counts in ticks, cuts off what is less, and two counts differ by a tick.
+# More than the test requires: the system counts in ticks, cuts off what is less, and two counts differ by a tick.
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 
 
-def test_a_running_child_counts_and_so_does_one_that_ended() -> None:
+def test_running_and_ended_children_are_counted() -> None:
     before = usage(os.getpid())
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}]); print(flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -28,7 +28,7 @@ def test_a_running_child_counts_and_so_does_one_that_ended() -> None:
     assert whole.cpu - before.cpu >= 0.2
 
 
-def test_a_process_that_is_gone_has_no_figures() -> None:
+def test_an_ended_process_has_no_usage() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
     assert usage(child.pid).cpu == 0

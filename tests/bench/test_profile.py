@@ -18,7 +18,7 @@ def test_a_statement_is_reported_column_by_column(database: Database, capsys: py
     assert all("MB/s" in line for line in lines[3:])
 
 
-def test_one_of_a_url_and_a_statement_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_url_or_a_statement_is_required(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([])
     assert "either a URL or --sql is needed" in capsys.readouterr().err

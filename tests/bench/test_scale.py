@@ -12,12 +12,12 @@ SAVED = RESULTS / "2026-11-22T1836-vm.json"
 MANUAL = Path(__file__).parents[2] / "docs" / "scale.md"
 
 
-def test_the_manual_shows_what_the_script_says() -> None:
+def test_the_manual_shows_the_output_of_the_script() -> None:
     assert "\n".join(page(Run(SAVED), Assumptions())) in MANUAL.read_text()
 
 
 @pytest.mark.parametrize("mix", MIXES.values(), ids=MIXES)
-def test_cores_and_connections_follow_from_what_was_measured(mix: dict[str, float]) -> None:
+def test_cores_and_connections_are_derived_from_measurements(mix: dict[str, float]) -> None:
     run = Run(SAVED)
     assert sum(mix.values()) == pytest.approx(1)
     assert run.lacks(mix) == []
@@ -29,7 +29,7 @@ def test_cores_and_connections_follow_from_what_was_measured(mix: dict[str, floa
     assert (large.connections, small.workers >= 1) == (10 * large.workers, True)
 
 
-def test_what_is_written_needs_a_primary_that_can_take_it() -> None:
+def test_writes_need_a_primary_with_sufficient_capacity() -> None:
     run = Run(SAVED)
     large, few = MIXES["shop"], Assumptions(server_cores=8)
     assert need(run, large, 10_000, few).servers == "1"
@@ -37,6 +37,6 @@ def test_what_is_written_needs_a_primary_that_can_take_it() -> None:
     assert need(run, large, 1_000_000, few).servers.endswith(" sharded")
 
 
-def test_a_run_that_lacks_a_scenario_says_so() -> None:
+def test_a_run_without_a_scenario_reports_it() -> None:
     lines = list(page(Run(RESULTS / "2026-11-21T2051-vm.json"), Assumptions()))
     assert "**reads**: the run has not measured one-stable, table, search." in lines

@@ -29,7 +29,7 @@ from rowcall.core.uploads.row_command import check_numbers, row_command
         ("a.c/x", "abc/x", False),
     ],
 )
-def test_patterns_of_types(pattern: str, content_type: str, fits: bool) -> None:
+def test_patterns_match_media_types(pattern: str, content_type: str, fits: bool) -> None:
     assert matches(pattern, content_type) is fits
 
 
@@ -53,7 +53,7 @@ def test_lists_of_types_are_split_at_commas_alone() -> None:
         (Checks(text=True, images=frozenset({"png"})), "", b"\0", Status.PROBABLY_BINARY),
     ],
 )
-def test_checks_in_their_order(checks: Checks, content_type: str, beginning: bytes, status: Status) -> None:
+def test_content_checks_run_in_order(checks: Checks, content_type: str, beginning: bytes, status: Status) -> None:
     assert checks.judge(content_type, beginning) is status
 
 
@@ -70,11 +70,11 @@ def test_checks_in_their_order(checks: Checks, content_type: str, beginning: byt
         (b"", None),
     ],
 )
-def test_images_by_their_first_bytes(beginning: bytes, kind: str | None) -> None:
+def test_images_are_recognised_by_their_first_bytes(beginning: bytes, kind: str | None) -> None:
     assert image_type(beginning) == kind
 
 
-def test_words_for_images() -> None:
+def test_names_of_image_types_are_parsed() -> None:
     assert image_types("jpg, PNG svg") == (frozenset({"jpeg", "png"}), ("svg",))
 
 
@@ -88,7 +88,7 @@ def test_a_file_name_of_a_client_stays_within_its_folder(sent: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "ending"), [("a.b.pdf", ".pdf"), (".bashrc", ""), ("a", ""), ("x/y.z/w", "")])
-def test_endings(name: str, ending: str) -> None:
+def test_file_extensions_are_extracted(name: str, ending: str) -> None:
     assert extension(name) == ending
 
 
@@ -108,7 +108,7 @@ def test_endings(name: str, ending: str) -> None:
         (0.0, "0"),
     ],
 )
-def test_numbers_as_short_as_they_can_be(number: float, text: str) -> None:
+def test_numbers_are_written_in_the_shortest_form(number: float, text: str) -> None:
     assert number_text(number) == text
 
 
@@ -133,7 +133,7 @@ def test_numbers_survive_a_round_trip(number: float) -> None:
         (datetime.timedelta(hours=-1), "-01:00:00"),
     ],
 )
-def test_cells_as_texts(value: Cell, text: str | None) -> None:
+def test_cells_are_converted_to_text(value: Cell, text: str | None) -> None:
     assert cell_text(value, MomentFormats()) == text
 
 
@@ -147,14 +147,14 @@ def test_cells_as_texts(value: Cell, text: str | None) -> None:
         ("yyyy'T'HH \\h s.FFF", "2026T19 h 9.12"),
     ],
 )
-def test_formats_of_moments(pattern: str, text: str) -> None:
+def test_moments_are_formatted_by_pattern(pattern: str, text: str) -> None:
     assert format_moment(datetime.datetime(2026, 3, 1, 19, 5, 9, 120_000), pattern) == text
 
 
 @pytest.mark.parametrize(
     ("index", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA"), (16383, "XFD")]
 )
-def test_names_of_columns(index: int, name: str) -> None:
+def test_columns_are_named_by_letters(index: int, name: str) -> None:
     assert column_name(index) == name
 
 
@@ -170,23 +170,25 @@ def test_names_of_columns(index: int, name: str) -> None:
         ("select '{1,2}'::int[]", "select '{1,2}'::int[]", (), ()),
     ],
 )
-def test_row_commands(text: str, sql: str, picks: tuple[int, ...], parameters: tuple[int, ...]) -> None:
+def test_placeholders_of_row_commands_are_numbered(
+    text: str, sql: str, picks: tuple[int, ...], parameters: tuple[int, ...]
+) -> None:
     command = row_command(text, {"_a": 0})
     assert (command.sql, command.picks, command.parameters) == (sql, picks, parameters)
 
 
 @pytest.mark.parametrize("text", ["select f($5, {_a})", "select $0", "select $12", "select $99999999999999999999"])
-def test_row_commands_with_unknown_numbers(text: str) -> None:
+def test_unknown_parameter_numbers_in_row_commands_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"a row command has the values \$1 to \$4, not \$\d+"):
         check_numbers(text)
 
 
 @pytest.mark.parametrize("text", ["select $1, $4", "select '$5', \"$6\", $$ $7 $$, {$5} -- $8", "select 1; -- $9"])
-def test_numbers_that_are_no_values(text: str) -> None:
+def test_numbers_that_are_not_parameters_are_unchanged(text: str) -> None:
     assert check_numbers(text) == text
 
 
-def test_digests() -> None:
+def test_content_digest_headers_are_parsed() -> None:
     assert announced_digest("sha-256=:AAAA:, sha-512=:BBBB:") == ("sha512", b"\x04\x10\x41")
     assert announced_digest("md5=:AAAA:") is None
     with pytest.raises(ValueError, match="no digest"):

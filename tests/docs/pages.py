@@ -108,7 +108,7 @@ def read_page(path: Path) -> Page:
 
 
 def fits(promised: str, got: str, known: dict[str, str] | None = None) -> bool:
-    """Equal, but for what the page leaves open. What it gives a name is kept in `known`."""
+    """Equal except for the parts that the page omits. Values of named placeholders are stored in `known`."""
     parts = re.split(r"(…|⟨\w+⟩)", promised)
     pattern = "".join(_open(part) if index % 2 else re.escape(part) for index, part in enumerate(parts))
     match = re.fullmatch(pattern, got, re.DOTALL)

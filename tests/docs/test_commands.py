@@ -48,7 +48,7 @@ BANNER = "\nrowcall: PostgreSQL routines as HTTP endpoints\n\n"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
-def test_commands_print_what_the_page_says(name: str, tmp_path: Path) -> None:
+def test_commands_print_the_documented_output(name: str, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     wrong = []
     for block in _BLOCK.finditer((FOLDER / name).read_text(encoding="utf-8")):

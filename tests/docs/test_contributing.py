@@ -92,7 +92,7 @@ def test_modules_with_another_name_than_their_capability_exist(capabilities: Mod
     assert [name for name in capabilities.NAMES.values() if name in capabilities.NAMES] == []
 
 
-def test_words_of_metrics_that_are_assigned_occur(capabilities: ModuleType) -> None:
+def test_words_assigned_to_capabilities_occur_in_metrics(capabilities: ModuleType) -> None:
     names = list(capabilities.metrics())
     assert [word for word in capabilities.OF_METRICS if not any(word in name for name in names)] == []
     assert set(capabilities.OF_METRICS.values()) <= {row.name for row in capabilities.capabilities()}

@@ -52,7 +52,7 @@ def seconds(settings: dict[str, Any]) -> float:
 
 
 @pytest.mark.slow
-def test_the_image_is_configured_with_keys_that_there_are(tmp_path: Path) -> None:
+def test_the_image_uses_existing_configuration_keys(tmp_path: Path) -> None:
     settings = accepted(tmp_path, (FOLDER / "container.json").read_text())
     compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
     assert int(compose["services"]["rowcall"]["stop_grace_period"].removesuffix("s")) > seconds(settings)
@@ -61,13 +61,13 @@ def test_the_image_is_configured_with_keys_that_there_are(tmp_path: Path) -> Non
     assert value["CacheOptions:RedisConfiguration"].split(":")[0] in compose["services"]
 
 
-def test_compose_reads_its_file() -> None:
+def test_the_compose_file_is_valid() -> None:
     compose = tool("compose_spec").PyCompose.from_yaml((FOLDER / "compose.yaml").read_text())
     compose.validate()
     assert sorted(compose.service_names()) == ["postgres", "redis", "rowcall"]
 
 
-def test_compose_connects_with_few_rights_and_listens_on_loopback() -> None:
+def test_compose_connects_without_superuser_and_listens_on_loopback() -> None:
     compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
     services = compose["services"]
     user = services["rowcall"]["environment"]["DATABASE_URL"].partition("://")[2].partition(":")[0]
@@ -77,7 +77,7 @@ def test_compose_connects_with_few_rights_and_listens_on_loopback() -> None:
     assert "make dist" in (FOLDER / "compose.yaml").read_text()
 
 
-def test_the_dockerfile_has_nothing_to_be_said_against() -> None:
+def test_hadolint_accepts_the_dockerfile() -> None:
     program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     if program is None:
         pytest.skip("pip install --group deployment brings hadolint")
@@ -85,7 +85,7 @@ def test_the_dockerfile_has_nothing_to_be_said_against() -> None:
     assert (output.returncode, output.stdout) == (0, "")
 
 
-def test_systemd_understands_its_units_and_finds_little_exposed(tmp_path: Path) -> None:
+def test_systemd_accepts_the_units_and_rates_their_exposure_as_low(tmp_path: Path) -> None:
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("systemd-analyze is not here (Debian: systemd)")
@@ -111,7 +111,7 @@ def test_systemd_understands_its_units_and_finds_little_exposed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_the_chart_gives_what_kubernetes_takes(tmp_path: Path, replicas: int) -> None:
+def test_the_chart_produces_valid_kubernetes_resources(tmp_path: Path, replicas: int) -> None:
     helm = tool("helm_python.chart")
     kubernetes = tool("kubernetes_validate")
     assert not helm.lint(str(FOLDER / "chart"))["errors"]

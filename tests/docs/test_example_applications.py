@@ -22,8 +22,8 @@ APPLICATIONS = sorted(path.parent for path in (Path(__file__).parents[2] / "exam
 
 
 @contextlib.contextmanager
-def _beside(folder: Path) -> Iterator[dict[str, str]]:
-    """The service that an application calls, on a port of its own."""
+def _companion_service(folder: Path) -> Iterator[dict[str, str]]:
+    """Start the service that an application calls, on a free port."""
     program = folder / "rates.py"
     if not program.exists():
         yield {}
@@ -45,11 +45,11 @@ def _listens(port: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", APPLICATIONS, ids=lambda folder: folder.name)
-def test_an_application_does_what_its_readme_says(folder: Path, own_database: Database, serve_once: Serve) -> None:
+def test_an_application_behaves_as_its_readme_states(folder: Path, own_database: Database, serve_once: Serve) -> None:
     page = read_page(folder / "README.md")
     assert page.contexts
     settings = application_settings(folder)
-    with _beside(folder) as variables, pytest.MonkeyPatch.context() as patch:
+    with _companion_service(folder) as variables, pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, value)
         _check(folder, page, settings, own_database, serve_once)

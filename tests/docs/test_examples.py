@@ -32,7 +32,9 @@ _CONSOLE = re.compile(r"^```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
-def test_examples_do_what_the_page_says(page: Page, own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_examples_behave_as_the_page_states(
+    page: Page, own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     # Without its usual switch for tests: a page says itself how it is served.
     write_files(tmp_path, dict(page.files))
     pattern = "Service:SqlFileSource:FilePattern"
@@ -99,14 +101,14 @@ def _differences(context: RequestContext, response: httpx.Response, known: dict[
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_configuration_keys_that_a_page_names_exist(page: Page) -> None:
+def test_configuration_keys_named_by_a_page_exist(page: Page) -> None:
     named = set(_KEY.findall(_CONSOLE.sub("", (FOLDER / page.name).read_text(encoding="utf-8"))))
     declared = {key.path.casefold() for key in KEYS}
     assert [key for key in sorted(named) if not knows(key) and key.casefold() not in declared] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_of_a_page_lead_somewhere(page: Page) -> None:
+def test_link_targets_of_a_page_exist(page: Page) -> None:
     broken = [
         f"{target}#{anchor}" if anchor else target
         for target, anchor in _LINK.findall((FOLDER / page.name).read_text(encoding="utf-8"))

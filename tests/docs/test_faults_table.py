@@ -28,21 +28,19 @@ TESTED = {
         (DATABASE, "test_unreachable_database_gets_503_with_retry_after"),
     ),
     "The database hangs: it accepts connections and says nothing": (
-        (HANG, "test_a_hang_leaks_no_connection"),
-        (HANG, "test_a_request_waits_no_longer_than_its_own_limit"),
+        (HANG, "test_a_hanging_server_leaks_no_connections"),
+        (HANG, "test_a_request_to_a_hanging_server_ends_within_its_time_limit"),
         (HANG, "test_the_service_recovers_when_the_server_resumes"),
     ),
-    "Some backends hang and cannot be ended": (
-        (HANG, "test_sessions_of_backends_that_hang_count_until_they_are_gone"),
-    ),
+    "Some backends hang and cannot be ended": ((HANG, "test_sessions_of_hanging_backends_count_until_they_end"),),
     "A table is locked": (
-        (NEIGHBOURS, "test_one_locked_table_stops_no_other_read"),
-        (NEIGHBOURS, "test_limit_of_a_request_counts_from_its_own_beginning"),
+        (NEIGHBOURS, "test_a_locked_table_does_not_stop_other_reads"),
+        (NEIGHBOURS, "test_the_time_limit_of_a_request_begins_with_it"),
     ),
     "A client leaves while its query runs": (
         (LIMITS, "test_query_of_a_disconnected_client_is_cancelled"),
         (NEIGHBOURS, "test_the_query_of_a_disconnected_client_is_cancelled_on_a_shared_connection"),
-        (NEIGHBOURS, "test_requests_behind_a_query_without_a_client_are_served"),
+        (NEIGHBOURS, "test_requests_behind_a_query_of_a_disconnected_client_are_served"),
     ),
     "A function changes its result, or is dropped": (
         (SCHEMA, "test_changed_return_type_is_never_rendered_with_the_old_shape"),
@@ -59,8 +57,8 @@ TESTED = {
         (KEYS, "test_token_from_the_future_is_refused_even_if_cached"),
     ),
     "More clients than descriptors": (
-        (DESCRIPTORS, "test_more_clients_than_descriptors"),
-        (DESCRIPTORS, "test_without_a_descriptor_a_stream_is_503"),
+        (DESCRIPTORS, "test_more_clients_than_descriptors_are_served"),
+        (DESCRIPTORS, "test_a_stream_without_a_free_descriptor_is_503"),
     ),
     "Clients that send nothing, or stop half-way": ((IDLE, "test_idle_connection_is_closed"),),
     "More requests than the database can take": (
@@ -76,10 +74,10 @@ def rows() -> list[str]:
     return [cell.strip() for cell in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE)][2:]
 
 
-def test_every_row_is_tested() -> None:
+def test_every_row_of_the_faults_table_is_tested() -> None:
     assert rows() == list(TESTED)
 
 
 @pytest.mark.parametrize(("file", "name"), sorted({test for tests in TESTED.values() for test in tests}))
-def test_the_tests_are_there(file: str, name: str) -> None:
+def test_tests_of_the_faults_table_exist(file: str, name: str) -> None:
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ _ANNOTATION = re.compile(r"^(?:ts|dart)client\w* = \w+(?=';$)", re.MULTILINE)
 
 
 @pytest.mark.slow
-def test_the_code_shown_is_generated_because_of_the_annotation(
+def test_the_documented_code_is_generated_because_of_the_annotation(
     database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """With the annotations there is what ```ts or ```dart shows, and not what is left out; without them the reverse."""

@@ -49,7 +49,7 @@ def _page(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_page_is_configuration_sql_and_requests(tmp_path: Path) -> None:
+def test_a_page_is_parsed_into_configuration_sql_and_requests(tmp_path: Path) -> None:
     page = read_page(_page(tmp_path, PAGE))
     assert page.settings == {
         "Service:RequiresAuthorization": "false",
@@ -68,7 +68,7 @@ def test_a_page_is_configuration_sql_and_requests(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("response", ["", "HTTP/1.1 200 Fine\n", "HTTP/1.1 204 OK\n"])
-def test_a_request_without_a_proper_response_is_a_mistake(tmp_path: Path, response: str) -> None:
+def test_a_request_without_a_valid_response_is_refused(tmp_path: Path, response: str) -> None:
     with pytest.raises(ValueError, match="line 2"):
         read_page(_page(tmp_path, f"```http\nGET /one\n\n{response}```\n"))
 
@@ -84,5 +84,5 @@ def test_a_request_without_a_proper_response_is_a_mistake(tmp_path: Path, respon
         ("", "x", False),
     ],
 )
-def test_bodies_are_equal_but_for_what_is_left_out(promised: str, got: str, expected: bool) -> None:
+def test_bodies_match_except_for_omitted_parts(promised: str, got: str, expected: bool) -> None:
     assert fits(promised, got) is expected

@@ -1,4 +1,4 @@
-"""The README: its first example answers as shown, its figures are those of a kept run, its pictures and links exist."""
+"""The README: the response of its first example, figures of a stored run, targets of images and links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN = ROOT / "bench" / "results" / "2026-11-28T1836-vm.json"
 
 
 @pytest.mark.slow
-def test_the_first_example_answers_as_shown(own_database: Database, serve_once: Serve) -> None:
+def test_the_first_example_returns_the_documented_response(own_database: Database, serve_once: Serve) -> None:
     example = re.search(r"^\$ curl 'http://localhost:8080(?P<target>[^']+)'\n(?P<body>.*)\n```", TEXT, re.MULTILINE)
     assert example is not None
     service = serve_once(own_database, read_page(README).sql, {"Service:RequiresAuthorization": None})
@@ -29,7 +29,7 @@ def test_the_first_example_answers_as_shown(own_database: Database, serve_once: 
     assert (response.status_code, response.text) == (200, example["body"])
 
 
-def test_figures_are_those_of_the_named_run() -> None:
+def test_figures_equal_those_of_the_named_run() -> None:
     assert f"({RUN.relative_to(ROOT).with_suffix('.md')})" in TEXT
     run = json.loads(RUN.read_text(encoding="utf-8"))
     for header, line, *rows in (table(run["scenarios"]), ordinary(run["connections"])):
@@ -45,15 +45,15 @@ def test_links_and_images_exist() -> None:
     assert [target for target in targets if not (ROOT / target).exists()] == []
 
 
-def test_tests_that_are_named_exist() -> None:
+def test_named_tests_exist() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)`", TEXT)
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_command_of_continuous_integration_is_the_one_that_is_shown() -> None:
+def test_continuous_integration_runs_the_documented_command() -> None:
     assert "\nmake test " in TEXT
     assert (ROOT / "ci" / "test.sh").read_text(encoding="utf-8").endswith("\nmake test\n")
 
 
-def test_the_architecture_is_drawn_by_its_script() -> None:
+def test_the_drawing_of_the_architecture_is_current() -> None:
     assert FILE.read_text(encoding="utf-8") == drawing()

@@ -75,7 +75,7 @@ def _stock(page: Page, title: str) -> Locator:
     return page.locator("#albums tr", has_text=title).locator("td").nth(4)
 
 
-def test_the_client_in_the_repository_is_what_rowcall_writes(shop: Service, written: Path) -> None:
+def test_the_generated_client_in_the_repository_is_current(shop: Service, written: Path) -> None:
     api = SHOP / "web" / "src" / "api"
     texts = [{path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()} for folder in (written, api)]
     assert sorted(texts[0]) == ["catalogue.ts", "reports.ts", "shop.ts", "staff.ts", "stock.ts"]
@@ -97,7 +97,9 @@ def test_albums_are_listed_and_searched(page: Page) -> None:
     expect(rows.locator("td")).to_have_text(["Harbour Lights", "The Lanterns", "2019-03-08", "18.50", "4", "Buy"])
 
 
-def test_a_sale_is_seen_by_all_pages_at_once(page: Page, opened: Browser, shop: Service, database: Database) -> None:
+def test_a_sale_appears_immediately_on_all_pages(
+    page: Page, opened: Browser, shop: Service, database: Database
+) -> None:
     """What the form and the button write, and the stream of events that brings it to another visitor."""
     context = opened.new_context()
     other = _visited(context.new_page(), shop)

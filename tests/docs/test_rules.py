@@ -37,7 +37,7 @@ def _sources() -> Iterator[Path]:
 KNOWN = {rule for area in AREAS for _, rule in _rules(BEHAVIOUR / f"{area}.md")}
 
 
-def test_there_are_rules() -> None:
+def test_rules_are_found() -> None:
     assert len(AREAS) > 20
     assert len(KNOWN) > 300
 
@@ -50,7 +50,7 @@ def test_ids_are_numbered_without_gaps(area: str) -> None:
     assert _BOLD.findall(path.read_text(encoding="utf-8")) == [rule for _, rule in rules]
 
 
-def test_no_citation_names_a_document_outside_of_the_repository() -> None:
+def test_no_citation_names_a_document_outside_the_repository() -> None:
     cited = {
         f"{path.relative_to(ROOT)}: {match[0]}"
         for path in _sources()
@@ -80,7 +80,7 @@ def test_citations_in_the_internals_name_existing_rules() -> None:
     assert unknown == set()
 
 
-def test_links_between_the_internals_lead_to_files() -> None:
+def test_link_targets_of_the_internals_exist() -> None:
     broken = {
         f"{path.relative_to(INTERNALS)}: {target}"
         for path in INTERNALS.rglob("*.md")

@@ -79,7 +79,7 @@ class _Loaded(HTMLParser):
 
 
 @pytest.mark.slow
-def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
+def test_site_pages_load_nothing_from_other_hosts(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 60
     loaded = set()
@@ -113,14 +113,14 @@ def test_names_of_files_are_titles_of_code_blocks(site: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_search_leads_to_the_right_page_first(site: Path) -> None:
+def test_the_search_lists_the_expected_page_first(site: Path) -> None:
     found = json.loads(node.run(FOLDER.parent / "tests" / "docs" / "search.mjs", str(site), *RIGHT_PAGE))
     wrong = {term: found[term] for term, page in RIGHT_PAGE.items() if found[term][:1] != [page]}
     assert wrong == {}
 
 
 @pytest.mark.parametrize("page", PATHS, ids=lambda path: path.name)
-def test_a_page_says_first_what_its_reader_can_do_afterwards(page: Path) -> None:
+def test_a_page_begins_with_what_its_reader_learns(page: Path) -> None:
     _, first, *_ = page.read_text(encoding="utf-8").split("\n\n")
     assert re.match(r"After reading this page, you can ", first), first
 
@@ -150,7 +150,7 @@ def served(archive: Path) -> Iterator[httpx.Client]:
     process.wait(10)
 
 
-def test_the_site_is_served_with_a_policy_that_allows_nothing_else(served: httpx.Client) -> None:
+def test_the_site_is_served_with_a_restrictive_content_security_policy(served: httpx.Client) -> None:
     response = served.get("/")
     assert (response.status_code, response.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "<title>" in response.text
@@ -181,7 +181,7 @@ def test_a_malformed_target_is_404(served: httpx.Client) -> None:
     assert served.get("/", extensions={"target": b"http://[/"}).status_code == 404
 
 
-def test_an_installation_without_the_manual_says_how_to_get_it(tmp_path: Path) -> None:
+def test_an_installation_without_the_manual_explains_how_to_build_it(tmp_path: Path) -> None:
     done = subprocess.run(_command(tmp_path / "site.zip"), capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     assert "`make site`" in done.stderr
@@ -189,13 +189,13 @@ def test_an_installation_without_the_manual_says_how_to_get_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("address", ["localhost:x", "70000", "[::1]x", "1:2:3", "[::1]80", "[::1", "9" * 5000])
-def test_a_text_that_is_no_address_is_refused(archive: Path, address: str) -> None:
+def test_an_invalid_address_is_refused(archive: Path, address: str) -> None:
     done = subprocess.run(_command(archive, address), capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"'{address}' is not a port" in done.stderr
 
 
-def test_an_address_that_is_taken_is_named(archive: Path, served: httpx.Client) -> None:
+def test_an_address_in_use_is_reported(archive: Path, served: httpx.Client) -> None:
     port = served.base_url.port
     done = subprocess.run(_command(archive, str(port)), capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1

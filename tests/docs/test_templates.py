@@ -27,7 +27,7 @@ from tests.http.external import begin, finish, granted, issuer_settings, session
 ROOT = Path(__file__).parents[2]
 
 
-def made(folder: Path, template: str, database: Database) -> Path:
+def create_application(folder: Path, template: str, database: Database) -> Path:
     """Create an application, and migrate the database. Return its folder."""
     done = rowcall(folder, "new", "shop-of-ana", "--template", template)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
@@ -40,7 +40,7 @@ def made(folder: Path, template: str, database: Database) -> Path:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_passes_its_own_tests(template: str, tmp_path: Path, own_database: Database) -> None:
-    application = made(tmp_path, template, own_database)
+    application = create_application(tmp_path, template, own_database)
     assert (application / "README.md").read_text(encoding="utf-8").startswith("# shop-of-ana\n")
     connection = f"--ConnectionStrings:Default={own_database.conninfo}"
     done = rowcall(application, "--test", connection)
@@ -50,11 +50,11 @@ def test_a_template_passes_its_own_tests(template: str, tmp_path: Path, own_data
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_example_is_the_template() -> None:
+def test_the_example_links_to_the_template() -> None:
     assert (ROOT / "examples/accounts").resolve() == ROOT / "service/scaffold/accounts"
 
 
-def test_what_cannot_be_created(tmp_path: Path) -> None:
+def test_invalid_arguments_of_new_are_refused(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "dangling").symlink_to("nowhere")
     too_long = "x" * 300
@@ -79,7 +79,7 @@ def test_what_cannot_be_created(tmp_path: Path) -> None:
 
 @pytest.fixture
 def accounts(tmp_path: Path, own_database: Database, serve_once: Serve) -> Service:
-    application = made(tmp_path, "accounts", own_database)
+    application = create_application(tmp_path, "accounts", own_database)
     port = free_port()
     origin = {"Auth:PasskeyAuth:RelyingPartyOrigins:0": f"http://localhost:{port}"}
     settings = {**application_settings(application), **origin, "Auth:SecondFactor:Drift": "10"}
@@ -121,15 +121,17 @@ def fill(page: Page, form: str, button: str, **fields: str) -> None:
     page.click(f"#{form} button:has-text('{button}')")
 
 
-def says(page: Page, text: str) -> None:
+def expect_message(page: Page, text: str) -> None:
     expect(page.locator("#message")).to_contain_text(text)
 
 
 @pytest.mark.slow
-def test_sign_in_with_a_provider(tmp_path: Path, own_database: Database, serve_once: Serve) -> None:
+def test_a_created_application_signs_in_with_a_provider(
+    tmp_path: Path, own_database: Database, serve_once: Serve
+) -> None:
     provider = IdentityProvider()
     try:
-        application = made(tmp_path, "accounts", own_database)
+        application = create_application(tmp_path, "accounts", own_database)
         port = free_port()
         settings = application_settings(application) | issuer_settings("Id", provider)
         settings |= {"Auth:External:Enabled": "true", "Auth:External:GitHub:Enabled": "false"}
@@ -156,7 +158,9 @@ def test_sign_in_with_a_provider(tmp_path: Path, own_database: Database, serve_o
 
 @needs_browser
 @pytest.mark.slow
-def test_the_life_of_an_account(accounts: Service, page: Page, tmp_path: Path, own_database: Database) -> None:
+def test_an_account_is_created_used_and_deleted_in_the_browser(
+    accounts: Service, page: Page, tmp_path: Path, own_database: Database
+) -> None:
     mail = tmp_path / "shop-of-ana" / "mail"
     signed_in = page.locator("#signed-in")
     violations: list[str] = []
@@ -164,14 +168,14 @@ def test_the_life_of_an_account(accounts: Service, page: Page, tmp_path: Path, o
 
     # Sign up, confirm the address with the link of the mail, and sign in.
     fill(page, "sign-up", "Sign up", email="ana@example.com", name="Ana <b>")
-    says(page, "Read your mail")
+    expect_message(page, "Read your mail")
     fill(page, "sign-in", "Sign in", email="ana@example.com", password="a first password")
-    says(page, "E-mail or password is wrong")
+    expect_message(page, "E-mail or password is wrong")
     page.goto(page.url.partition("#")[0] + link_of(mail, "Your account"))
     fill(page, "choose-password", "Save", password="a first password")
-    says(page, "Your password is saved")
+    expect_message(page, "Your password is saved")
     fill(page, "sign-in", "Sign in", email="ana@example.com", password="another password")
-    says(page, "E-mail or password is wrong")
+    expect_message(page, "E-mail or password is wrong")
     fill(page, "sign-in", "Sign in", email="ANA@example.com", password="a first password")
     expect(page.locator("#name")).to_have_text("Ana <b>")
     fill(page, "add-note", "Add", text="<i>milk</i>")
@@ -184,20 +188,20 @@ def test_the_life_of_an_account(accounts: Service, page: Page, tmp_path: Path, o
     assert page.evaluate("document.getElementById('qr').decode().then(() => true)")
     app = AuthenticatorApp(f"otpauth://totp/x?secret={page.text_content('#secret')}")
     fill(page, "confirm-app", "Confirm", code=app.code())
-    says(page, "Keep the recovery codes")
+    expect_message(page, "Keep the recovery codes")
     codes = (page.text_content("#recovery-codes") or "").split()
     assert len(codes) == 10
     page.click("#sign-out")
     fill(page, "sign-in", "Sign in", email="ana@example.com", password="a first password")
-    says(page, "Prove your second factor")
+    expect_message(page, "Prove your second factor")
     fill(page, "second-factor", "Continue", code="000 000")
-    says(page, "The code is not valid")
+    expect_message(page, "The code is not valid")
     fill(page, "second-factor", "Continue", code=app.code())
     expect(signed_in).to_be_visible()
 
     # A passkey: as second factor, and alone.
     page.click("#add-passkey")
-    says(page, "The passkey is stored")
+    expect_message(page, "The passkey is stored")
     page.click("#sign-out")
     fill(page, "sign-in", "Sign in", email="ana@example.com", password="a first password")
     page.click("#second-passkey")
@@ -210,9 +214,9 @@ def test_the_life_of_an_account(accounts: Service, page: Page, tmp_path: Path, o
     own_database.execute("update account set roles = '{admin}'")
     page.click("#sign-out")
     fill(page, "send-link", "Send a link", email="ana@example.com")
-    says(page, "a mail is on its way")
+    expect_message(page, "a mail is on its way")
     page.goto(page.url.partition("#")[0] + link_of(mail, "Sign in"))
-    says(page, "Prove your second factor")
+    expect_message(page, "Prove your second factor")
     fill(page, "second-factor", "Continue", code=codes[0])
     expect(page.locator("#accounts li")).to_contain_text("ana@example.com")
     expect(page.locator("#factor-state")).to_contain_text("9 recovery codes")
@@ -220,7 +224,7 @@ def test_the_life_of_an_account(accounts: Service, page: Page, tmp_path: Path, o
     # Another browser is signed in; a reset of the password ends both sessions.
     with accounts.new_client() as other:
         fill(page, "remove-app", "Remove", code=codes[1])
-        says(page, "The second factor is removed")
+        expect_message(page, "The second factor is removed")
         body = {"email": "ana@example.com", "password": "a first password"}
         assert other.post("/api/sign-in", json=body).status_code == 200
         assert len(other.get("/api/sessions").json()) == 2
@@ -228,7 +232,7 @@ def test_the_life_of_an_account(accounts: Service, page: Page, tmp_path: Path, o
         fill(page, "forgotten", "Send a mail", email="ana@example.com")
         page.goto(page.url.partition("#")[0] + link_of(mail, "Your password"))
         fill(page, "choose-password", "Save", password="a second password")
-        says(page, "Your password is saved")
+        expect_message(page, "Your password is saved")
         assert other.get("/api/me").status_code == 401
         assert other.post("/api/sign-in", json=body).status_code == 401
     fill(page, "sign-in", "Sign in", email="ana@example.com", password="a second password")

@@ -17,7 +17,7 @@ _COMMAND = re.compile(r"^\$ (?P<line>.*)\n(?P<output>(?:(?!^\$ ).*\n)*)", re.MUL
 
 
 @pytest.mark.slow
-def test_tests_of_the_manual_print_what_it_says(own_database: Database, tmp_path: Path) -> None:
+def test_tests_of_the_manual_print_the_documented_output(own_database: Database, tmp_path: Path) -> None:
     path = FOLDER / "testing.md"
     own_database.execute(read_page(path).sql)
     wrong, code = [], 0

@@ -61,14 +61,14 @@ def worker(service: Service) -> psutil.Process:
     return psutil.Process(pid)
 
 
-def test_soft_limit_is_raised_to_the_hard_one(own_database: Database, serve_once: Serve) -> None:
+def test_the_soft_limit_is_raised_to_the_hard_limit(own_database: Database, serve_once: Serve) -> None:
     with soft_limit(100):
         service = serve_once(own_database, SQL)
     soft, hard = worker(service).rlimit(psutil.RLIMIT_NOFILE)
     assert soft == hard
 
 
-def test_more_clients_than_descriptors(own_database: Database, serve_once: Serve) -> None:
+def test_more_clients_than_descriptors_are_served(own_database: Database, serve_once: Serve) -> None:
     slow = {"HttpServer:Limits:RequestHeadersTimeout": "20 seconds"}
     service = serve_once(own_database, SQL, slow, open_files=FEW)
     assert answer(service.get("/echo?id=1")) == (200, TEXT, "1")
@@ -88,14 +88,14 @@ def test_more_clients_than_descriptors(own_database: Database, serve_once: Serve
     assert "Too many open files" not in service.log
 
 
-def test_configured_limit_that_cannot_be_had_is_reported(own_database: Database, serve_once: Serve) -> None:
+def test_a_connection_limit_above_the_open_files_limit_is_reported(own_database: Database, serve_once: Serve) -> None:
     many = {"HttpServer:Limits:MaxConcurrentConnections": "5000"}
     service = serve_once(own_database, SQL, many, open_files=FEW)
     assert "220 open files" in service.wait_for_log("MaxConcurrentConnections")
 
 
 @pytest.mark.parametrize(("engine", "status"), [("Granian", 503), ("Auto", 200)])
-def test_without_a_descriptor_a_stream_is_503(
+def test_a_stream_without_a_free_descriptor_is_503(
     own_database: Database, serve_once: Serve, engine: str, status: int
 ) -> None:
     """The limit is lowered under the running worker, as if something else had used its descriptors. A stream of granian

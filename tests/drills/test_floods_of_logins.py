@@ -23,7 +23,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, member_sql() + SQL, {"Auth:CookieAuth": "true"})
 
 
-def test_a_flood_of_logins_leaves_the_rest_alone(service: Service) -> None:
+def test_a_flood_of_logins_does_not_delay_other_requests(service: Service) -> None:
     """Some are checked, the others refused at once, and all other requests are answered meanwhile."""
     statuses: list[int] = []
 
@@ -46,7 +46,7 @@ def test_a_flood_of_logins_leaves_the_rest_alone(service: Service) -> None:
     assert answered > statuses.count(401)
 
 
-def test_unknown_users_cost_a_check_too(service: Service) -> None:
+def test_logins_of_unknown_users_take_the_time_of_a_check(service: Service) -> None:
     """The check for an unknown user waits in the same queue as the others and takes the same time."""
     statuses: list[int] = []
 

@@ -50,8 +50,8 @@ def mixed(number: int) -> tuple[str, str, bytes]:
     return ("POST", "/api/write", b'{"id":%d}' % number) if number % 3 == 2 else ("GET", paths[number % 3], b"")
 
 
-def test_a_hang_leaks_no_connection(own_postgres: PostgresServer, serve_once: Serve) -> None:
-    """Point 1: each attempt to connect that timed out kept its socket, and its session when the server resumed."""
+def test_a_hanging_server_leaks_no_connections(own_postgres: PostgresServer, serve_once: Serve) -> None:
+    """Point 1: each connection attempt that timed out leaked its socket, and its session when the server resumed."""
     database, service = hasty(own_postgres, serve_once)
     most = 0
     with Load(service.port, mixed, clients=24) as load:
@@ -70,7 +70,9 @@ def test_a_hang_leaks_no_connection(own_postgres: PostgresServer, serve_once: Se
     assert len(written) == len(set(written))
 
 
-def test_a_request_waits_no_longer_than_its_own_limit(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_a_request_to_a_hanging_server_ends_within_its_time_limit(
+    own_postgres: PostgresServer, serve_once: Serve
+) -> None:
     """Point 9: a read was retried on a second connection that hung too, after the grace time of the first."""
     _, service = hasty(own_postgres, serve_once)
     for number in range(100):
@@ -81,9 +83,7 @@ def test_a_request_waits_no_longer_than_its_own_limit(own_postgres: PostgresServ
     wait_until(lambda: service.get("/api/echo?id=3").status_code == 200, "the service is back", 30)
 
 
-def test_sessions_of_backends_that_hang_count_until_they_are_gone(
-    own_postgres: PostgresServer, serve_once: Serve
-) -> None:
+def test_sessions_of_hanging_backends_count_until_they_end(own_postgres: PostgresServer, serve_once: Serve) -> None:
     """The server works except for some backends, which cannot be ended, so nothing may take their place in the pool."""
     narrow = {"ConnectionSettings:Pool:ExclusiveConnections": "6"}
     database, service = hasty(own_postgres, serve_once, **narrow)

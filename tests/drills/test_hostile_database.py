@@ -12,7 +12,7 @@ from tests.http.hostile_database import attack
 SECONDS = 30.0
 
 
-def test_a_hostile_database_harms_no_caller(own_database: Database, serve_once: Serve) -> None:
+def test_a_hostile_database_does_not_affect_other_callers(own_database: Database, serve_once: Serve) -> None:
     begin = time.monotonic()
 
     def goes_on(_done: int, values: bool) -> bool:

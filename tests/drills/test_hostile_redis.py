@@ -19,7 +19,7 @@ SECONDS = 30
 
 
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
-def test_thirty_seconds_of_damaged_replies(database: Database, serve: Serve, tmp_path: Path, kind: str) -> None:
+def test_damaged_redis_replies_affect_no_request(database: Database, serve: Serve, tmp_path: Path, kind: str) -> None:
     database.execute("drop function if exists echoed, rows_of")
     number = seed("ROWCALL_TEST_HOSTILE_REDIS")
     redis = RedisServer(tmp_path)

@@ -14,7 +14,7 @@ from tests.http.hostile import SETTINGS, call_all, schema
 SECONDS = 30.0
 
 
-def test_a_hostile_service_harms_no_request(own_database: Database, serve_once: Serve) -> None:
+def test_a_hostile_service_does_not_affect_other_requests(own_database: Database, serve_once: Serve) -> None:
     server = Upstream()
     server.on("*", Hostile(seed("ROWCALL_TEST_HOSTILE_SEED")))
     try:

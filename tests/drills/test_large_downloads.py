@@ -54,7 +54,7 @@ with open(sys.argv[1], "rb") as file:
 clients, PostgreSQL and the service share here."""
 
 
-def test_small_requests_beside_a_download_of_two_gigabytes(
+def test_small_requests_are_served_during_a_download_of_two_gigabytes(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     with (tmp_path / "film.bin").open("wb") as file:

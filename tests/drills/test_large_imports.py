@@ -46,7 +46,9 @@ def row(number: int) -> str:
     return (f"sku {number},-1\n", f"sku {number},many\n", f"sku {number + 1},1\n")[number // EVERY % 3]
 
 
-def test_a_million_rows_with_a_thousand_bad_ones(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_a_million_rows_with_a_thousand_invalid_ones_are_imported(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     limits = {"HttpServer:Limits:MaxRequestBodySize": "1000000000", "Service:CommandTimeout": "20 minutes"}
     service = serve_once(own_database, SQL, {**limits, "Service:UploadOptions:Enabled": "true"})
     before = resident(service)

@@ -59,7 +59,7 @@ def run(service: Service, slow: float) -> float:
     return durations[len(durations) * 99 // 100]
 
 
-def test_calls_that_take_a_millisecond_are_served(
+def test_short_calls_are_served_beside_rare_slow_calls(
     own_database: Database, serve_once: Serve, record_property: Callable[[str, object], None]
 ) -> None:
     service = serve_once(own_database, SQL)

@@ -58,7 +58,7 @@ def promote(service: Service, *paths: str) -> None:
             assert service.get(path).status_code == 200
 
 
-def test_one_locked_table_stops_no_other_read(own_database: Database, serve_once: Serve) -> None:
+def test_a_locked_table_does_not_stop_other_reads(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     promote(service, "/api/of-locked", "/api/of-free")
 
@@ -75,7 +75,7 @@ def test_one_locked_table_stops_no_other_read(own_database: Database, serve_once
     wait_until(lambda: service.get("/api/of-locked").status_code == 200, "the lock is gone")
 
 
-def test_limit_of_a_request_counts_from_its_own_beginning(own_database: Database, serve_once: Serve) -> None:
+def test_the_time_limit_of_a_request_begins_with_it(own_database: Database, serve_once: Serve) -> None:
     """Without another connection, calls behind a slow one wait, but each no longer than its own limit."""
     narrow = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
     service = serve_once(own_database, SQL, narrow)
@@ -104,7 +104,9 @@ def test_the_query_of_a_disconnected_client_is_cancelled_on_a_shared_connection(
     assert answer(one_shared.get("/api/maybe-wait?id=7")) == (200, TEXT, "7")
 
 
-def test_requests_behind_a_query_without_a_client_are_served(own_database: Database, one_shared: Service) -> None:
+def test_requests_behind_a_query_of_a_disconnected_client_are_served(
+    own_database: Database, one_shared: Service
+) -> None:
     """It can't be cancelled alone, so those behind it go elsewhere, and its connection ends with it."""
     with own_database.locked(LOCK):
         with one_shared.connect() as slow, one_shared.connect() as behind:
@@ -116,7 +118,7 @@ def test_requests_behind_a_query_without_a_client_are_served(own_database: Datab
     assert answer(one_shared.get("/api/echo?id=7")) == (200, TEXT, "7")
 
 
-def test_a_call_with_a_short_limit_is_served_beside_a_query_that_waits(
+def test_a_call_with_a_short_time_limit_is_served_beside_a_waiting_query(
     own_database: Database, one_shared: Service
 ) -> None:
     """On any connection, its limit is not used up by the query that waits for a lock."""

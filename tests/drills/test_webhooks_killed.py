@@ -35,7 +35,9 @@ select rowcall.publish('order.paid', jsonb_build_object('key', k, 'n', {}), 'key
 """
 
 
-def test_webhooks_arrive_in_order_although_receiver_and_workers_fail(own_database: Database, serve_once: Serve) -> None:
+def test_webhooks_are_delivered_in_order_despite_failing_receiver_and_workers(
+    own_database: Database, serve_once: Serve
+) -> None:
     own_database.execute(install_sql())
     chance = random.Random(11)
     accepted: dict[int, list[int]] = {}

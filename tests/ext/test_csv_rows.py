@@ -36,7 +36,7 @@ def read(reader: CsvRows | csv_text.CsvRows, pieces: list[bytes]) -> list[bytes 
     st.booleans(),
     st.sampled_from([None, "utf-16", "windows-1252", "cp932", "gb18030"]),
 )
-def test_the_parser_equals_its_twin(
+def test_the_parser_reads_the_same_rows_as_its_twin(
     data: bytes, cuts: list[int], delimiters: str, quotes: bool, null: bool, encoding: str | None
 ) -> None:
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
@@ -58,7 +58,7 @@ def test_the_parser_equals_its_twin(
         (b"", []),
     ],
 )
-def test_lines_become_arrays(text: bytes, rows: list[bytes | None]) -> None:
+def test_csv_lines_are_converted_to_array_literals(text: bytes, rows: list[bytes | None]) -> None:
     assert read(CsvRows(b",", True, True), [text]) == rows
 
 
@@ -67,7 +67,7 @@ def test_lines_become_arrays(text: bytes, rows: list[bytes | None]) -> None:
     st.lists(st.integers(0, 120), max_size=4),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16le", "utf-16be", "gb18030"]),
 )
-def test_characters_may_be_cut_anywhere(text: str, cuts: list[int], encoding: str) -> None:
+def test_characters_may_be_split_anywhere(text: str, cuts: list[int], encoding: str) -> None:
     data = text.encode(encoding)
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     pieces = [data[start:end] for start, end in itertools.pairwise(places)]
@@ -77,7 +77,7 @@ def test_characters_may_be_cut_anywhere(text: str, cuts: list[int], encoding: st
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16le", "utf-32", "utf-32be"])
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_line_end_of_two_characters_may_be_cut_anywhere(encoding: str, size: int) -> None:
+def test_a_line_end_of_two_characters_may_be_split_anywhere(encoding: str, size: int) -> None:
     data = "a\r\n\r\nb\rc".encode(encoding)
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     fast, slow = CsvRows(b",", True, True, encoding), csv_text.CsvRows(CsvFormat(encoding=encoding))
@@ -86,7 +86,7 @@ def test_a_line_end_of_two_characters_may_be_cut_anywhere(encoding: str, size: i
 
 
 @pytest.mark.parametrize(("before", "error"), [(b"a\n", "line 2: it is longer than"), (b'"\n', "line 1: a quote")])
-def test_a_line_that_is_too_long_comes_behind_the_lines_of_its_piece(before: bytes, error: str) -> None:
+def test_an_overlong_line_is_reported_after_the_preceding_lines(before: bytes, error: str) -> None:
     data = before + b"x" * (csv_text.LONGEST_LINE + 1)
     for reader in (CsvRows(b",", True, True), csv_text.CsvRows(CsvFormat())):
         assert str(read(reader, [data])).startswith(error)
@@ -144,7 +144,7 @@ def test_a_long_line_of_non_ascii_letters_is_read_once() -> None:
     assert read(CsvRows(b",", True, True), ["é,".encode() * count]) == [b"{" + '"é",'.encode() * count + b"NULL}"]
 
 
-def test_a_long_file_of_lines_that_end_in_cr_is_searched_once() -> None:
+def test_a_long_file_with_cr_line_ends_is_searched_once() -> None:
     """Each line once searched all following text for a line feed."""
     count = 400_000
     assert read(CsvRows(b",", True, True), [b"abcdefgh\r" * count]) == [b'{"abcdefgh"}'] * count
@@ -153,7 +153,7 @@ def test_a_long_file_of_lines_that_end_in_cr_is_searched_once() -> None:
 @pytest.mark.parametrize(
     ("text", "why"), [(b'"a', "line 1: a quote is not closed"), (b'a\n"b"c\n', "line 2: text foll")]
 )
-def test_quotes_that_do_not_fit_are_reported_with_their_line(text: bytes, why: str) -> None:
+def test_unbalanced_quotes_are_reported_with_their_line(text: bytes, why: str) -> None:
     assert str(read(CsvRows(b",", True, True), [text])).startswith(why)
 
 
@@ -167,13 +167,13 @@ CELLS = st.lists(st.one_of(st.none(), st.text(alphabet='ab"\\{},é ', max_size=8
 
 
 @given(st.lists(st.one_of(st.none(), CELLS), max_size=5), st.sets(st.integers(1, 7), max_size=4).map(sorted).map(tuple))
-def test_cells_become_columns(rows: list[list[str | None] | None], places: tuple[int, ...]) -> None:
+def test_csv_cells_are_converted_to_column_arrays(rows: list[list[str | None] | None], places: tuple[int, ...]) -> None:
     made = columns([None if row is None else literal([*row], quoted=True).encode() for row in rows], places)
     expected = [[None if row is None or len(row) < place else row[place - 1] for row in rows] for place in places]
     assert [elements(column.decode()) for column in made] == expected
 
 
 @pytest.mark.parametrize("places", [(0,), (2, 1), (1, 1)])
-def test_places_of_columns_ascend(places: tuple[int, ...]) -> None:
+def test_unordered_column_numbers_are_refused(places: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="no places"):
         columns([], places)

@@ -134,7 +134,7 @@ def errors(database: Database, count: int) -> list[str]:
     return [error for (error,) in database.fetch(sql)]
 
 
-def test_a_row_is_a_mail(service: Service, server: MailServer, installed: Database) -> None:
+def test_each_row_is_sent_as_mail(service: Service, server: MailServer, installed: Database) -> None:
     accepted(service, "/greet", email="ana@example.com")
     (message,) = server.wait_for(1)
     assert message["From"] == "Shop <shop@example.com>"
@@ -151,7 +151,7 @@ def test_a_row_is_a_mail(service: Service, server: MailServer, installed: Databa
     assert message["Message-ID"] == f"<{installed.value('select id from rowcall.mail')}@example.com>"
 
 
-def test_the_response_does_not_say_whether_there_was_a_row(service: Service, server: MailServer) -> None:
+def test_the_response_does_not_reveal_whether_there_was_a_row(service: Service, server: MailServer) -> None:
     known = service.post("/greet", json={"email": "ben@example.com"})
     unknown = service.post("/greet", json={"email": "unknown@example.com"})
     volatile = {"date"}
@@ -162,7 +162,7 @@ def test_the_response_does_not_say_whether_there_was_a_row(service: Service, ser
     server.wait_for(1)
 
 
-def test_templates(service: Service, server: MailServer, templates: Path) -> None:
+def test_message_templates_are_filled(service: Service, server: MailServer, templates: Path) -> None:
     accepted(service, "/templated", email="ana@example.com")
     (message,) = server.wait_for(1)
     assert message["Subject"] == "Welcome, Ana <b>"
@@ -185,7 +185,7 @@ def test_templates(service: Service, server: MailServer, templates: Path) -> Non
         service.wait_for_log(f"POST /missing: a row makes no mail: {templates / 'none.txt'} {reason}")
 
 
-def test_all_columns(service: Service, server: MailServer) -> None:
+def test_all_columns_of_a_row_become_headers_and_parts(service: Service, server: MailServer) -> None:
     accepted(service, "/everything")
     (message,) = server.wait_for(1)
     assert (message["From"], message["Reply-To"]) == ("Boss <boss@example.com>", "answers@example.com")
@@ -211,7 +211,7 @@ def test_all_columns(service: Service, server: MailServer) -> None:
         ({"to": ", ".join(["a@example.com"] * 101)}, "it has more than 100 recipients"),
     ],
 )
-def test_rows_that_make_no_mail(
+def test_rows_without_valid_mail_are_not_sent(
     service: Service, server: MailServer, installed: Database, body: dict[str, object], reason: str
 ) -> None:
     accepted(service, "/invalid", **body)
@@ -243,7 +243,7 @@ def test_mail_is_sent_once_over_few_connections(service: Service, server: MailSe
     assert len(server.messages) == 60
 
 
-def test_temporary_errors_are_repeated_and_final_ones_are_not(
+def test_temporary_errors_are_retried_and_permanent_ones_are_not(
     service: Service, server: MailServer, installed: Database
 ) -> None:
     server.refusal = lambda _envelope: "451 try again later" if server.attempts < 3 else None
@@ -284,7 +284,7 @@ def test_addresses_with_other_than_ascii_letters(installed: Database, serve_once
         plain.stop()
 
 
-def test_a_mail_server_that_is_away(service: Service, server: MailServer, installed: Database) -> None:
+def test_an_unavailable_mail_server(service: Service, server: MailServer, installed: Database) -> None:
     server.stop()
     accepted(service, "/greet", email="ben@example.com")
     service.wait_for_log("attempt 1 failed: the mail server cannot be reached")
@@ -295,7 +295,7 @@ def test_a_mail_server_that_is_away(service: Service, server: MailServer, instal
         again.stop()
 
 
-def test_a_limit_of_mails_in_a_minute(
+def test_mails_per_minute_are_limited(
     installed: Database, serve_once: Serve, server: MailServer, templates: Path
 ) -> None:
     installed.execute("delete from rowcall.mail")
@@ -308,7 +308,7 @@ def test_a_limit_of_mails_in_a_minute(
 
 
 @pytest.mark.slow
-def test_an_encrypted_connection_with_a_sign_in(
+def test_starttls_and_authentication_are_supported(
     installed: Database, serve_once: Serve, templates: Path, certificate: tuple[Path, Path]
 ) -> None:
     installed.execute("delete from rowcall.mail")
@@ -343,7 +343,7 @@ def test_an_encrypted_connection_with_a_sign_in(
         server.stop()
 
 
-def test_a_connection_that_is_encrypted_from_its_begin(
+def test_implicit_tls_is_supported(
     installed: Database, serve_once: Serve, templates: Path, certificate: tuple[Path, Path]
 ) -> None:
     installed.execute("delete from rowcall.mail")
@@ -401,7 +401,7 @@ def test_mail_that_fails_or_bounces(
     assert report("'; drop table account", "hostile") == "null"
 
 
-def test_mail_into_a_folder_and_into_the_log(
+def test_mail_is_written_to_a_folder_or_the_log(
     installed: Database, serve_once: Serve, server: MailServer, templates: Path, tmp_path: Path
 ) -> None:
     installed.execute("delete from rowcall.mail")
@@ -446,7 +446,7 @@ def test_mail_of_sql(service: Service, server: MailServer, installed: Database) 
     assert errors(installed, 1)[0].startswith("it is no valid message")
 
 
-def test_lines_that_cannot_be_are_reported(service: Service) -> None:
+def test_impossible_send_mail_annotations_are_reported(service: Service) -> None:
     assert "GET /reads: send_mail is not possible: a GET must not change anything" in service.log
     assert (
         "POST /addressless: send_mail is not possible: its result has no column to; the endpoint is left out"

@@ -219,7 +219,7 @@ def test_a_tool_is_called(service: Service, name: str, arguments: dict[str, Any]
     assert result["content"] == [{"type": "text", "text": text}]
 
 
-def test_numbers_pass_as_they_are_written(service: Service) -> None:
+def test_numbers_of_tool_arguments_are_passed_unchanged(service: Service) -> None:
     call = (
         b'{"id":12345678901234567890123,"method":"tools/call","params":{"name":"same","arguments":{"n":%s,"t":1.10}}}'
     )
@@ -241,7 +241,7 @@ def test_numbers_pass_as_they_are_written(service: Service) -> None:
         ("is_wet", {"marks": ["x"]}, 400, "'x' is not an integer"),
     ],
 )
-def test_arguments_that_fit_no_address_are_named(
+def test_missing_and_invalid_arguments_are_named_in_the_error(
     service: Service, name: str, arguments: dict[str, Any], status: int, detail: str
 ) -> None:
     result = call(service, name, **arguments)
@@ -258,7 +258,7 @@ def test_errors_of_arguments_are_not_shown_to_anonymous_callers(service: Service
         assert "'name'" not in body["detail"]
 
 
-def test_a_tool_without_result_says_nothing(service: Service) -> None:
+def test_a_tool_of_a_void_routine_returns_empty_text(service: Service) -> None:
     assert call(service, "clear_all") == {"content": [{"type": "text", "text": ""}], "isError": False}
 
 
@@ -275,7 +275,7 @@ def test_a_failure_is_a_problem_in_the_result(service: Service, name: str) -> No
     assert json.loads(result["content"][0]["text"])["status"] == {"undescribed": 500, "bed_notes": 404}[name]
 
 
-def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
+def test_a_routine_exposed_only_as_tool_has_no_endpoint(service: Service) -> None:
     assert service.get("/api/only-tool?a=1").status_code == 404
     assert service.get("/api/names").status_code == 404
     assert service.get("/api/one-bed").status_code == 200
@@ -304,11 +304,11 @@ def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
         (b'{"id":1,"method":"tools/call"}', {"id": 1, "error": {"code": -32602, "message": "Unknown tool: "}}),
     ],
 )
-def test_messages(service: Service, body: bytes, expected: dict[str, Any]) -> None:
+def test_messages_get_the_specified_reply(service: Service, body: bytes, expected: dict[str, Any]) -> None:
     assert reply(service.post("/mcp", content=body, headers=JSON)) == {"jsonrpc": "2.0", **expected}
 
 
-def test_it_introduces_itself(service: Service, database: Database) -> None:
+def test_initialize_returns_the_name_and_capabilities_of_the_server(service: Service, database: Database) -> None:
     result = reply(ask(service, "initialize"))["result"]
     name = result["serverInfo"].pop("name")
     assert name == database.name
@@ -332,14 +332,16 @@ def test_it_introduces_itself(service: Service, database: Database) -> None:
         ("GET", {"Origin": "https://evil.example"}, 403),
     ],
 )
-def test_checks_in_front(service: Service, method: str, headers: dict[str, str], status: int) -> None:
+def test_requests_with_invalid_method_headers_or_origin_are_refused(
+    service: Service, method: str, headers: dict[str, str], status: int
+) -> None:
     answer = service.request(method, "/mcp", headers={**JSON, **headers}, content=b'{"method":"ping"}')
     assert answer.status_code == status
     if status != 200:
         assert problem(answer, status)["detail"]
 
 
-def test_only_what_is_served_is_allowed(service: Service) -> None:
+def test_allow_header_lists_the_supported_methods(service: Service) -> None:
     answers = [service.request(method, "/mcp") for method in ("OPTIONS", "PUT")]
     assert [(item.status_code, item.headers["allow"]) for item in answers] == [
         (204, "OPTIONS, POST"),
@@ -347,7 +349,7 @@ def test_only_what_is_served_is_allowed(service: Service) -> None:
     ]
 
 
-def test_its_own_pages_may_ask(service: Service) -> None:
+def test_requests_with_the_origin_of_the_service_are_accepted(service: Service) -> None:
     assert ask(service, "ping", headers={"Origin": service.url.upper()}).status_code == 200
     port = service.url.rpartition(":")[2]
     for host, status in ((f"localhost:{port}", 200), (f"[::1]:{port}", 200), (f"evil.example:{port}", 403)):
@@ -355,7 +357,7 @@ def test_its_own_pages_may_ask(service: Service) -> None:
         assert ask(service, "ping", headers=headers).status_code == status, host
 
 
-def test_its_own_name_is_one_that_it_knows(database: Database, serve_once: Serve) -> None:
+def test_same_origin_requests_need_an_allowed_host(database: Database, serve_once: Serve) -> None:
     """Otherwise, a page could resolve its own name to this service, and send requests with the browser of a user (DNS
     rebinding)."""
     named = serve_once(database, "", {**BASE, "HttpServer:AllowedHosts:0": "shop.example"})
@@ -363,13 +365,15 @@ def test_its_own_name_is_one_that_it_knows(database: Database, serve_once: Serve
     assert ask(named, "ping", headers=headers).status_code == 200
 
 
-def test_notifications_are_not_answered(service: Service) -> None:
+def test_notifications_get_202_without_a_body(service: Service) -> None:
     answer = ask(service, "notifications/initialized")
     assert (answer.status_code, answer.content) == (202, b"")
 
 
 @pytest.mark.parametrize(("name", "signed_in", "status"), [("who", False, 401), ("for_admins", True, 403)])
-def test_a_tool_is_as_closed_as_its_endpoint(service: Service, name: str, signed_in: bool, status: int) -> None:
+def test_a_tool_enforces_the_authorization_of_its_endpoint(
+    service: Service, name: str, signed_in: bool, status: int
+) -> None:
     """The refusal of one tool is a failed result: other tools of the same server may be open."""
     headers = token(service, "kiri") if signed_in else {}
     result = reply(ask(service, "tools/call", {"name": name}, headers=headers))["result"]
@@ -487,7 +491,7 @@ def test_a_token_for_another_audience_is_refused(guarded: Service) -> None:
     assert tools["names"]["description"] == "Names. Mind the bees."
 
 
-def test_without_the_key_there_is_nothing(database: Database, service: Service, serve: Serve) -> None:
+def test_mcp_is_not_served_unless_it_is_enabled(database: Database, service: Service, serve: Serve) -> None:
     plain = serve(database)
     assert plain.get("/mcp").json() == 1
     assert plain.post("/mcp", content=b"{}").status_code == 405

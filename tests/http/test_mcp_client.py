@@ -126,14 +126,14 @@ def test_the_catalogue_can_be_read(service: Service) -> None:
     within(service, use)
 
 
-def test_there_are_no_resources_unless_asked_for(database: Database, service: Service, serve_once: Serve) -> None:
+def test_resources_are_not_served_if_disabled(database: Database, service: Service, serve_once: Serve) -> None:
     answer = serve_once(database, settings={**BASE, P + "Resources": "false"}).post(
         "/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "resources/list"}
     )
     assert answer.json()["error"] == {"code": -32601, "message": "Method not found: resources/list"}
 
 
-def test_the_way_to_a_token_is_found(guarded: Service) -> None:
+def test_a_client_discovers_the_authorization_server(guarded: Service) -> None:
     """By the client's own OAuth steps: the challenge, then the metadata of the resource."""
     from mcp.client.auth.utils import (
         build_protected_resource_metadata_discovery_urls,
@@ -158,7 +158,7 @@ def test_the_way_to_a_token_is_found(guarded: Service) -> None:
 
 
 @pytest.mark.parametrize(("name", "sees"), [("admin", True), ("clerk", False)])
-def test_who_has_signed_in_sees_what_it_may_call(guarded: Service, name: str, sees: bool) -> None:
+def test_a_signed_in_client_sees_only_permitted_tools_and_endpoints(guarded: Service, name: str, sees: bool) -> None:
     token = guarded.post("/api/sign-in", json={"name": name}).json()["accessToken"]
 
     async def use(client: Client) -> tuple[bool, bool]:

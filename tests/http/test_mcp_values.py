@@ -258,7 +258,7 @@ def test_values_are_those_of_rows(service: Service) -> None:
     assert call(service, "no_text")["structuredContent"] == {"value": "NULL"}
 
 
-def test_composites_and_json_are_described_and_taken(service: Service) -> None:
+def test_composites_and_json_are_described_and_accepted(service: Service) -> None:
     tools = {tool["name"]: tool for tool in rpc(service, "tools/list", {})["tools"]}
     part = {
         "type": "object",

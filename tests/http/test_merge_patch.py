@@ -52,7 +52,7 @@ def service(database: Database, serve: Serve) -> Service:
         ({"changes": {"name": "Anna"}, "age": 5}, {"id": 1, "name": "Anna", "email": "ann@example.com", "age": 5}),
     ],
 )
-def test_missing_members_and_null_are_different(
+def test_missing_and_null_members_are_distinguished(
     service: Service, database: Database, body: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     database.execute("update person set name = 'Ann', email = 'ann@example.com', age = 31 where id = 1")
@@ -62,7 +62,7 @@ def test_missing_members_and_null_are_different(
     assert (response.status_code, response.json()) == (200, expected), response.text
 
 
-def test_null_in_depth_reaches_the_routine(service: Service) -> None:
+def test_nested_nulls_are_passed_to_the_routine(service: Service) -> None:
     """The routine applies the patch, so nothing of it is removed before."""
     patch: dict[str, Any] = {
         "address": {"city": None, "street": {"name": "x", "number": None}},
@@ -77,7 +77,7 @@ def test_a_renamed_parameter_gets_the_members(service: Service) -> None:
     assert service.post("/renamed", json={"a": 1, "patch": {"b": None}}).json() == {"a": 1, "b": None}
 
 
-def test_members_keep_their_text(service: Service) -> None:
+def test_members_are_passed_unchanged(service: Service) -> None:
     body = '{"a": 1.50, "n": 7, "big": 12345678901234567890.5, "\\u0061b": {"x": [null, "é"]}}'
     response = service.post("/echo", content=body.encode(), headers={"content-type": "application/json"})
     assert response.text == ('{"patch" : {"a":1.50,"big":12345678901234567890.5,"ab":{"x": [null, "é"]}}, "n" : 7}'), (
@@ -86,7 +86,7 @@ def test_members_keep_their_text(service: Service) -> None:
     assert service.post("/echo").json() == {"patch": {}, "n": 0}
 
 
-def test_patches_at_the_same_time_keep_the_members_of_each_other(database: Database, serve: Serve) -> None:
+def test_concurrent_patches_preserve_the_members_of_each_other(database: Database, serve: Serve) -> None:
     sql = """
 create table document (id int primary key, content jsonb);
 insert into document values (1, '{}');
@@ -106,7 +106,7 @@ param _changes is merge patch';
     assert database.value("select content from document") == {f"m{number}": number for number in range(32)}
 
 
-def test_mistakes(service: Service) -> None:
+def test_invalid_patches_are_refused_and_annotations_reported(service: Service) -> None:
     for body in ('{"a": 1', "[1]", '{"a": 1, "a": 2}', '{"patch": 5}'):
         problem(service.post("/echo", content=body, headers={"content-type": "application/json"}), 400)
     assert "_patch is no merge patch: its type has to be json or jsonb" in service.log

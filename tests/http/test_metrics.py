@@ -166,7 +166,7 @@ def test_the_requests_of_all_workers_are_counted_together(service: Service, admi
         ("/health/live", 2, "rowcall_requests_total", {"route": "/health/live", "status": "2xx"}, 2),
     ],
 )
-def test_what_is_counted(
+def test_each_request_is_counted_with_its_labels(
     service: Service, admin: httpx.Client, path: str, times: int, sample: str, labels: dict[str, str], expected: int
 ) -> None:
     before = numbers_of(admin)
@@ -175,7 +175,7 @@ def test_what_is_counted(
     counted_until(admin, before, expected, sample, **labels)
 
 
-def test_a_kept_answer_has_no_time_in_the_database(service: Service, admin: httpx.Client) -> None:
+def test_cache_hits_have_no_database_time(service: Service, admin: httpx.Client) -> None:
     service.get("/kept")
     service.get("/kept")
     wait_until(
@@ -191,7 +191,9 @@ def test_a_kept_answer_has_no_time_in_the_database(service: Service, admin: http
     assert result.of("rowcall_request_database_seconds_count", route="/kept") == 1
 
 
-def test_what_is_under_way_and_who_leaves(service: Service, admin: httpx.Client, database: Database) -> None:
+def test_requests_in_flight_and_disconnected_clients_are_counted(
+    service: Service, admin: httpx.Client, database: Database
+) -> None:
     with database.locked(22):
         with service.connect() as client:
             client.sendall(b"GET /gate HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -209,7 +211,7 @@ def test_what_is_under_way_and_who_leaves(service: Service, admin: httpx.Client,
         wait_until(lambda: numbers_of(admin).of("rowcall_requests_in_flight", route="/gate") == 0, "nothing is left")
 
 
-def test_event_streams(service: Service, admin: httpx.Client) -> None:
+def test_open_event_streams_are_counted(service: Service, admin: httpx.Client) -> None:
     before = numbers_of(admin)
     with EventStream(service, "/news/info") as item, EventStream(service, "/news/info") as other:
         assert numbers_of(admin).of("rowcall_event_streams", path="/news/info") == 2
@@ -220,7 +222,7 @@ def test_event_streams(service: Service, admin: httpx.Client) -> None:
     wait_until(lambda: numbers_of(admin).of("rowcall_event_streams", path="/news/info") == 0, "both have gone", 30)
 
 
-def test_processes(admin: httpx.Client) -> None:
+def test_each_process_reports_its_memory(admin: httpx.Client) -> None:
     result = numbers_of(admin)
     for process in ("supervisor", "worker 0", "worker 1"):
         assert result.of("rowcall_process_resident_memory_bytes", process=process) > 1_000_000
@@ -230,7 +232,7 @@ def test_processes(admin: httpx.Client) -> None:
     assert result.of("rowcall_build_info") == 1
 
 
-def test_both_formats_say_the_same(service: Service, admin: httpx.Client) -> None:
+def test_both_formats_have_the_same_samples(service: Service, admin: httpx.Client) -> None:
     new_connection(service, "/many")
     plain, open_metrics = numbers_of(admin), numbers_of(admin, open_metrics=True)
     assert plain.samples == open_metrics.samples
@@ -238,9 +240,7 @@ def test_both_formats_say_the_same(service: Service, admin: httpx.Client) -> Non
 
 
 @pytest.mark.slow
-def test_what_a_worker_has_counted_stays_when_it_is_killed(
-    service: Service, admin: httpx.Client, database: Database
-) -> None:
+def test_counts_of_a_killed_worker_are_preserved(service: Service, admin: httpx.Client, database: Database) -> None:
     for _ in range(20):
         new_connection(service, "/many")
     with database.locked(22), service.connect() as client:
@@ -268,11 +268,11 @@ def test_what_a_worker_has_counted_stays_when_it_is_killed(
     assert decreasing == []
 
 
-def test_the_public_listener_knows_nothing_of_it(service: Service) -> None:
+def test_the_public_listener_does_not_serve_metrics(service: Service) -> None:
     problem(service.get("/metrics"), 404)
 
 
-def test_the_admin_listener_refuses_what_it_has_not(admin: httpx.Client) -> None:
+def test_the_admin_listener_refuses_other_paths_methods_and_hosts(admin: httpx.Client) -> None:
     problem(admin.get("/items/1"), 404)
     for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
         refused = admin.request(method, "/metrics")
@@ -282,7 +282,7 @@ def test_the_admin_listener_refuses_what_it_has_not(admin: httpx.Client) -> None
     problem(admin.get("/metrics", headers={"host": "evil.example"}), 403)
 
 
-def test_endpoints_that_there_is_no_room_for_are_counted_together(filled: Database, serve_once: Serve) -> None:
+def test_endpoints_beyond_the_maximum_are_counted_together(filled: Database, serve_once: Serve) -> None:
     service = serve_once(filled, "", {**ADMIN, "Metrics:MaxEndpoints": "2"})
     with admin_of(service) as admin:
         for path in ("/many", "/items/1", "/wrong"):
@@ -387,7 +387,7 @@ def filled_in(expression: str) -> str:
     return expression
 
 
-def test_the_dashboard_asks_for_metrics_that_there_are(service: Service, admin: httpx.Client) -> None:
+def test_the_dashboard_queries_only_existing_metrics(service: Service, admin: httpx.Client) -> None:
     some_of_everything(service)
     kinds = ("rowcall_upstream_requests_total", "rowcall_jobs_ended_total")
     wait_until(lambda: all(numbers_of(admin).of(kind) > 0 for kind in kinds), "all kinds are counted")
@@ -403,7 +403,7 @@ def test_the_dashboard_asks_for_metrics_that_there_are(service: Service, admin: 
 
 
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool of the Debian package prometheus is not installed")
-def test_promtool_finds_nothing_to_complain_about(admin: httpx.Client) -> None:
+def test_promtool_reports_no_problems(admin: httpx.Client) -> None:
     text = admin.get("/metrics").text
     checked = subprocess.run(
         [str(PROMTOOL), "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False
@@ -413,7 +413,9 @@ def test_promtool_finds_nothing_to_complain_about(admin: httpx.Client) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="the Debian package prometheus is not installed")
-def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client, tmp_path: Path) -> None:
+def test_prometheus_evaluates_the_queries_of_the_dashboard(
+    service: Service, admin: httpx.Client, tmp_path: Path
+) -> None:
     some_of_everything(service)
     with prometheus(tmp_path, str(admin.base_url.netloc.decode())) as requested:
         wait_until(lambda: query(requested, "count_over_time(rowcall_build_info[1m]) >= 3"), "it has looked thrice", 60)
@@ -434,7 +436,7 @@ def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client,
 
 
 @pytest.mark.slow
-def test_under_load_nothing_is_miscounted(service: Service, admin: httpx.Client) -> None:
+def test_counts_are_exact_under_load(service: Service, admin: httpx.Client) -> None:
     wait_until(lambda: new_connection(service, "/many") == 200, "they serve", 30)
     before = numbers_of(admin)
     with Load(service.port, lambda number: ("GET", f"/items/{number}", b"")) as load:

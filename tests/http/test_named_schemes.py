@@ -55,7 +55,7 @@ def _no_cookies(service: Service) -> None:
         ("gate", "; max-age=1209600; path=/api; secure; httponly"),
     ],
 )
-def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
+def test_a_named_cookie_scheme_has_its_own_name_and_inherits_other_settings(
     service: Service, scheme: str, attributes: str
 ) -> None:
     """Even where the main scheme is no cookie it signs in: two schemes in one cookie would end each other."""
@@ -67,9 +67,7 @@ def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
     assert service.get("/api/closed", headers={"Cookie": cookie_of(response)}).text == "in"
 
 
-def test_a_cookie_that_browsers_drop_or_never_send_is_logged_at_the_start(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_a_cookie_that_browsers_reject_is_logged_at_the_start(own_database: Database, serve_once: Serve) -> None:
     """SameSite=None is for https alone (sign-in-4)."""
     settings = {
         "Auth:CookieAuth": "true",
@@ -93,7 +91,7 @@ def test_a_cookie_that_browsers_drop_or_never_send_is_logged_at_the_start(
     assert service.log.count("CookiePath") == 1
 
 
-def test_a_named_token_scheme_has_a_secret_of_its_own(service: Service) -> None:
+def test_a_named_token_scheme_has_its_own_secret(service: Service) -> None:
     made = tokens(service, "partner")
     assert jwt.decode(str(made["accessToken"]), SECRET.upper(), algorithms=["HS256"])["user_name"] == "kiri"
     assert made["expiresIn"] in (119, 120)
@@ -102,11 +100,11 @@ def test_a_named_token_scheme_has_a_secret_of_its_own(service: Service) -> None:
     problem(service.post("/api/jwt/refresh", json={"refreshToken": made["refreshToken"]}), 401)
 
 
-def test_a_scheme_that_is_off_does_not_exist(service: Service) -> None:
+def test_a_disabled_scheme_is_unknown(service: Service) -> None:
     problem(sign_in(service, scheme="off"), 404)
 
 
-def test_short_names_of_claims_stay_as_they_are(service: Service) -> None:
+def test_short_names_of_claims_are_unchanged(service: Service) -> None:
     token = service.post("/api/short-names").json()["accessToken"]
     claims = service.get("/api/my-claims", headers=bearer(token)).json()
     assert {name: claims[name] for name in ("sub", "email", "role")} == {
@@ -116,7 +114,7 @@ def test_short_names_of_claims_stay_as_they_are(service: Service) -> None:
     }
 
 
-def test_a_login_row_does_not_say_how_long_or_what_for_a_token_holds(service: Service) -> None:
+def test_columns_of_a_login_row_cannot_set_registered_claims(service: Service) -> None:
     """Claim injection: `exp`, `iss` and `token_type` of a row are not those of the token."""
     token = service.post("/api/short-names").json()["accessToken"]
     payload = jwt.decode(token, SECRET, algorithms=["HS256"])

@@ -73,11 +73,13 @@ def service(database: Database, serve: Serve) -> Service:
         ("in-rows", (200, JSON, "[null]")),
     ],
 )
-def test_annotation_decides(service: Service, routine: str, expected: tuple[int, str | None, str]) -> None:
+def test_annotation_has_precedence_for_null_text(
+    service: Service, routine: str, expected: tuple[int, str | None, str]
+) -> None:
     assert answer(service.get(f"/api/{routine}")) == expected
 
 
-def test_misspelt_value_is_warned_of(service: Service) -> None:
+def test_a_misspelt_value_is_reported(service: Service) -> None:
     service.wait_for_log("nothing_at_all")
 
 
@@ -124,10 +126,10 @@ def test_a_key_restores_the_empty_body_in_json(database: Database, service: Serv
         assert answer(empty.get(f"/api/{routine}")) == (200, JSON, ""), routine
 
 
-def test_configured_literal_holds_where_no_annotation_says_otherwise(
+def test_the_configured_null_literal_applies_without_an_annotation(
     database: Database, service: Service, serve: Serve
 ) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     literal = serve(database, settings={"Service:TextResponseNullHandling": "NullLiteral"})
     for routine, content_type, word in NULLS:
         assert answer(literal.get(f"/api/{routine}")) == (200, content_type, word), routine
@@ -136,10 +138,10 @@ def test_configured_literal_holds_where_no_annotation_says_otherwise(
     assert answer(literal.get("/api/in-rows")) == (200, JSON, "[null]")
 
 
-def test_configured_no_content_holds_where_no_annotation_says_otherwise(
+def test_the_configured_no_content_applies_without_an_annotation(
     database: Database, service: Service, serve: Serve
 ) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     strict = serve(database, settings={"Service:TextResponseNullHandling": "NoContent"})
     for routine, *_ in NULLS:
         assert answer(strict.get(f"/api/{routine}")) == (204, None, ""), routine

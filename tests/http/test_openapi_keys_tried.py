@@ -53,7 +53,7 @@ def services(database: Database, serve: Serve) -> dict[str, Service]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_service_fits_its_document_for_callers_with_a_key(
+def test_the_service_conforms_to_its_document_for_callers_with_a_key(
     database: Database, services: dict[str, Service], version: str, tmp_path: Path
 ) -> None:
     database.execute("truncate calls")
@@ -64,7 +64,7 @@ def test_service_fits_its_document_for_callers_with_a_key(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_service_fits_its_document_for_anonymous_callers(
+def test_the_service_conforms_to_its_document_for_anonymous_callers(
     services: dict[str, Service], version: str, tmp_path: Path
 ) -> None:
     assert "Authentication failed" in run_schemathesis(services[version], tmp_path, "", count=4)

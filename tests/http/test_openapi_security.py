@@ -72,7 +72,7 @@ def test_schemes_in_use_are_described(services: dict[str, Service], version: str
 
 
 @pytest.mark.parametrize(("key", "status"), [("right", 200), ("wrong", 401), (None, 401)])
-def test_key_is_accepted_in_the_described_header(services: dict[str, Service], key: str | None, status: int) -> None:
+def test_a_key_is_accepted_in_the_described_header(services: dict[str, Service], key: str | None, status: int) -> None:
     scheme = document(services["3.1"])["components"]["securitySchemes"]["apiKeyAuth"]
     headers = {} if key is None else {scheme["name"]: key}
     assert services["3.1"].get("/secret", headers=headers).status_code == status

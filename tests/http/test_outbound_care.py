@@ -64,22 +64,24 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
     return serve(database, schema(upstream.url), ON)
 
 
-def test_the_times_of_other_services_are_reported(service: Service) -> None:
+def test_server_timing_includes_outgoing_requests(service: Service) -> None:
     assert re.search(r"\bupstream;dur=\d", service.get("/echo").headers["server-timing"])
     assert re.search(r"\bcalls;dur=\d", ", ".join(service.get("/ask").headers.get_list("server-timing")))
 
 
-def test_the_trace_goes_on_with_a_type(service: Service) -> None:
+def test_an_http_type_forwards_the_trace(service: Service) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     assert f'"traceparent": "{trace}"' in service.get("/trace", headers={"traceparent": trace}).text
 
 
-def test_files_stay_here_for_the_routine(service: Service) -> None:
+def test_uploaded_files_are_not_forwarded_by_default(service: Service) -> None:
     response = service.post("/filed", files={"file": ("a.txt", b"content", "text/plain")})
     assert response.text == "|a.txt"
 
 
-def test_files_go_on_where_that_is_asked_for(own_database: Database, serve_once: Serve, upstream: Upstream) -> None:
+def test_uploaded_files_are_forwarded_if_configured(
+    own_database: Database, serve_once: Serve, upstream: Upstream
+) -> None:
     forwarding = {**ON, "Service:ProxyOptions:ForwardUploadContent": "true"}
     service = serve_once(own_database, schema(upstream.url), forwarding)
     response = service.post("/filed", files={"file": ("a.txt", b"content", "text/plain")})
@@ -93,7 +95,9 @@ def test_files_go_on_where_that_is_asked_for(own_database: Database, serve_once:
 
 
 @pytest.mark.slow
-def test_a_server_that_keeps_failing_is_left_alone_by_all_workers(own_database: Database, serve_once: Serve) -> None:
+def test_the_circuit_breaker_stops_requests_of_all_workers_to_a_failing_server(
+    own_database: Database, serve_once: Serve
+) -> None:
     server = Upstream()
     failing = [True]
 
@@ -124,7 +128,7 @@ def test_a_server_that_keeps_failing_is_left_alone_by_all_workers(own_database: 
         server.close()
 
 
-def test_a_body_that_comes_too_slowly_is_not_waited_for(own_database: Database, serve_once: Serve) -> None:
+def test_a_proxied_request_whose_body_is_too_slow_is_ended(own_database: Database, serve_once: Serve) -> None:
     """It is sent on as it comes, so that the other service would wait for it as well."""
     server = Upstream()
     limits = "HttpServer:Limits:MinRequestBodyDataRate"
@@ -149,7 +153,7 @@ def test_a_body_that_comes_too_slowly_is_not_waited_for(own_database: Database, 
 @pytest.mark.parametrize(
     ("path", "size"), [("/summed", 20), ("/summed", 100_000), ("/passed", 20), ("/passed", 100_000)]
 )
-def test_a_slow_client_is_no_failure_of_the_other_service(
+def test_a_slow_client_does_not_trip_the_circuit_breaker(
     own_database: Database, serve_once: Serve, path: str, size: int
 ) -> None:
     server = Upstream()

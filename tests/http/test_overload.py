@@ -38,7 +38,7 @@ def _post(service: Service, path: str, done: threading.Event | None = None) -> h
 
 
 @pytest.mark.slow
-def test_a_queue_that_never_ends_is_cut_and_one_that_does_is_not(own_database: Database, serve_once: Serve) -> None:
+def test_a_persistent_queue_is_shortened_and_a_temporary_one_is_not(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {**SETTINGS, POOL + "QueueInterval": "500ms"})
     with ThreadPoolExecutor(8) as pool:
         with own_database.locked(7):
@@ -57,7 +57,7 @@ def test_a_queue_that_never_ends_is_cut_and_one_that_does_is_not(own_database: D
 
 
 @pytest.mark.slow
-def test_a_burst_waits_as_long_as_it_may(own_database: Database, serve_once: Serve) -> None:
+def test_requests_of_a_burst_wait_up_to_the_queue_timeout(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, SETTINGS)
     first = threading.Event()
     with ThreadPoolExecutor(8) as pool:
@@ -72,7 +72,7 @@ def test_a_burst_waits_as_long_as_it_may(own_database: Database, serve_once: Ser
 
 
 @pytest.mark.slow
-def test_null_leaves_it_to_the_longest_wait(own_database: Database, serve_once: Serve) -> None:
+def test_without_a_queue_target_requests_wait_for_the_queue_timeout(own_database: Database, serve_once: Serve) -> None:
     never = {POOL + "QueueTarget": "", POOL + "QueueInterval": "1ms", POOL + "QueueTimeout": "700ms"}
     service = serve_once(own_database, SQL, {**SETTINGS, **never})
     with ThreadPoolExecutor(2) as pool, own_database.locked(7):

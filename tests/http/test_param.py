@@ -128,7 +128,7 @@ def service(database: Database, serve: Serve) -> Service:
         ("/swapped?_b=1&_a=2", "1 2"),
     ],
 )
-def test_values_arrive(service: Service, path: str, seen: str) -> None:
+def test_renamed_parameters_receive_their_values(service: Service, path: str, seen: str) -> None:
     assert answer(service.get(path)) == (200, TEXT, seen)
 
 
@@ -154,7 +154,7 @@ def test_old_names_and_wrong_values_are_refused(service: Service, path: str, nam
         ("/defaults?n=many", "'many' is not an integer"),
     ],
 )
-def test_what_cannot_be_the_type_of_the_comment_is_refused(service: Service, path: str, named: str) -> None:
+def test_a_value_that_does_not_fit_the_annotated_type_is_refused(service: Service, path: str, named: str) -> None:
     assert named in problem(service.get(path), 400)["detail"]
 
 
@@ -166,16 +166,16 @@ def test_what_cannot_be_the_type_of_the_comment_is_refused(service: Service, pat
         (b'{"count":null,"t":"null"}', "NULL 'null'"),
     ],
 )
-def test_defaults_stand_for_missing_members_only(service: Service, body: bytes, seen: str) -> None:
+def test_defaults_apply_to_missing_members_only(service: Service, body: bytes, seen: str) -> None:
     assert answer(service.post("/in-body", content=body)) == (200, TEXT, seen)
 
 
-def test_a_null_default_of_a_strict_function_spares_the_call(service: Service) -> None:
+def test_a_strict_function_is_not_called_for_a_null_default(service: Service) -> None:
     assert answer(service.get("/strict-one")) == (204, None, "")
     assert answer(service.get("/strict-one?n=1")) == (200, TEXT, "ran")
 
 
-def test_placeholders_know_the_new_name(service: Service) -> None:
+def test_placeholders_accept_the_new_name_of_a_renamed_parameter(service: Service) -> None:
     response = service.get("/formatted?number=12")
     assert (response.text, response.headers["x-number"]) == ("12 kind", "12")
 
@@ -190,7 +190,7 @@ def test_placeholders_know_the_new_name(service: Service) -> None:
         "_box is a composite; name one of its fields: boxWidth, boxUnitCode (comment line: param _box default x)",
     ],
 )
-def test_what_cannot_be_done_is_reported_once(service: Service, said: str) -> None:
+def test_impossible_param_annotations_are_reported_once(service: Service, said: str) -> None:
     assert service.log.count(said) == 1
     assert answer(service.get("/mistakes?n=1")) == (200, TEXT, "'1'")
 

@@ -94,7 +94,9 @@ def post(client: httpx.Client, path: str, content: Any) -> httpx.Response:
     return client.post(f"/api/passkey/{path}", json=content)
 
 
-def test_add_with_commands_of_ones_own(service: Service, caller: httpx.Client, database: Database) -> None:
+def test_configured_commands_provide_the_options_for_adding_a_key(
+    service: Service, caller: httpx.Client, database: Database
+) -> None:
     """The origin and the relying party follow from the request; the context is the same however it is written."""
     body = post(caller, "add/options", {"x": 2}).json()
     assert body["challengeId"] == "7"
@@ -113,7 +115,9 @@ def test_add_with_commands_of_ones_own(service: Service, caller: httpx.Client, d
 
 
 @pytest.mark.slow
-def test_login_without_counting(service: Service, caller: httpx.Client, database: Database) -> None:
+def test_a_login_succeeds_without_a_command_that_stores_the_counter(
+    service: Service, caller: httpx.Client, database: Database
+) -> None:
     """Twice a passing error, and the command is repeated; the stored counter of 9 is above that of the key."""
     authenticator = Authenticator(service.url, "127.0.0.1", flags=PRESENT)
     assert post(caller, "add", authenticator.made(post(caller, "add/options", {"x": 2}).json())).is_success
@@ -134,7 +138,7 @@ def nested(levels: int) -> dict[str, Any]:
     return value
 
 
-def test_contexts_that_are_nested_too_deeply(caller: httpx.Client, service: Service) -> None:
+def test_user_contexts_that_are_nested_too_deeply_are_refused(caller: httpx.Client, service: Service) -> None:
     refused = post(caller, "add/options", {"x": nested(300)})
     assert (refused.status_code, refused.json()["title"]) == (400, "Invalid JSON in request body")
     failed = post(caller, "add/options", {"levels": 300})
@@ -154,7 +158,7 @@ def test_contexts_that_are_nested_too_deeply(caller: httpx.Client, service: Serv
         ("login/options", {"code": 404}, 404, "authentication_failed", "Authentication failed"),
     ],
 )
-def test_what_commands_refuse(
+def test_refusals_of_commands_are_returned_with_their_status(
     caller: httpx.Client, path: str, body: dict[str, object], status: int, code: str, title: str
 ) -> None:
     """`RemoveTypeUrl` is on: the code stays."""

@@ -118,7 +118,7 @@ def test_login_options_take_any_body(caller: httpx.Client, body: bytes) -> None:
     assert response.headers["cache-control"] == "no-store"
 
 
-def test_names_that_do_not_exist_look_like_those_that_do(caller: httpx.Client) -> None:
+def test_unknown_and_known_user_names_get_equal_responses(caller: httpx.Client) -> None:
     first, again = (options_of(caller, "login", {"userName": "unknown user"}) for _ in range(2))
     assert first["allowCredentials"] == again["allowCredentials"]
     name = new_name()
@@ -126,7 +126,7 @@ def test_names_that_do_not_exist_look_like_those_that_do(caller: httpx.Client) -
     assert list(options_of(caller, "login", {"userName": name})) == list(first)
 
 
-def test_only_post(caller: httpx.Client) -> None:
+def test_other_methods_than_post_are_refused(caller: httpx.Client) -> None:
     response = caller.get(API + "login")
     assert (response.status_code, response.headers["allow"]) == (405, "OPTIONS, POST")
 
@@ -150,7 +150,7 @@ def test_register_and_sign_in(caller: httpx.Client, database: Database, algorith
     assert stored == [(algorithm, ["internal"], False, cbor2.dumps(authenticator.public()))]
 
 
-def test_another_key_of_who_is_signed_in(caller: httpx.Client) -> None:
+def test_a_signed_in_user_adds_another_key(caller: httpx.Client) -> None:
     name = new_name()
     first = registered(caller, name)
     signed_in(caller, first)
@@ -176,7 +176,7 @@ def test_base64_in_either_alphabet_and_with_padding(caller: httpx.Client) -> Non
     assert post(caller, "login", request).status_code == 200
 
 
-def test_counters_rise(caller: httpx.Client, database: Database) -> None:
+def test_signature_counters_must_increase(caller: httpx.Client, database: Database) -> None:
     authenticator = registered(caller, count=3)
     assert signed_in(caller, authenticator.but(count=4)).status_code == 200
     count = "select sign_count from passkey where credential_id = %s"
@@ -190,7 +190,7 @@ def test_counters_rise(caller: httpx.Client, database: Database) -> None:
     assert signed_in(caller, authenticator.but(count=9)).status_code == 200
 
 
-def test_challenges_hold_on_every_worker_and_once(service: Service) -> None:
+def test_challenges_are_valid_on_every_worker_and_only_once(service: Service) -> None:
     """Each request on a connection of its own, so that the workers take turns; all at the same time, one succeeds."""
     assert len(service.pids()) == 2
 
@@ -241,7 +241,9 @@ OTHER_CURVE = {**Authenticator(ORIGIN, HOST, algorithm=-35).public(), 3: -7}
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_keys_that_are_not_kept(caller: httpx.Client, database: Database, wrong: dict[str, Any], title: str) -> None:
+def test_registrations_with_unacceptable_attestations_store_no_key(
+    caller: httpx.Client, database: Database, wrong: dict[str, Any], title: str
+) -> None:
     name = new_name()
     authenticator = Authenticator(ORIGIN, HOST).but(**wrong)
     response = post(caller, "register", authenticator.made(options_of(caller, "register", {"name": name})))
@@ -250,7 +252,7 @@ def test_keys_that_are_not_kept(caller: httpx.Client, database: Database, wrong:
     assert database.value("select count(*) from member where name = %s", name) == 0
 
 
-def test_origins_have_no_case(caller: httpx.Client) -> None:
+def test_origins_are_compared_without_case(caller: httpx.Client) -> None:
     authenticator = Authenticator("HTTPS://Shop.Example", HOST)
     assert post(caller, "register", authenticator.made(options_of(caller, "register", {"name": new_name()}))).is_success
 
@@ -268,7 +270,7 @@ def test_origins_have_no_case(caller: httpx.Client) -> None:
     ],
     ids=["empty", "no-cbor", "deep", "giant-length", "array", "short", "text"],
 )
-def test_attestations_that_are_none(caller: httpx.Client, attestation: bytes, title: str) -> None:
+def test_malformed_attestations_are_refused(caller: httpx.Client, attestation: bytes, title: str) -> None:
     request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
     response = post(caller, "register", {**request, "attestationObject": base64url(attestation)})
     assert refusal(response)[2] == title
@@ -299,7 +301,7 @@ def test_tags_in_data_of_a_login_are_refused(caller: httpx.Client) -> None:
     assert signed_in(caller, authenticator.but(extensions={"credProps": {"rk": True}})).is_success
 
 
-def test_without_attested_data(caller: httpx.Client) -> None:
+def test_an_attestation_without_attested_data_is_refused(caller: httpx.Client) -> None:
     authenticator = Authenticator(ORIGIN, HOST)
     request = authenticator.made(options_of(caller, "register", {"name": new_name()}))
     data = authenticator._data(PRESENT | VERIFIED)
@@ -316,13 +318,13 @@ def test_an_oversized_attestation_is_not_read(caller: httpx.Client) -> None:
     assert response.status_code == 413
 
 
-def test_another_credential_than_the_one_that_was_made(caller: httpx.Client) -> None:
+def test_a_credential_id_that_differs_from_the_attestation_is_refused(caller: httpx.Client) -> None:
     request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
     response = post(caller, "register", {**request, "credentialId": base64url(b"another")})
     assert refusal(response) == (400, "attestation_invalid", "Credential id mismatch")
 
 
-def test_a_challenge_of_another_registration(caller: httpx.Client) -> None:
+def test_a_challenge_of_another_registration_is_refused(caller: httpx.Client) -> None:
     item, other = (options_of(caller, "register", {"name": new_name()}) for _ in range(2))
     request = Authenticator(ORIGIN, HOST).made(other)
     response = post(
@@ -381,7 +383,7 @@ def test_a_key_belongs_to_the_issued_account_beyond_the_numbers_of_scripts(
     assert (database.value(keys, own), database.value(keys, others)) == (2, 1)
 
 
-def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> None:
+def test_a_challenge_of_another_user_is_refused(service: Service, caller: httpx.Client) -> None:
     signed_in(caller, registered(caller))
     members = options_of(caller, "add", {})
     with service.new_client() as other:
@@ -390,13 +392,13 @@ def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> 
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
 
 
-def test_a_challenge_for_another_key_makes_no_new_user(caller: httpx.Client) -> None:
+def test_a_challenge_for_an_additional_key_cannot_register_a_user(caller: httpx.Client) -> None:
     signed_in(caller, registered(caller))
     response = post(caller, "register", Authenticator(ORIGIN, HOST).made(options_of(caller, "add", {})))
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
 
 
-def test_a_user_context_that_names_another_user(caller: httpx.Client, database: Database) -> None:
+def test_a_user_context_of_another_user_is_refused(caller: httpx.Client, database: Database) -> None:
     """A command that lets the body choose the account gives no keys of others."""
     signed_in(caller, registered(caller))
     written = database.value("select pg_get_functiondef('passkey_challenge_add_existing'::regproc)")
@@ -410,7 +412,7 @@ def test_a_user_context_that_names_another_user(caller: httpx.Client, database: 
     assert refusal(response) == (400, "challenge_invalid", "User context mismatch")
 
 
-def test_what_sql_refuses_leaves_nothing(caller: httpx.Client) -> None:
+def test_a_registration_refused_by_sql_stores_nothing(caller: httpx.Client) -> None:
     taken = registered(caller)
     again = Authenticator(ORIGIN, HOST, id=taken.id)
     request = again.made(options_of(caller, "register", {"name": new_name()}))
@@ -437,14 +439,14 @@ def test_what_sql_refuses_leaves_nothing(caller: httpx.Client) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_unacceptable_signatures(caller: httpx.Client, wrong: dict[str, Any], title: str) -> None:
+def test_invalid_signatures_are_refused(caller: httpx.Client, wrong: dict[str, Any], title: str) -> None:
     authenticator = registered(caller)
     response = signed_in(caller, authenticator.but(**wrong))
     assert refusal(response) == (401, "assertion_invalid", title)
     assert "set-cookie" not in response.headers
 
 
-def test_signatures_by_another_key(caller: httpx.Client) -> None:
+def test_a_signature_by_another_key_is_refused(caller: httpx.Client) -> None:
     mine, yours = registered(caller), registered(caller)
     forged = mine.signed(options_of(caller, "login", {}), credentialId=base64url(yours.id), userHandle=None)
     assert refusal(post(caller, "login", forged)) == (401, "assertion_invalid", "Invalid signature")
@@ -452,7 +454,7 @@ def test_signatures_by_another_key(caller: httpx.Client) -> None:
     assert refusal(post(caller, "login", request)) == (401, "assertion_invalid", "Invalid signature")
 
 
-def test_data_that_is_none(caller: httpx.Client) -> None:
+def test_malformed_authenticator_and_client_data_is_refused(caller: httpx.Client) -> None:
     authenticator = registered(caller)
     for name, content, title in (
         ("authenticatorData", bytes(36), "Authenticator data too short"),
@@ -465,7 +467,7 @@ def test_data_that_is_none(caller: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("change", [{}, {"origin": "https://evil.example"}, {"flags": PRESENT}], ids=str)
-def test_unknown_credentials_look_like_known_ones(caller: httpx.Client, change: dict[str, Any]) -> None:
+def test_unknown_and_known_credentials_get_equal_responses(caller: httpx.Client, change: dict[str, Any]) -> None:
     """Otherwise, the `allowCredentials` of a name would show whether there is an account."""
     name = new_name()
     registered(caller, name)
@@ -480,7 +482,7 @@ def test_unknown_credentials_look_like_known_ones(caller: httpx.Client, change: 
     assert known[:2] == (401, "assertion_invalid")
 
 
-def test_a_credential_that_was_not_asked_for(caller: httpx.Client) -> None:
+def test_a_credential_of_a_user_other_than_the_requested_one_is_refused(caller: httpx.Client) -> None:
     name = new_name()
     registered(caller, name)
     foreign = registered(caller)
@@ -488,7 +490,7 @@ def test_a_credential_that_was_not_asked_for(caller: httpx.Client) -> None:
     assert refusal(response) == (401, "assertion_invalid", "Credential not allowed")
 
 
-def test_the_handle_of_another_user(caller: httpx.Client) -> None:
+def test_the_user_handle_of_another_user_is_refused(caller: httpx.Client) -> None:
     authenticator = registered(caller)
     request = authenticator.signed(options_of(caller, "login", {}), userHandle=base64url(b"another user"))
     assert refusal(post(caller, "login", request)) == (401, "assertion_invalid", "User handle mismatch")
@@ -509,7 +511,9 @@ def test_logins_are_not_replayed(caller: httpx.Client, database: Database) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("issued_only", [False, True])
-def test_logins_with_challenges_of_other_hosts(own_database: Database, serve_once: Serve, issued_only: bool) -> None:
+def test_challenges_issued_by_other_hosts_are_accepted_only_if_configured(
+    own_database: Database, serve_once: Serve, issued_only: bool
+) -> None:
     settings = {"Auth:PasskeyAuth:IssuedChallengesOnly": str(issued_only), "Service:RequiresAuthorization": None}
     service = serve_once(own_database, PAGE.sql, {**PAGE.settings, **settings})
     with service.new_client(headers={"origin": ORIGIN}) as caller:
@@ -550,7 +554,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("path", "body", "title"), REQUESTS)
-def test_requests_that_are_none(caller: httpx.Client, path: str, body: bytes, title: str) -> None:
+def test_malformed_request_bodies_are_refused(caller: httpx.Client, path: str, body: bytes, title: str) -> None:
     status, code, message = refusal(caller.post(API + path, content=body))
     assert (status, code) == (400, "invalid_request")
     assert message in title.split("|")
@@ -575,7 +579,9 @@ DEEP = nested(300)
 @pytest.mark.parametrize(("path", "name"), [("register", "analyticsData"), ("register", "userContext"),
                                             ("login", "analyticsData")])  # fmt: skip
 @pytest.mark.parametrize("value", ["{nonsense", json.dumps(DEEP), DEEP], ids=["nonsense", "deep text", "deep"])
-def test_texts_that_have_to_be_json_use_nothing_up(caller: httpx.Client, path: str, name: str, value: Any) -> None:
+def test_invalid_json_members_do_not_consume_the_challenge(
+    caller: httpx.Client, path: str, name: str, value: Any
+) -> None:
     """The challenge stays valid for a correct request."""
     authenticator = registered(caller) if path == "login" else Authenticator(ORIGIN, HOST)
     options = options_of(caller, path, {} if path == "login" else {"name": new_name()})
@@ -590,20 +596,20 @@ def test_texts_that_have_to_be_json_use_nothing_up(caller: httpx.Client, path: s
 
 @pytest.mark.parametrize("name", ["credentialId", "authenticatorData", "clientDataJSON", "signature", "userHandle"])
 @pytest.mark.parametrize("value", ["a b", "A", 7])
-def test_what_is_no_base64url(caller: httpx.Client, name: str, value: object) -> None:
+def test_invalid_base64url_is_refused(caller: httpx.Client, name: str, value: object) -> None:
     request = dict.fromkeys(("credentialId", "authenticatorData", "clientDataJSON", "signature"), "AAAA")
     response = post(caller, "login", {"challengeId": "x", **request, name: value})
     assert refusal(response) == (400, "invalid_request", "Invalid base64url encoding")
 
 
 @pytest.mark.parametrize("number", ["x", "7", 7, "0b5f3c52-7e0c-4e0a-9a51-3a2f6a3a8f10", "9" * 30, "'; select 1"])
-def test_unknown_challenges(caller: httpx.Client, number: object) -> None:
+def test_unknown_challenges_are_refused(caller: httpx.Client, number: object) -> None:
     request = dict.fromkeys(("credentialId", "authenticatorData", "clientDataJSON", "signature"), "AAAA")
     response = post(caller, "login", {"challengeId": number, **request})
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
 
 
-def test_adding_is_for_users(caller: httpx.Client) -> None:
+def test_adding_a_key_requires_a_signed_in_user(caller: httpx.Client) -> None:
     for path in ("add/options", "add"):
         assert refusal(post(caller, path, {})) == (
             401, "authentication_required", "Authentication required to add a passkey"

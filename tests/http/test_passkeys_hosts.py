@@ -57,7 +57,7 @@ def hosts(services: tuple[Service, Service]) -> Iterator[Hosts]:
         yield item, other
 
 
-def test_what_begins_on_one_host_ends_on_the_other(hosts: Hosts) -> None:
+def test_a_ceremony_begun_on_one_host_can_be_completed_on_another(hosts: Hosts) -> None:
     item, other = hosts
     authenticator = Authenticator(ORIGIN, HOST)
     made = post(other, "register", authenticator.made(options_of(item, "register", {"name": new_name()})))
@@ -99,7 +99,7 @@ def test_a_challenge_that_no_host_has_issued_is_refused(hosts: Hosts, database: 
     assert post(hosts[1], "login", authenticator.signed(begun)).status_code == 200
 
 
-def test_who_signs_in_is_written_down(hosts: Hosts, database: Database) -> None:
+def test_passkey_sign_ins_are_recorded_in_the_audit_trail(hosts: Hosts, database: Database) -> None:
     name = new_name()
     authenticator = registered(hosts[0], name)
     assert signed_in(hosts[0], authenticator).status_code == 200
@@ -113,7 +113,7 @@ def test_who_signs_in_is_written_down(hosts: Hosts, database: Database) -> None:
     wait_until(lambda: expected <= set(database.fetch(sql)), "both logins have been written down")
 
 
-def test_answered_challenges_are_forgotten_and_others_expire(hosts: Hosts, redis: RedisServer) -> None:
+def test_used_challenges_are_deleted_and_unused_ones_expire(hosts: Hosts, redis: RedisServer) -> None:
     with redis.client() as client:
         client.flushall()
         registered(hosts[0])
@@ -124,7 +124,7 @@ def test_answered_challenges_are_forgotten_and_others_expire(hosts: Hosts, redis
 
 
 @pytest.mark.slow
-def test_without_redis_each_host_knows_its_own(
+def test_without_redis_each_host_uses_its_own_challenges(
     hosts: Hosts, services: tuple[Service, Service], redis: RedisServer
 ) -> None:
     """It neither answers nor refuses, as behind a network that swallows everything; then it is back."""

@@ -91,7 +91,7 @@ def test_segments_that_do_not_fit_are_not_found(service: Service, path: str) -> 
 
 
 @pytest.mark.parametrize("path", ["/parcels/q", "/parcels/q?id=3"])
-def test_a_segment_that_cannot_be_its_parameter_is_refused(service: Service, path: str) -> None:
+def test_a_segment_with_a_value_of_the_wrong_type_is_refused(service: Service, path: str) -> None:
     [error] = problem(service.get(path), 400)["errors"]
     assert error["message"] == "parameter 'id' (integer): 'q' is not an integer"
 
@@ -113,7 +113,7 @@ def test_path_and_body_together(service: Service, body: bytes, status: int, seen
         problem(response, status)
 
 
-def test_path_wins_over_a_key_of_the_same_name(service: Service) -> None:
+def test_path_has_precedence_over_a_key_of_the_same_name(service: Service) -> None:
     assert answer(service.post("/parcels/7/labels", content=b'{"parcel":8,"texts":[]}'))[2] == "7{}"
 
 
@@ -129,7 +129,7 @@ def test_overloads_of_a_query_endpoint(service: Service, query: str, seen: str) 
     assert answer(service.get(f"/api/g{query}")) == (200, TEXT, seen)
 
 
-def test_no_overload_knows_the_key(service: Service) -> None:
+def test_a_key_without_matching_overload_is_404(service: Service) -> None:
     problem(service.get("/api/g?a=1&z=2"), 404)
 
 
@@ -143,7 +143,7 @@ comment on function good() is 'HTTP GET /good';
 """
 
 
-def test_ambiguous_templates_are_noticed_at_start(own_database: Database, serve_once: Serve) -> None:
+def test_ambiguous_templates_are_reported_at_the_start(own_database: Database, serve_once: Serve) -> None:
     """Never a coin toss at request time (routing-9): the others are served, the clash is in the log."""
     service = serve_once(own_database, AMBIGUOUS)
     assert answer(service.get("/good")) == (200, TEXT, "1")

@@ -123,16 +123,16 @@ def test_private_by_default(service: Service, caller: dict[str, str], path: str)
         assert (refused.status_code, *caching(refused)) == (401, DEFAULT, [CREDENTIALS])
 
 
-def test_the_comment_decides(service: Service, caller: dict[str, str]) -> None:
+def test_cache_control_of_the_comment_is_used(service: Service, caller: dict[str, str]) -> None:
     assert caching(ask(service, "stored-once", caller)) == ("no-store", [])
     assert caching(ask(service, "in-browsers", caller)) == ("private, max-age=60", [CREDENTIALS])
 
 
-def test_headers_from_sql_stay_private(service: Service, caller: dict[str, str]) -> None:
+def test_cache_headers_set_by_sql_are_private(service: Service, caller: dict[str, str]) -> None:
     assert caching(ask(service, "from-sql", caller)) == ("private, max-age=9", [CREDENTIALS])
 
 
-def test_headers_of_an_upstream_stay_private(service: Service, caller: dict[str, str]) -> None:
+def test_cache_headers_of_proxied_responses_are_private(service: Service, caller: dict[str, str]) -> None:
     result = caching(ask(service, "proxied-public", caller))
     assert (result[0], set(result[1])) == ("private, max-age=9", {CREDENTIALS, "X-Till"})
     assert ask(service, "proxied-unstored", caller).headers["cache-control"] == "no-store"
@@ -148,6 +148,6 @@ def test_errors_are_private(service: Service, caller: dict[str, str], path: str,
         assert failed.headers["cache-control"] in (expected, DEFAULT)
 
 
-def test_open_endpoints_say_nothing(service: Service, caller: dict[str, str]) -> None:
+def test_open_endpoints_send_no_cache_control_header(service: Service, caller: dict[str, str]) -> None:
     for headers in ({}, caller):
         assert caching(ask(service, "open-to-all", headers)) == (None, [])

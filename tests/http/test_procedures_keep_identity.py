@@ -30,7 +30,7 @@ comment on procedure after() is E'HTTP POST\\nallow_anonymous';
 """
 
 
-def begun(database: Database, serve_once: Serve, *commands: str, **settings: str) -> Service:
+def start_service(database: Database, serve_once: Serve, *commands: str, **settings: str) -> Service:
     database.execute(f"do $$begin if to_regrole('{ROLE}') is null then create role {ROLE}; end if; end$$")
     database.execute(member_sql() + SQL + f"grant all on all tables in schema public to {ROLE}")
     before = {f"Service:BeforeRoutineCommands:{number}": command for number, command in enumerate(commands)}
@@ -54,12 +54,12 @@ def seen(database: Database) -> list[tuple[object, ...]]:
     ],
     ids=["set_config", "set local", "blanks", "session", "two at once", "a function"],
 )
-def test_what_commands_set_holds_to_the_end(
+def test_settings_of_commands_last_until_a_procedure_ends(
     every_database: Database, serve_once: Serve, commands: tuple[str, ...]
 ) -> None:
     """Or the procedure is left out, and named at the start."""
     every_database.execute("drop schema public cascade; create schema public; grant usage on schema public to public")
-    service = begun(every_database, serve_once, *commands)
+    service = start_service(every_database, serve_once, *commands)
     response = service.post("/api/twice")
     whole = [(ROLE, "north")] * 2
     if response.status_code == 204:
@@ -72,7 +72,7 @@ def test_what_commands_set_holds_to_the_end(
     assert seen(every_database)[-1:] == [(ROLE, "north")]
 
 
-def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_once: Serve) -> None:
+def test_settings_of_commands_do_not_reach_the_next_request(own_database: Database, serve_once: Serve) -> None:
     settings = {"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:Sharing": "false"}
     sql = (
         "create function who() returns text language sql as $$"
@@ -87,13 +87,13 @@ def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_onc
         header + "Parameters:0:Source": "RequestHeader",
         header + "Parameters:0:Name": "X-Tenant",
     }
-    service = begun(own_database, serve_once, **settings, **values)
+    service = start_service(own_database, serve_once, **settings, **values)
     before = service.post("/api/who").text
     assert service.post("/api/twice", headers={"X-Tenant": "north"}).status_code == 204
     assert service.post("/api/who").text == before
 
 
-def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve_once: Serve) -> None:
+def test_a_session_is_closed_if_one_of_its_commands_fails(own_database: Database, serve_once: Serve) -> None:
     """Settings of the first command are reset if the second command fails."""
     own_database.execute(
         "create function whose() returns text language sql as $$"
@@ -109,7 +109,7 @@ def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve
             f"{before}{number}:Parameters:0:Source": "RequestHeader",
             f"{before}{number}:Parameters:0:Name": header,
         }
-    service = begun(own_database, serve_once, **settings)
+    service = start_service(own_database, serve_once, **settings)
     mine = {"X-Role": "none"}
     first = service.post("/api/whose", headers=mine).text
     assert service.post("/api/whose", headers=mine).text == first

@@ -45,7 +45,7 @@ def admin(service: Service) -> Iterator[httpx.Client]:
         yield client
 
 
-def made(client: httpx.Client, query: str) -> list[dict[str, Any]]:
+def create_profiles(client: httpx.Client, query: str) -> list[dict[str, Any]]:
     response = client.post(f"/profile?{query}", timeout=120)
     assert response.status_code == 200, response.text
     profiles: list[dict[str, Any]] = response.json()["profiles"]
@@ -63,9 +63,9 @@ def stacks(file: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_all_workers_look_at_themselves_and_serve_meanwhile(service: Service, admin: httpx.Client) -> None:
+def test_all_workers_are_profiled_while_they_serve(service: Service, admin: httpx.Client) -> None:
     with Load(service.port, lambda _number: ("GET", "/many", b"")) as load:
-        profiles = made(admin, "seconds=1")
+        profiles = create_profiles(admin, "seconds=1")
         load.wait_for(10)
     assert load.statuses().keys() == {200}
     assert [(item["worker"], item["by"]) for item in profiles] == [(0, "itself"), (1, "itself")]
@@ -74,8 +74,8 @@ def test_all_workers_look_at_themselves_and_serve_meanwhile(service: Service, ad
         assert any("rowcall.service.worker.worker:main" in line for line in stacks(item["file"]))
 
 
-def test_one_worker(admin: httpx.Client) -> None:
-    assert [item["worker"] for item in made(admin, "seconds=0.1&worker=1")] == [1]
+def test_one_worker_is_profiled_if_requested(admin: httpx.Client) -> None:
+    assert [item["worker"] for item in create_profiles(admin, "seconds=0.1&worker=1")] == [1]
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_pages_of_other_origins_make_no_profile(admin: httpx.Client, headers: di
     assert problem(admin.post("/profile?seconds=0", headers=own), 400)
 
 
-def test_a_page_that_is_looked_at_makes_no_profile(admin: httpx.Client) -> None:
+def test_a_get_request_makes_no_profile(admin: httpx.Client) -> None:
     problem(admin.get("/profile"), 405)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(PY_SPY is None, reason="py-spy is not installed")
-def test_py_spy_looks_where_it_may_and_a_signal_asks_for_ten_seconds(
+def test_workers_are_profiled_with_py_spy_and_after_a_signal(
     database: Database, serve_once: Serve, folder: Path
 ) -> None:
     """To the supervisor for all workers, to a worker for itself, which comes while the first one is being made."""

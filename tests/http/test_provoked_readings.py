@@ -36,7 +36,9 @@ def _entries(text: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_errors_that_clients_provoke_have_nothing_read_again(own_database: Database, serve_once: Serve) -> None:
+def test_errors_provoked_by_clients_do_not_cause_readings_of_the_catalogue(
+    own_database: Database, serve_once: Serve
+) -> None:
     own_database.execute(f"alter database {own_database.name} set log_statement = 'all'")
     service = serve_once(own_database, SQL)
     assert answer(service.get("/kind-of?name=int4")) == (200, TEXT, "integer")

@@ -165,7 +165,7 @@ def schema(url: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def met(upstream: Upstream) -> Upstream:
+def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("*", echo)
     upstream.on("/own-header", answer({}, headers=[("X-One", "theirs"), ("X-Two", "2")]))
     compressed = gzip.compress(b"hello")
@@ -197,14 +197,14 @@ def met(upstream: Upstream) -> Upstream:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, met: Upstream) -> Service:
+def service(database: Database, serve: Serve, prepared_upstream: Upstream) -> Service:
     settings = {
         "Service:ProxyOptions:Enabled": "true",
-        "Service:ProxyOptions:Host": met.url,
+        "Service:ProxyOptions:Host": prepared_upstream.url,
         "Service:ProxyOptions:DefaultTimeout": "4s",
         "HttpServer:Limits:MaxRequestBodySize": "400000000",
     }
-    return serve(database, schema(met.url), settings, workers=2)
+    return serve(database, schema(prepared_upstream.url), settings, workers=2)
 
 
 def received(response: httpx.Response) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def received(response: httpx.Response) -> dict[str, Any]:
     return members
 
 
-def test_a_request_goes_on_as_it_came(service: Service) -> None:
+def test_a_request_is_forwarded_unchanged(service: Service) -> None:
     seen = received(
         service.get("/plain?a=1&b=%20x&unknown", headers={"X-One": "1", "Accept": "text/x", "Cookie": "a=b"})
     )
@@ -224,8 +224,8 @@ def test_a_request_goes_on_as_it_came(service: Service) -> None:
     assert seen["headers"]["cookie"] == "a=b"
 
 
-def test_the_host_is_that_of_the_other_service(service: Service, met: Upstream) -> None:
-    assert received(service.get("/plain"))["headers"]["host"] == f"127.0.0.1:{met.port}"
+def test_the_host_is_that_of_the_other_service(service: Service, prepared_upstream: Upstream) -> None:
+    assert received(service.get("/plain"))["headers"]["host"] == f"127.0.0.1:{prepared_upstream.port}"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_the_host_is_that_of_the_other_service(service: Service, met: Upstream) 
         ("/by-host?z", "/by-host?z"),
     ],
 )
-def test_path_and_query_stand_behind_the_host(service: Service, path: str, target: str) -> None:
+def test_path_and_query_are_appended_to_the_host(service: Service, path: str, target: str) -> None:
     assert received(service.get(path))["target"] == target
 
 
@@ -252,7 +252,7 @@ def test_path_and_query_stand_behind_the_host(service: Service, path: str, targe
         ("GET", "/other-method", "POST", "text"),
     ],
 )
-def test_a_body_goes_on_with_methods_that_have_one(
+def test_a_body_is_forwarded_with_methods_that_have_one(
     service: Service, method: str, path: str, sent: str, body: str
 ) -> None:
     seen = received(service.request(method, path, content=b"text", headers={"Content-Type": "text/x"}))
@@ -260,7 +260,7 @@ def test_a_body_goes_on_with_methods_that_have_one(
     assert seen["headers"].get("content-type") == ("text/x" if body else None)
 
 
-def test_a_word_that_is_neither_method_nor_url_does_not_count(service: Service) -> None:
+def test_an_invalid_word_of_a_proxy_annotation_is_ignored_and_logged(service: Service) -> None:
     assert received(service.post("/patched", content=b"x"))["method"] == "POST"
     service.wait_for_log("'OPTIONS' is none of GET, PUT, POST")
     service.wait_for_log("'ftp://x' is none of")
@@ -270,7 +270,7 @@ def test_a_body_without_a_type_is_text(service: Service) -> None:
     assert received(service.post("/posted", content=b"x"))["headers"]["content-type"] == "text/plain; charset=utf-8"
 
 
-def test_bytes_stay_what_they_are(service: Service) -> None:
+def test_bytes_of_a_body_are_forwarded_unchanged(service: Service) -> None:
     seen = received(
         service.post("/posted", content=bytes(range(256)), headers={"Content-Encoding": "x", "Content-Other": "y"})
     )
@@ -279,7 +279,7 @@ def test_bytes_stay_what_they_are(service: Service) -> None:
     assert "content-other" not in seen["headers"]
 
 
-def test_a_body_in_chunks_goes_on(service: Service) -> None:
+def test_a_chunked_body_is_forwarded(service: Service) -> None:
     assert received(service.post("/posted", content=iter([b"one ", b"two"])))["body"] == "one two"
 
 
@@ -318,11 +318,11 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
         ("GET /closed", "401"),
     ]),
 )  # fmt: skip
-def test_responses_to_clients(service: Service, context: RequestContext) -> None:
+def test_documented_responses_are_returned(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-def test_parameters_of_the_routine_do_not_close_the_way(service: Service) -> None:
+def test_bodies_and_queries_with_unknown_parameters_are_forwarded(service: Service) -> None:
     seen = received(
         service.post("/asks-body", content=b'{"a": 1, "other": [2]}', headers={"Content-Type": "application/json"})
     )
@@ -330,8 +330,8 @@ def test_parameters_of_the_routine_do_not_close_the_way(service: Service) -> Non
     assert received(service.post("/query-posted?a=1&zz=2", content=b"[1]"))["body"] == "[1]"
 
 
-def test_an_answer_comes_back_as_it_is(service: Service, met: Upstream) -> None:
-    met.on(
+def test_a_response_is_returned_unchanged(service: Service, prepared_upstream: Upstream) -> None:
+    prepared_upstream.on(
         "/plain",
         answer(
             "gone",
@@ -343,36 +343,36 @@ def test_an_answer_comes_back_as_it_is(service: Service, met: Upstream) -> None:
     try:
         response = service.get("/plain")
     finally:
-        met.on("/plain", echo)
+        prepared_upstream.on("/plain", echo)
     assert (response.status_code, response.text, response.headers["content-type"]) == (410, "gone", "text/x; charset=y")
     assert response.headers.get_list("set-cookie") == ["a=1", "b=2"]
     assert response.headers["x-one"] == "1"
     assert "keep-alive" not in response.headers
 
 
-def test_headers_of_the_comment_win(service: Service) -> None:
+def test_headers_of_the_comment_have_precedence(service: Service) -> None:
     response = service.get("/own-header?a=x")
     assert response.headers.get_list("x-one") == ["mine"]
     assert (response.headers["x-mine"], response.headers["x-two"]) == ("x", "2")
 
 
-def test_values_of_the_service_go_on_in_the_query(service: Service) -> None:
+def test_resolved_parameters_are_forwarded_in_the_query(service: Service) -> None:
     assert received(service.get("/resolved?x=1&token=evil&y=2"))["target"] == "/resolved?x=1&y=2&token=a%20b"
 
 
-def test_values_of_the_service_go_on_in_a_json_body(service: Service) -> None:
+def test_resolved_parameters_are_forwarded_in_a_json_body(service: Service) -> None:
     seen = received(service.post("/resolved-body", json={"n": 1, "b": True, "u": [1]}))
     assert json.loads(seen["body"]) == {"n": 7, "b": True, "u": [1], "t": "x", "j": [1], "e": None}
     other = received(service.post("/resolved-body", content=b"[1]", headers={"Content-Type": "application/json"}))
     assert json.loads(other["body"]) == {"n": 7, "t": "x", "j": [1], "e": None}
 
 
-def test_values_of_the_service_stand_in_the_query_of_other_bodies(service: Service) -> None:
+def test_resolved_parameters_are_forwarded_in_the_query_beside_other_bodies(service: Service) -> None:
     seen = received(service.post("/resolved-body", content=b"text", headers={"Content-Type": "text/x"}))
     assert (seen["target"], seen["body"]) == ("/resolved-body?n=7&t=x&j=%5B1%5D", "text")
 
 
-def test_a_body_parameter_of_the_service_is_the_body(service: Service) -> None:
+def test_a_resolved_body_parameter_is_forwarded_as_the_body(service: Service) -> None:
     assert received(service.post("/replaced-body", content=b"mine"))["body"] == "the body"
 
 
@@ -389,18 +389,18 @@ def test_body_that_is_a_bytea_parameter_may_have_any_bytes(service: Service) -> 
     assert service.post("/body-bytes", content=b"a\0\xff").text == "6100ff"
 
 
-def test_a_value_that_is_too_long_is_left_out(service: Service) -> None:
+def test_a_resolved_value_that_is_too_long_is_omitted(service: Service) -> None:
     assert received(service.get("/long-value"))["target"] == "/long-value"
     service.wait_for_log("v is not forwarded: it is longer than 2048 characters")
 
 
-def test_a_routine_gets_the_request_and_the_answer(service: Service, met: Upstream) -> None:
+def test_a_routine_receives_the_request_and_the_response(service: Service, prepared_upstream: Upstream) -> None:
     text = service.post("/shown-posted", json={"a": 3}).text
     assert text.startswith("3|200|{")
-    assert '"a":3' in met.to("/shown-posted")[-1].body.decode()
+    assert '"a":3' in prepared_upstream.to("/shown-posted")[-1].body.decode()
 
 
-def test_a_result_is_sent_out(service: Service, met: Upstream) -> None:
+def test_a_result_is_forwarded_as_the_request_body(service: Service, prepared_upstream: Upstream) -> None:
     response = service.get("/invoice?id=9", headers={"X-One": "1"})
     seen = received(response)
     assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/invoice?id=9", '{"id" : 9}')
@@ -411,8 +411,8 @@ def test_a_result_is_sent_out(service: Service, met: Upstream) -> None:
     assert received(service.get("/got?id=2"))["body"] == ""
 
 
-def test_a_large_result_is_sent_out_in_pieces(service: Service, met: Upstream) -> None:
-    met.on("/many", lambda seen, _: answer(str(len(seen.body)), content_type="text/plain"))
+def test_a_large_result_is_forwarded_in_chunks(service: Service, prepared_upstream: Upstream) -> None:
+    prepared_upstream.on("/many", lambda seen, _: answer(str(len(seen.body)), content_type="text/plain"))
     whole = len(json.dumps([{"n": n, "t": "x" * 100} for n in range(1, 50_001)], separators=(",", ":")))
     assert service.get("/many?n=50000").text == str(whole)
 
@@ -423,15 +423,15 @@ def test_redirects_are_followed(service: Service) -> None:
     assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/there", "again")
 
 
-def test_head_asks_for_the_head(service: Service, met: Upstream) -> None:
-    met.on("/large", lambda seen, _: b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n")
+def test_a_head_request_is_forwarded_as_head(service: Service, prepared_upstream: Upstream) -> None:
+    prepared_upstream.on("/large", lambda seen, _: b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n")
     response = service.request("HEAD", "/large")
-    assert met.to("/large")[-1].method == "HEAD"
+    assert prepared_upstream.to("/large")[-1].method == "HEAD"
     assert (response.status_code, response.headers["content-length"], response.headers["x-a"]) == (200, "12345", "1")
 
 
-def test_a_part_of_a_body_comes_back_as_one(service: Service, met: Upstream) -> None:
-    met.on(
+def test_a_partial_response_is_returned(service: Service, prepared_upstream: Upstream) -> None:
+    prepared_upstream.on(
         "/large",
         lambda seen, _: answer(seen.header("range") or "", 206, [("Content-Range", "bytes 0-9/100")], "text/x"),
     )
@@ -443,14 +443,14 @@ def test_a_part_of_a_body_comes_back_as_one(service: Service, met: Upstream) -> 
     )
 
 
-def test_nothing_new_is_nothing_new(service: Service, met: Upstream) -> None:
-    met.on("/large", b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n')
+def test_a_not_modified_response_is_returned(service: Service, prepared_upstream: Upstream) -> None:
+    prepared_upstream.on("/large", b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n')
     response = service.get("/large", headers={"If-None-Match": '"x"'})
     assert (response.status_code, response.headers["etag"], response.content) == (304, '"x"', b"")
 
 
 @pytest.mark.parametrize("chunked", [True, False], ids=["chunks", "length"])
-def test_large_bodies_come_back_whole(service: Service, met: Upstream, chunked: bool) -> None:
+def test_large_response_bodies_are_returned_whole(service: Service, prepared_upstream: Upstream, chunked: bool) -> None:
     piece = bytes(range(256)) * 256
 
     def large(_seen: Seen, connection: socket.socket) -> bytes:
@@ -460,28 +460,30 @@ def test_large_bodies_come_back_whole(service: Service, met: Upstream, chunked: 
             connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
         return b"0\r\n\r\n" if chunked else b""
 
-    met.on("/large", large)
+    prepared_upstream.on("/large", large)
     response = service.get("/large")
     assert hashlib.sha256(response.content).digest() == hashlib.sha256(piece * 300).digest()
     assert response.headers.get("content-length") == (None if chunked else str(len(piece) * 300))
 
 
-def test_large_bodies_go_on_whole(service: Service, met: Upstream) -> None:
-    met.on("/uploaded", lambda seen, _: answer(hashlib.sha256(seen.body).hexdigest(), content_type="text/x"))
+def test_large_request_bodies_are_forwarded_whole(service: Service, prepared_upstream: Upstream) -> None:
+    prepared_upstream.on(
+        "/uploaded", lambda seen, _: answer(hashlib.sha256(seen.body).hexdigest(), content_type="text/x")
+    )
     piece = bytes(range(256)) * 4096
     whole = hashlib.sha256(piece * 40).hexdigest()
     assert service.post("/uploaded", content=piece * 40).text == whole
     assert service.post("/uploaded", content=(piece for _ in range(40))).text == whole
 
 
-def test_events_come_as_they_are_sent(service: Service, met: Upstream) -> None:
+def test_server_sent_events_are_forwarded_immediately(service: Service, prepared_upstream: Upstream) -> None:
     def events(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n")
         read.wait(20)
         connection.sendall(b"data: more\n\n")
 
     read = threading.Event()
-    met.on("/events", events)
+    prepared_upstream.on("/events", events)
     with service.client.stream("GET", "/events") as response:
         lines = response.iter_lines()
         assert next(lines) == ": hello"
@@ -493,8 +495,8 @@ def test_events_come_as_they_are_sent(service: Service, met: Upstream) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
 @pytest.mark.parametrize("silent", [False, True])
-def test_a_stream_of_few_events_ends_with_its_client(
-    service: Service, met: Upstream, http2: bool, silent: bool
+def test_an_event_stream_ends_when_its_client_disconnects(
+    service: Service, prepared_upstream: Upstream, http2: bool, silent: bool
 ) -> None:
     ended = threading.Event()
 
@@ -505,12 +507,12 @@ def test_a_stream_of_few_events_ends_with_its_client(
                 connection.sendall(b"data: one of few\n\n")
                 if connection.recv(1) == b"":
                     ended.set()
-            while not met.released.wait(0.05):
+            while not prepared_upstream.released.wait(0.05):
                 connection.sendall(b"data: one of few\n\n")
         except OSError:
             ended.set()
 
-    met.on("/events", events)
+    prepared_upstream.on("/events", events)
     with (
         httpx.Client(base_url=service.url, http1=not http2, http2=http2, trust_env=False) as client,
         client.stream("GET", "/events") as response,
@@ -519,12 +521,12 @@ def test_a_stream_of_few_events_ends_with_its_client(
     assert ended.wait(20), "the other service goes on sending without a reader"
 
 
-def test_a_call_ends_with_its_client(service: Service, met: Upstream) -> None:
-    before = met.open_connections
+def test_an_outgoing_request_ends_when_its_client_disconnects(service: Service, prepared_upstream: Upstream) -> None:
+    before = prepared_upstream.open_connections
     with service.connect() as connection:
         connection.sendall(b"GET /stays HTTP/1.1\r\nHost: x\r\n\r\n")
-        wait_until(lambda: met.to("/stays"), "the call is under way")
-    wait_until(lambda: met.open_connections <= before + 1, "its connection is closed", 5)
+        wait_until(lambda: prepared_upstream.to("/stays"), "the call is under way")
+    wait_until(lambda: prepared_upstream.open_connections <= before + 1, "its connection is closed", 5)
 
 
 ODD = {
@@ -543,11 +545,11 @@ ODD = {
 
 
 @pytest.mark.parametrize("what", ODD)
-def test_what_is_no_answer_is_502(service: Service, met: Upstream, what: str) -> None:
+def test_invalid_responses_are_502(service: Service, prepared_upstream: Upstream, what: str) -> None:
     def odd(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(ODD[what])
 
-    met.on(f"/odd/{what}", odd)
+    prepared_upstream.on(f"/odd/{what}", odd)
     problem(service.get(f"/odd/{what}"), 502)
 
 
@@ -562,30 +564,32 @@ GOOD = {
 
 
 @pytest.mark.parametrize("what", GOOD)
-def test_what_is_an_answer_comes_back(service: Service, met: Upstream, what: str) -> None:
+def test_unusual_but_valid_responses_are_returned(service: Service, prepared_upstream: Upstream, what: str) -> None:
     def odd(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(GOOD[what])
 
-    met.on(f"/odd/{what}", odd)
+    prepared_upstream.on(f"/odd/{what}", odd)
     response = service.get(f"/odd/{what}")
     assert (response.status_code, response.text, response.headers["content-type"]) == (200, "abc", "t/x")
 
 
-def test_a_connection_that_was_closed_meanwhile_is_not_the_end(service: Service, met: Upstream) -> None:
-    """The server closes behind each answer, without saying so before."""
+def test_requests_succeed_although_the_server_closed_the_idle_connection(
+    service: Service, prepared_upstream: Upstream
+) -> None:
+    """The server closes the connection after each response, without `Connection: close`."""
 
     def closing(seen: Seen, connection: socket.socket) -> None:
         connection.sendall(answer("x"))
 
-    met.on("/odd/closing", closing)
+    prepared_upstream.on("/odd/closing", closing)
     assert [service.get("/odd/closing").text for _ in range(10)] == ["x"] * 10
 
 
-def test_connections_are_used_again(service: Service, met: Upstream) -> None:
-    before = met.accepted
+def test_connections_are_used_again(service: Service, prepared_upstream: Upstream) -> None:
+    before = prepared_upstream.accepted
     for _ in range(20):
         received(service.get("/plain"))
-    assert met.accepted - before <= 2
+    assert prepared_upstream.accepted - before <= 2
 
 
 SWITCHED = """
@@ -595,13 +599,13 @@ proxy http://127.0.0.1:1';
 """
 
 
-def test_without_the_switch_the_routine_answers(own_database: Database, serve_once: Serve) -> None:
+def test_the_routine_is_called_if_proxying_is_disabled(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SWITCHED)
     assert service.get("/gone").text == "1"
     service.wait_for_log("proxy has no effect, as Service:ProxyOptions:Enabled is false")
 
 
-def test_a_proxy_without_a_host_says_what_is_missing(own_database: Database, serve_once: Serve) -> None:
+def test_a_proxy_without_a_host_is_reported_and_answered_with_500(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(
         own_database, nothing("lost", "HTTP GET /lost\nproxy"), {"Service:ProxyOptions:Enabled": "true"}
     )
@@ -610,7 +614,7 @@ def test_a_proxy_without_a_host_says_what_is_missing(own_database: Database, ser
 
 
 def test_another_endpoint_cannot_forge_the_client_address(
-    own_database: Database, serve_once: Serve, met: Upstream
+    own_database: Database, serve_once: Serve, prepared_upstream: Upstream
 ) -> None:
     """An internal subrequest has no client address, and no proxy that could report one."""
     sql = """

@@ -101,7 +101,7 @@ PIECES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", PIECES)
-def test_answers_come_whole_however_they_arrive(service: Service, behind: Upstream, what: str) -> None:
+def test_responses_in_pieces_of_any_size_are_returned_whole(service: Service, behind: Upstream, what: str) -> None:
     behind.on(f"/any/{what}", in_pieces(*PIECES[what]))
     for _ in range(3):
         response = again(service, behind, f"/any/{what}")
@@ -111,7 +111,7 @@ def test_answers_come_whole_however_they_arrive(service: Service, behind: Upstre
 
 
 @pytest.mark.parametrize(("size", "by_length"), [(65_536, True), (65_537, True), (400_000, True), (400_000, False)])
-def test_bodies_of_any_size_come_whole(service: Service, behind: Upstream, size: int, by_length: bool) -> None:
+def test_bodies_of_any_size_are_returned_whole(service: Service, behind: Upstream, size: int, by_length: bool) -> None:
     body = bytes(range(256)) * (size // 256 + 1)
     body = body[:size]
     path = f"/any/size-{size}-{by_length}"
@@ -121,7 +121,7 @@ def test_bodies_of_any_size_come_whole(service: Service, behind: Upstream, size:
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 205, 206, 304, 400, 404, 500, 503])
-def test_every_status_comes_back(service: Service, behind: Upstream, status: int) -> None:
+def test_every_status_is_returned(service: Service, behind: Upstream, status: int) -> None:
     bare = status in (204, 304)
     sent = f"HTTP/1.1 {status} X\r\nX-A: b\r\n".encode() + (b"\r\n" if bare else b"Content-Length: 0\r\n\r\n")
     behind.on(f"/any/status-{status}", sent)
@@ -129,7 +129,7 @@ def test_every_status_comes_back(service: Service, behind: Upstream, status: int
     assert (response.status_code, response.headers["x-a"], response.content) == (status, "b", b"")
 
 
-def test_headers_go_both_ways_and_the_comment_wins(service: Service, behind: Upstream) -> None:
+def test_headers_are_forwarded_and_those_of_the_comment_have_precedence(service: Service, behind: Upstream) -> None:
     headers = [("X-One", "theirs"), ("X-Two", "2"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"), ("Keep-Alive", "x")]
     behind.on("/headed/it", answer("x", headers=headers))
     response = again(service, behind, "/headed/it")
@@ -142,8 +142,8 @@ def test_headers_go_both_ways_and_the_comment_wins(service: Service, behind: Ups
     assert not {"x-hop", "connection", "content-language"} & set(body)
 
 
-def test_what_takes_its_time_comes_too(service: Service, behind: Upstream) -> None:
-    """Longer than anything is looked after without a task: in its head, and in its body."""
+def test_slow_responses_are_returned(service: Service, behind: Upstream) -> None:
+    """Longer than the interval for requests without a task: first the head, then the body is late."""
 
     def late(_seen: Seen, connection: socket.socket) -> bytes:
         threading.Event().wait(0.4)
@@ -156,7 +156,7 @@ def test_what_takes_its_time_comes_too(service: Service, behind: Upstream) -> No
 
 
 @pytest.mark.slow
-def test_silence_is_504_in_the_head_and_in_the_body(service: Service, behind: Upstream) -> None:
+def test_a_timeout_in_head_or_body_is_504(service: Service, behind: Upstream) -> None:
     assert "timed out after 2 seconds" in problem(again(service, behind, "/any/silent"), 504)["detail"]
 
     def half(_seen: Seen, connection: socket.socket) -> None:
@@ -167,7 +167,7 @@ def test_silence_is_504_in_the_head_and_in_the_body(service: Service, behind: Up
     problem(again(service, behind, "/any/half"), 504)
 
 
-def test_a_body_that_breaks_off_is_502(service: Service, behind: Upstream) -> None:
+def test_an_incomplete_body_is_502(service: Service, behind: Upstream) -> None:
     def broken(_seen: Seen, connection: socket.socket) -> None:
         connection.sendall(HEAD + b"Content-Length: 6\r\n\r\nabc")
 
@@ -176,7 +176,7 @@ def test_a_body_that_breaks_off_is_502(service: Service, behind: Upstream) -> No
     assert "before the response was complete" in detail
 
 
-def test_what_comes_behind_an_answer_is_nobodys(service: Service, behind: Upstream) -> None:
+def test_bytes_behind_a_complete_response_are_discarded(service: Service, behind: Upstream) -> None:
     whole = HEAD + b"Content-Length: 6\r\n\r\nabcdef"
     behind.on("/any/more", whole + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong")
     for _ in range(3):
@@ -184,8 +184,8 @@ def test_what_comes_behind_an_answer_is_nobodys(service: Service, behind: Upstre
         assert service.get("/any/next").json()["target"] == "/any/next"
 
 
-def test_only_what_may_be_sent_twice_is(service: Service, behind: Upstream) -> None:
-    """The server leaves without a word, on a connection that was good before."""
+def test_only_idempotent_requests_are_repeated_after_a_lost_connection(service: Service, behind: Upstream) -> None:
+    """The server closes a connection that was usable before, without a response."""
     for path in ("/any/leaves-get", "/any/leaves-post"):
         met: list[int] = []
 
@@ -218,19 +218,19 @@ def test_methods_without_a_body_and_head(service: Service, behind: Upstream) -> 
     assert (head.status_code, head.content, behind.to("/any/z")[-1].method) == (200, b"", "HEAD")
 
 
-def test_paths_and_queries_do_not_get_mixed_up(service: Service) -> None:
+def test_responses_belong_to_the_requested_path_and_query(service: Service) -> None:
     for target in ("/any/a", "/any/b", "/any/a?x=1", "/any/a?x=2", "/any/a", "/any/%C3%A9", "/any/a%20b"):
         assert service.get(target).json()["target"] == target
 
 
-def test_the_deadline_of_the_endpoint_ends_it(service: Service, behind: Upstream) -> None:
+def test_the_deadline_of_the_endpoint_ends_the_outgoing_request(service: Service, behind: Upstream) -> None:
     closed = threading.Event()
     behind.on("/due", silent_until_left(closed))
     assert "deadline" in problem(again(service, behind, "/due"), 504)["detail"]
     assert closed.wait(30)
 
 
-def test_a_client_that_leaves_takes_its_request_along(service: Service, behind: Upstream) -> None:
+def test_a_disconnected_client_ends_the_outgoing_request(service: Service, behind: Upstream) -> None:
     left = threading.Event()
     behind.on("/any/stays", silent_until_left(left))
     service.get("/any/open")

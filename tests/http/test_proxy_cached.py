@@ -1,4 +1,4 @@
-"""Answers of other services that are kept (caching-18; caching-12 to caching-23, proxies-9 to proxies-13)."""
+"""Cached responses of other services (caching-18; caching-12 to caching-23, proxies-9 to proxies-13)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def service(database: Database, serve: Serve, counted: Upstream) -> Service:
     return serve(database, SQL, settings, workers=2)
 
 
-def test_an_answer_is_kept_with_status_headers_and_bytes(service: Service, counted: Upstream) -> None:
+def test_a_response_is_cached_with_status_headers_and_bytes(service: Service, counted: Upstream) -> None:
     first = service.get("/plain")
     others = [service.get("/plain") for _ in range(10)]
     assert {item.content for item in others} == {first.content}
@@ -114,7 +114,7 @@ def test_an_answer_is_kept_with_status_headers_and_bytes(service: Service, count
     assert len(counted.to("/plain")) == 1
 
 
-def test_what_was_not_found_is_kept_too(service: Service) -> None:
+def test_a_404_response_is_cached(service: Service) -> None:
     first = service.get("/missing")
     assert first.status_code == 404
     assert {(item.status_code, item.text) for item in (service.get("/missing") for _ in range(6))} == {
@@ -122,7 +122,7 @@ def test_what_was_not_found_is_kept_too(service: Service) -> None:
     }
 
 
-def test_an_error_of_the_other_service_is_an_answer_of_it(service: Service) -> None:
+def test_a_503_response_of_the_other_service_is_cached(service: Service) -> None:
     first = service.get("/erring")
     assert first.status_code == 503
     assert {(item.status_code, item.text) for item in (service.get("/erring") for _ in range(6))} == {(503, first.text)}
@@ -134,7 +134,7 @@ def test_a_routine_without_parameters_distinguishes_queries(service: Service) ->
     assert (service.get("/plain?x=1").text, service.get("/plain?x=2").text) == (item, two)
 
 
-def test_parameters_of_the_routine_make_the_key(service: Service) -> None:
+def test_parameters_of_the_routine_are_the_cache_key(service: Service) -> None:
     body = service.get("/named?a=1&other=1").text
     assert service.get("/named?a=1&other=2").text == body
     assert service.get("/named?a=1&b=2").text != body
@@ -175,10 +175,10 @@ def test_callers_with_keys_are_distinguished(service: Service) -> None:
         ("/hosted", [{"Host": "a.example"}, {"Host": "b.example"}, {}]),
     ],
 )
-def test_an_answer_is_for_requests_like_that_which_it_was_made_for(
+def test_vary_and_accept_encoding_select_the_cached_response(
     service: Service, path: str, requests: list[dict[str, str]]
 ) -> None:
-    """RFC 9111, 4.1; a coding is for who has asked for it, whatever `Vary` says."""
+    """RFC 9111, 4.1. Responses with a content coding are distinguished by Accept-Encoding even without `Vary`."""
     header = [service.get(path, headers=headers).headers["content-length"] for headers in requests]
     response = [service.get(path, headers=headers) for headers in requests]
     assert [item.headers["x-cache"] for item in response] == ["hit"] * len(requests)
@@ -194,12 +194,12 @@ def raw(service: Service, path: str, headers: dict[str, str]) -> bytes:
         return b"".join(response.iter_raw())
 
 
-def test_what_may_depend_on_anything_is_not_kept(service: Service) -> None:
+def test_a_response_with_vary_star_is_not_cached(service: Service) -> None:
     assert len({service.get("/starred").text for _ in range(3)}) == 3
 
 
 @pytest.mark.parametrize("name", ["Range", "If-None-Match", "If-Modified-Since"])
-def test_a_part_is_not_kept_for_others(service: Service, counted: Upstream, name: str) -> None:
+def test_partial_and_not_modified_responses_are_not_cached(service: Service, counted: Upstream, name: str) -> None:
     def partial(seen: Seen, _connection: socket.socket) -> bytes:
         if seen.header(name) is None:
             return answer("whole")
@@ -215,7 +215,7 @@ def test_a_part_is_not_kept_for_others(service: Service, counted: Upstream, name
     assert (reply.status_code, reply.text, reply.headers["x-cache"]) == (200, "whole", "hit")
 
 
-def test_tags_forget_answers_of_others_too(service: Service, database: Database) -> None:
+def test_tags_invalidate_cached_proxy_responses(service: Service, database: Database) -> None:
     first = [service.get(f"/tagged?a={name}").text for name in "ab"]
     assert [service.get(f"/tagged?a={name}").text for name in "ab"] == first
     database.execute("select pg_notify('rowcall', 'forget one:a')")
@@ -223,7 +223,7 @@ def test_tags_forget_answers_of_others_too(service: Service, database: Database)
     assert service.get("/tagged?a=b").text == first[1]
 
 
-def test_events_are_not_waited_for_and_not_kept(service: Service, counted: Upstream) -> None:
+def test_event_streams_are_forwarded_immediately_and_not_cached(service: Service, counted: Upstream) -> None:
     """It is unknown whether they end."""
     read = threading.Event()
 
@@ -239,13 +239,13 @@ def test_events_are_not_waited_for_and_not_kept(service: Service, counted: Upstr
     assert service.get("/few-events").text != service.get("/few-events").text
 
 
-def test_an_answer_ends(service: Service) -> None:
+def test_a_cached_response_expires(service: Service) -> None:
     first = service.get("/short").text
     wait_until(lambda: service.get("/short").text != first, "there is a new answer")
 
 
 @pytest.mark.slow
-def test_a_failure_is_not_kept(service: Service) -> None:
+def test_errors_of_the_connection_are_not_cached(service: Service) -> None:
     problem(service.get("/failing"), 502)
     assert service.get("/failing").text == "good"
     problem(service.get("/silent"), 504)
@@ -253,11 +253,11 @@ def test_a_failure_is_not_kept(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_too_large_is_not_kept(service: Service) -> None:
+def test_a_response_over_the_size_limit_is_not_cached(service: Service) -> None:
     assert len({service.get("/large").content[:10] for _ in range(3)}) == 3
 
 
-def test_a_cookie_is_for_one_client(service: Service) -> None:
+def test_set_cookie_is_not_part_of_a_cached_response(service: Service) -> None:
     result = []
     for _ in range(3):
         result.append(service.get("/cookie").headers.get("set-cookie"))
@@ -265,7 +265,7 @@ def test_a_cookie_is_for_one_client(service: Service) -> None:
     assert result == ["a=b", None, None]
 
 
-def test_forgetting_is_final(service: Service) -> None:
+def test_an_invalidated_response_is_not_served_again(service: Service) -> None:
     for path, method, content in (("/plain?f=1", "GET", b""), ("/named?a=f", "GET", b""), ("/posted", "POST", b"f")):
         name, mark, query = path.partition("?")
         first = service.request(method, path, content=content).text
@@ -276,7 +276,7 @@ def test_forgetting_is_final(service: Service) -> None:
         assert service.request(method, path, content=content).text != first
 
 
-def test_one_request_asks_for_all(service: Service, counted: Upstream) -> None:
+def test_concurrent_equal_requests_send_one_outgoing_request(service: Service, counted: Upstream) -> None:
     free = threading.Event()
 
     def slow(_seen: Seen, _connection: socket.socket) -> bytes:
@@ -292,9 +292,7 @@ def test_one_request_asks_for_all(service: Service, counted: Upstream) -> None:
     assert len(counted.to("/at-once")) == 1
 
 
-def test_a_routine_that_gets_the_answer_is_kept_and_the_other_service_asked_each_time(
-    service: Service, counted: Upstream
-) -> None:
+def test_results_of_a_routine_that_transforms_responses_are_cached(service: Service, counted: Upstream) -> None:
     first = service.get("/both?x=a").text
     assert [service.get("/both?x=a").text for _ in range(3)] == [first] * 3
     assert len(counted.to("/both")) == 4
@@ -304,7 +302,7 @@ def test_a_routine_that_gets_the_answer_is_kept_and_the_other_service_asked_each
     assert texts[0] != texts[1], "the response for one caller is not for all"
 
 
-def test_what_another_service_fills_is_no_part_of_the_key(service: Service) -> None:
+def test_parameters_filled_by_the_other_service_are_not_in_the_cache_key(service: Service) -> None:
     """The value differs for each request, and an invalidation does not evaluate it (caching-9)."""
     assert "_proxy_body is filled by another service and is no part of the cache key" in service.log
     assert service.get("/by-answer?x=a").text == service.get("/by-answer?x=a").text

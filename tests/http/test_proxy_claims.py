@@ -77,12 +77,12 @@ def test_claims_are_headers(service: Service, kiri: dict[str, str]) -> None:
     }
 
 
-def test_of_anonymous_callers_only_the_address_is_known(service: Service) -> None:
+def test_only_the_address_of_anonymous_callers_is_forwarded(service: Service) -> None:
     assert headers_of(service.get("/context")) == {"request.ip_address": "127.0.0.1"}
 
 
 @pytest.mark.parametrize("path", ["/context", "/without"])
-def test_a_client_cannot_say_who_it_is(service: Service, kiri: dict[str, str], path: str) -> None:
+def test_headers_of_a_client_cannot_forge_claims(service: Service, kiri: dict[str, str], path: str) -> None:
     lie = {"request.user_id": "1", "Request.User_Roles": "{admin}", "request.claims": "{}"}
     # Servers that make variables of headers read these as the same names.
     lie |= {"request_user_id": "1", "Request-User-Roles": "{admin}", "request.ip-address": "203.0.113.9"}
@@ -105,7 +105,7 @@ def test_without_the_annotation_nothing_is_added(service: Service, kiri: dict[st
     assert service.get("/off?userId=7", headers=kiri).json()["target"] == "/off?userId=7"
 
 
-def test_a_routine_gets_them_too(service: Service, kiri: dict[str, str]) -> None:
+def test_a_routine_that_transforms_responses_receives_claims(service: Service, kiri: dict[str, str]) -> None:
     assert service.get("/transformed", headers=kiri).text == "41|/transformed?userId=41"
 
 
@@ -113,7 +113,7 @@ def test_an_endpoint_of_this_service_is_called_anonymously(service: Service, kir
     assert service.get("/to-inner", headers=kiri).json() == {"id": "41", "auth": None}
 
 
-def test_the_trace_goes_on(service: Service) -> None:
+def test_the_trace_is_forwarded(service: Service) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     response = service.get("/context", headers={"traceparent": trace, "tracestate": "a=b"})
     assert response.json()["headers"]["traceparent"] == trace

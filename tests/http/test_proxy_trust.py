@@ -81,7 +81,7 @@ SENT = {
 }
 
 
-def test_own_credentials_and_claims_about_the_client_stay_here(service: Service) -> None:
+def test_credentials_and_forwarding_headers_of_the_client_are_not_forwarded(service: Service) -> None:
     seen = service.get("/through", headers=SENT).json()["headers"]
     assert "secret" not in str(seen)
     assert "203.0.113.9" not in str(seen)
@@ -99,13 +99,13 @@ def test_own_credentials_and_claims_about_the_client_stay_here(service: Service)
     assert [name for name in seen if name.startswith("client")] == ["client-certainty"]
 
 
-def test_other_credentials_go_on(service: Service) -> None:
+def test_credentials_of_unknown_schemes_are_forwarded(service: Service) -> None:
     assert service.get("/through", headers={"Authorization": "Digest a=b"}).json()["headers"]["authorization"] == (
         "Digest a=b"
     )
 
 
-def test_keys_let_credentials_go_on_and_leave_the_client_out(
+def test_settings_forward_credentials_and_omit_forwarding_headers(
     own_database: Database, serve_once: Serve, echoing: Upstream
 ) -> None:
     settings = {
@@ -125,7 +125,7 @@ DOTS = ("%2e%2e", "..", "%2E%2e", ".", "%2e", "..%5cx", "..;a=b")
 
 @pytest.mark.parametrize("path", ["/items/", "/sent/", "/typed?id=", "/typed?id=a/"])
 @pytest.mark.parametrize("value", DOTS)
-def test_dot_segments_lead_nowhere(service: Service, upstream: Upstream, path: str, value: str) -> None:
+def test_dot_segments_are_refused(service: Service, upstream: Upstream, path: str, value: str) -> None:
     before = len(upstream.seen)
     response = service.raw(f"GET {path}{value} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     assert response is not None
@@ -133,7 +133,7 @@ def test_dot_segments_lead_nowhere(service: Service, upstream: Upstream, path: s
     assert len(upstream.seen) == before
 
 
-def test_dots_within_names_are_no_segments(service: Service, upstream: Upstream) -> None:
+def test_dots_within_names_are_not_dot_segments(service: Service, upstream: Upstream) -> None:
     assert service.get("/items/a..b.txt").json()["target"] == "/items/a..b.txt"
     assert service.get("/typed?id=...").text == "200"
     assert upstream.seen[-1].target == "/v1/..."
@@ -196,7 +196,7 @@ def large(headers: bytes) -> bytes:
         ({"Content-MD5": "AAAA"}, None, []),
     ],
 )
-def test_what_proxies_answer_is_compressed_with_care(
+def test_responses_of_proxies_are_compressed_only_where_permitted(
     service: Service, upstream: Upstream, headers: dict[str, str], coding: str | None, vary: list[str]
 ) -> None:
     upstream.on("/through", answer("x" * 1000, headers=headers.items(), content_type="text/plain"))
@@ -210,7 +210,7 @@ def test_what_proxies_answer_is_compressed_with_care(
         assert response.headers.get_list("vary") == vary
 
 
-def test_what_has_been_compressed_is_passed_on(service: Service, upstream: Upstream) -> None:
+def test_compressed_responses_are_passed_through(service: Service, upstream: Upstream) -> None:
     def packed(_seen: Seen, _connection: socket.socket) -> bytes:
         coded = [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
         return answer(gzip.compress(LONG), headers=coded, content_type="text/plain")

@@ -88,7 +88,7 @@ def test_a_row_is_published_with_its_key(service: Service, database: Database) -
     assert [key for key, _ in published(database, "order.paid")] == ["1", "2"]
 
 
-def test_results_of_other_shapes(service: Service, database: Database) -> None:
+def test_results_of_other_shapes_are_published(service: Service, database: Database) -> None:
     assert len(service.post("/rows", json={"n": 30_000}).json()) == 30_000
     ((key, payload),) = published(database, "order.listed")
     assert (key, len(payload), payload[-1]["id"]) == (None, 30_000, 30_000)
@@ -100,13 +100,13 @@ def test_results_of_other_shapes(service: Service, database: Database) -> None:
     assert published(database, "void.made") == [(None, None)]
 
 
-def test_rows_of_tables(service: Service, database: Database) -> None:
+def test_returned_rows_of_tables_are_published(service: Service, database: Database) -> None:
     response = service.request("PUT", "/api/product/returning", json={"id": 1, "name": "a"})
     assert response.status_code == 200, response.text
     assert published(database, "product.changed")[-1][1] == response.json()
 
 
-def test_jobs_and_batches(service: Service, database: Database) -> None:
+def test_results_of_jobs_and_batches_are_published(service: Service, database: Database) -> None:
     assert service.post("/job", json={"n": 5}).status_code == 202
     wait_until(lambda: published(database, "job.made") == [("5", {"id": 5})], "the job has published its result")
     before = len(published(database, "order.paid"))

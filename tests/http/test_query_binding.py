@@ -153,7 +153,7 @@ def test_value_of_each_type(service: Service, number: int, value: str, seen: str
         ("fit", "(,)"),
     ],
 )
-def test_names_and_lists(service: Service, target: str, seen: str) -> None:
+def test_keys_and_repeated_lists_are_bound(service: Service, target: str, seen: str) -> None:
     assert answer(service.get(f"/api/{target}")) == (200, TEXT, seen)
 
 
@@ -169,7 +169,7 @@ def test_names_and_lists(service: Service, target: str, seen: str) -> None:
         ("&a=1&&", "1|10|x, y"),
     ],
 )
-def test_defaults(service: Service, query: str, seen: str) -> None:
+def test_defaults_are_used_for_missing_parameters(service: Service, query: str, seen: str) -> None:
     assert answer(service.get(f"/api/defaults?{query}")) == (200, TEXT, seen)
 
 
@@ -185,7 +185,7 @@ def test_defaults(service: Service, query: str, seen: str) -> None:
         ("quoted?myParam=1&from=2", "yParam"),
     ],
 )
-def test_what_does_not_fit_is_not_found_and_named(service: Service, target: str, named: str) -> None:
+def test_missing_and_unknown_parameters_are_404_and_named(service: Service, target: str, named: str) -> None:
     assert named in problem(service.get(f"/api/{target}"), 404)["detail"]
 
 
@@ -199,7 +199,7 @@ def test_what_does_not_fit_is_not_found_and_named(service: Service, target: str,
         ("fit?boxWidth=q", "boxWidth", "is not an integer"),
     ],
 )
-def test_what_cannot_be_is_refused_whatever_default_there_is(
+def test_invalid_values_are_refused_even_if_there_is_a_default(
     service: Service, target: str, place: str, expected: str
 ) -> None:
     [error] = problem(service.get(f"/api/{target}"), 400)["errors"]
@@ -219,12 +219,12 @@ def test_what_cannot_be_is_refused_whatever_default_there_is(
         ("literally?v=", "1"),
     ],
 )
-def test_null_handling(service: Service, target: str, seen: str) -> None:
+def test_null_handling_of_the_annotation_applies(service: Service, target: str, seen: str) -> None:
     assert answer(service.get(f"/api/{target}")) == (200, TEXT, seen)
 
 
 def test_null_handling_of_the_configuration(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions; its annotations win."""
+    """The fixture `service` loads the functions; annotations have precedence."""
     emptying = serve(database, settings={"Service:QueryStringNullHandling": "EmptyString"})
     assert answer(emptying.get("/api/defaults?a=1&c="))[2] == "1|10|NULL"
     assert answer(emptying.get("/api/ignoring?v="))[2] == ""
@@ -235,7 +235,7 @@ def test_strict_function_with_a_null_is_not_called(service: Service, query: str,
     assert service.get(f"/api/strict-one?{query}").status_code == status
 
 
-def test_bad_text_for_a_type_only_the_server_knows_is_refused_too(service: Service) -> None:
+def test_invalid_text_for_types_without_local_validation_is_refused(service: Service) -> None:
     number = [type for type, _, _ in CONVERSIONS].index("mood")
     members = problem(service.get(f"/take/{number}?v=angry"), 400)
     message = "parameter 'v' (mood): invalid input value for enum mood: \"angry\""
@@ -268,9 +268,7 @@ def test_parameter_called_headers_receives_the_request_headers(own_database: Dat
     assert {name.lower(): value for name, value in forged.json().items()}["x-probe"] == "two"
 
 
-def test_a_choice_of_unnamed_parameters_that_cannot_be_called_is_404_also_where_connections_are_shared(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_unnamed_parameters_that_leave_a_gap_are_404_in_every_pool(own_database: Database, serve_once: Serve) -> None:
     sql = """create function sum(int default 1, int default 2) returns int language sql stable as 'select $1 + $2';
         comment on function sum(int, int) is 'HTTP GET';"""
     service = serve_once(own_database, sql)

@@ -59,7 +59,7 @@ def service(shop: Database, serve: Serve) -> Service:
     return serve(shop, SQL, {"Tracing:QueryTags": "true"})
 
 
-def test_every_endpoint_has_an_entry_of_its_own(service: Service, shop: Database) -> None:
+def test_every_endpoint_has_a_separate_entry_in_pg_stat_statements(service: Service, shop: Database) -> None:
     for number in range(20):
         assert service.get(f"/items/{number % 2 + 1}").json() == {"id": number % 2 + 1}
         assert service.post("/items", json={"id": 10 + number}).status_code == 204
@@ -78,7 +78,7 @@ def test_every_endpoint_has_an_entry_of_its_own(service: Service, shop: Database
     wait_until(lambda: {name: counted().get(name) for name in expected} == expected, "all runs are counted")
 
 
-def test_a_tag_leaves_statements_prepared(service: Service) -> None:
+def test_statements_with_a_tag_stay_prepared(service: Service) -> None:
     wait_until(lambda: int(service.get("/prepared").text) >= 3, "one prepared statement has run several times")
 
 

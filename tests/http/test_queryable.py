@@ -169,7 +169,7 @@ def walk(service: Service, path: str, rel: str) -> Iterator[list[dict[str, Any]]
     ],
 )
 @pytest.mark.parametrize("path", ["/ships", "/fleet"])
-def test_conditions(service: Service, path: str, condition: str, expected: list[int]) -> None:
+def test_conditions_filter_rows(service: Service, path: str, condition: str, expected: list[int]) -> None:
     query = quote(condition, safe="=&%")
     assert ids(service, f"{path}?{query}&select=id&order=id") == expected
 
@@ -186,12 +186,12 @@ def test_conditions(service: Service, path: str, condition: str, expected: list[
         ("tags,crew", '[{"tags":["a","b1"],"crew":null}]'),
     ],
 )
-def test_selections(service: Service, select: str, expected: str) -> None:
+def test_selections_choose_columns(service: Service, select: str, expected: str) -> None:
     response = service.get(f"/ships?id=eq.3&select={quote(select)}")
     assert (response.status_code, response.text) == (200, expected)
 
 
-def test_without_a_selection_the_result_is_as_it_is_without_query(service: Service) -> None:
+def test_without_a_selection_the_result_is_unchanged(service: Service) -> None:
     whole = service.get("/ships?id=eq.3").text
     names = "id,shipName,home,crew,built,about,tags,weight"
     assert service.get(f"/ships?id=eq.3&select={names}").text == whole
@@ -215,7 +215,9 @@ def test_without_a_selection_the_result_is_as_it_is_without_query(service: Servi
     ],
 )
 @pytest.mark.parametrize("path", ["/ships", "/fleet"])
-def test_pages_forwards_and_backwards(service: Service, database: Database, path: str, order: str) -> None:
+def test_paging_forwards_and_backwards_returns_every_row_once(
+    service: Service, database: Database, path: str, order: str
+) -> None:
     """Every row is on exactly one page, in the order of PostgreSQL, also with NULLs at both ends."""
     terms = [term for term in order.split(",") if term]
     expressions = [_order_sql(term) for term in terms] + ([] if "id" in order.replace("id.desc", "id") else ["id"])
@@ -252,7 +254,7 @@ def test_rows_that_appear_or_vanish_move_no_other_row_to_another_page(service: S
     assert before.links["next"]
 
 
-def test_links(service: Service) -> None:
+def test_links_lead_to_the_other_pages(service: Service) -> None:
     first = service.get("/ships?limit=20&select=id")
     assert set(first.links) == {"next", "first", "last"}
     middle = service.get("/ships" + first.links["next"]["url"])
@@ -314,7 +316,7 @@ def test_a_page_has_the_usual_and_at_most_the_largest_number_of_rows(service: Se
         ("/crew?least=5&limit=1", "0-0/16"),
     ],
 )
-def test_the_number_of_all_rows_is_sent_if_it_is_wanted(service: Service, path: str, expected: str) -> None:
+def test_the_total_number_of_rows_is_sent_if_requested(service: Service, path: str, expected: str) -> None:
     plain, counted = service.get(path), service.get(path, headers={"prefer": "return=minimal, count=exact"})
     assert counted.text == plain.text
     assert counted.headers["content-range"] == expected
@@ -323,7 +325,7 @@ def test_the_number_of_all_rows_is_sent_if_it_is_wanted(service: Service, path: 
     assert plain.headers["vary"] == counted.headers["vary"] == "Prefer"
 
 
-def test_own_parameters_are_no_filters(service: Service) -> None:
+def test_parameters_of_the_routine_are_not_filters(service: Service) -> None:
     assert {row["home"] for row in rows(service, "/fleet?berth=Kiel")} == {"Kiel"}
     assert rows(service, "/fleet?berth=eq.Kiel") == []
     assert [row["id"] for row in rows(service, "/own?userId=ann&owner=neq.ben&id=gt.6")] == [8, 10]
@@ -336,7 +338,7 @@ def test_values_in_a_body_and_a_query_in_the_url(service: Service) -> None:
     assert problem(service.post("/by-body?select=id", json={"most": 6}), 404)["detail"].startswith("unknown parameter")
 
 
-def test_a_file(service: Service) -> None:
+def test_a_file_can_be_queried_and_paged(service: Service) -> None:
     assert ids(service, "/crew?least=5&id=lt.20") == [5, 6, 12, 13, 19]
     found = [row["id"] for page in walk(service, "/crew?least=6&limit=2", "next") for row in page]
     assert found == [n for n in range(1, 61) if n % 7 == 6]
@@ -403,14 +405,14 @@ def test_mistakes_are_named(service: Service, path: str, status: int, part: str)
         assert part in problem(service.get(path), status)["detail"]
 
 
-def test_a_mistake_of_a_request_is_no_change_of_the_schema(service: Service) -> None:
+def test_an_invalid_query_does_not_cause_a_reading_of_the_catalogue(service: Service) -> None:
     for _ in range(3):
         service.get("/ships?crew=like.1*")
     assert "the database has changed" not in service.log
 
 
 @pytest.mark.parametrize(("order", "other"), [("about->x", "about->deck"), ("crew", "crew.asc.nullslast")])
-def test_orders_with_the_same_sql_have_cursors_of_their_own(service: Service, order: str, other: str) -> None:
+def test_orders_with_the_same_sql_have_different_cursors(service: Service, order: str, other: str) -> None:
     """The SQL contains neither the keys of a JSON path nor what PostgreSQL assumes anyway."""
     for each in (order, other, order, other):
         response = service.get(f"/ships?limit=5&order={each}")
@@ -455,7 +457,7 @@ def test_a_cursor_may_have_long_texts(service: Service) -> None:
     assert lengths == [5_001, 10_001, 15_001, 20_001]
 
 
-def test_what_cannot_be_queried_is_reported_at_the_start(service: Service) -> None:
+def test_ineffective_queryable_annotations_are_reported_at_the_start(service: Service) -> None:
     log = service.log
     assert "queryable has no effect: single returns one row" in log
     assert "only a file that is one SELECT can be queried" in log
@@ -573,6 +575,6 @@ def test_access_is_checked_before_the_query(other: Service) -> None:
         assert client.get("/mine?userId=ben&limit=1&owner=eq.ann").json() == [{"id": 1, "owner": "ann"}]
 
 
-def test_other_parameters_of_links_are_ignored_if_the_configuration_says_so(other: Service) -> None:
+def test_unknown_parameters_are_ignored_if_configured(other: Service) -> None:
     response = other.get("/seen?limit=1&utm_source=x&nope=eq.1")
     assert (response.status_code, len(response.json())) == (200, 1)

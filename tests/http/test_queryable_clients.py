@@ -92,18 +92,18 @@ console.log(JSON.stringify({
 
 
 @pytest.fixture(scope="module")
-def made(database: Database) -> Database:
+def loaded_database(database: Database) -> Database:
     database.execute(SQL)
     return database
 
 
 @pytest.fixture(scope="module")
-def snapshot(made: Database) -> SchemaSnapshot:
-    return read_snapshot(made, SETTINGS)
+def snapshot(loaded_database: Database) -> SchemaSnapshot:
+    return read_snapshot(loaded_database, SETTINGS)
 
 
 @pytest.fixture(scope="module")
-def service(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+def service(loaded_database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder = tmp_path_factory.mktemp("client")
     settings = {
         **SETTINGS,
@@ -114,7 +114,7 @@ def service(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFacto
         "Service:PythonClientCodeGen:FilePath": str(folder / "{0}_api.py"),
         "Service:PythonClientCodeGen:IncludeStatusCode": "false",
     }
-    service = serve(made, settings=settings)
+    service = serve(loaded_database, settings=settings)
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(CALLS, encoding="utf-8")
     service.folder = folder
@@ -134,10 +134,12 @@ def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_the_compiler_knows_columns_and_operators(snapshot: SchemaSnapshot, made: Database, tmp_path: Path) -> None:
+def test_generated_types_restrict_columns_and_operators(
+    snapshot: SchemaSnapshot, loaded_database: Database, tmp_path: Path
+) -> None:
     for variant, settings in VARIANTS.items():
         chosen = {**SETTINGS, P + "FilePath": "{0}Api.ts", **settings}
-        options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])
+        options = client_code_options(settings_of(loaded_database, chosen), ["http://127.0.0.1:8080"])
         assert options is not None
         folder = tmp_path / variant
         folder.mkdir(parents=True)
@@ -149,7 +151,7 @@ def test_the_compiler_knows_columns_and_operators(snapshot: SchemaSnapshot, made
 
 
 @pytest.mark.slow
-def test_the_python_client_takes_the_parameters(service: Service) -> None:
+def test_the_python_client_accepts_the_query_parameters(service: Service) -> None:
     assert type_errors(service.folder, "public_api.py") == ""
     with load_client(service.folder / "public_api.py").Client(service.url) as client:
         rows = client.ships_get(id="gt.9", order="id.desc", limit=2)
@@ -157,7 +159,7 @@ def test_the_python_client_takes_the_parameters(service: Service) -> None:
 
 
 @pytest.mark.parametrize("version", sorted(VERSIONS))
-def test_the_document_has_the_parameters(snapshot: SchemaSnapshot, version: str) -> None:
+def test_the_openapi_document_has_the_query_parameters(snapshot: SchemaSnapshot, version: str) -> None:
     made = document(snapshot.endpoints, snapshot.types_of, OpenApiOptions(title="x", spec=VERSIONS[version]))
     from openapi_spec_validator import OpenAPIV30SpecValidator, OpenAPIV31SpecValidator
 
@@ -180,7 +182,7 @@ def test_the_document_has_the_parameters(snapshot: SchemaSnapshot, version: str)
     assert list(by_body["requestBody"]["content"]["application/json"]["schema"]["properties"]) == ["least"]
 
 
-def test_tools_take_the_parameters(snapshot: SchemaSnapshot, service: Service) -> None:
+def test_tools_accept_the_query_parameters(snapshot: SchemaSnapshot, service: Service) -> None:
     entries = tool_entries(snapshot.endpoints, snapshot.types_of, ToolOptions())
     properties = entries["ship"].described["inputSchema"]["properties"]
     assert properties["id"]["description"].startswith("Filter: an operator and a value")

@@ -82,7 +82,7 @@ def missing_right(roles: Roles) -> str:
     )
 
 
-def test_a_service_without_the_rights_says_what_it_lacks(
+def test_a_service_without_queue_rights_names_the_missing_right(
     own_database: Database, roles: Roles, serve_once: Serve
 ) -> None:
     install(own_database, roles)
@@ -165,7 +165,7 @@ def test_other_roles_only_enqueue(own_database: Database, roles: Roles, serve_on
 
 
 @pytest.mark.slow
-def test_a_job_with_the_role_of_its_caller(own_database: Database, roles: Roles, serve_once: Serve) -> None:
+def test_a_job_runs_with_the_role_of_its_caller(own_database: Database, roles: Roles, serve_once: Serve) -> None:
     """The role of the caller can neither lock nor finish jobs. Deferred triggers still run with it."""
     install(own_database, roles, roles.service)
     service = serve_once(

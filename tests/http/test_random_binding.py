@@ -118,7 +118,7 @@ def _written(database: Database, kind: Kind, texts: list[str]) -> list[tuple[str
 
 
 @pytest.mark.parametrize("number", range(TYPES))
-def test_a_value_arrives_as_it_was_meant(service: Service, database: Database, kinds: list[Kind], number: int) -> None:
+def test_random_values_are_bound_exactly(service: Service, database: Database, kinds: list[Kind], number: int) -> None:
     kind = kinds[number]
     random = Random(f"{SEED} {number}")
     texts = [text for text in (present(random, kind) for _ in range(ROUNDS)) if _is_defined(kind, text)]
@@ -144,7 +144,9 @@ def _is_inner_composite(kind: Kind) -> bool:
 
 
 @pytest.mark.parametrize("number", range(len(ALL)))
-def test_null_empty_and_the_word_null_stay_apart(service: Service, kinds: list[Kind], number: int) -> None:
+def test_null_the_empty_string_and_the_word_null_are_distinguished(
+    service: Service, kinds: list[Kind], number: int
+) -> None:
     """Missing and unknown are refused, and the other three are three different things."""
     kind = base_of(kinds[number])
     assert isinstance(kind, Scalar)

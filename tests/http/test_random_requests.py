@@ -91,7 +91,7 @@ async def _client(port: int, requests: Iterator[Request], statuses: Counter[int]
 
 
 @pytest.mark.slow
-def test_every_request_gets_an_answer_that_the_rules_know(service: Service, schema: list[Routine]) -> None:
+def test_every_random_request_gets_a_documented_response(service: Service, schema: list[Routine]) -> None:
     random = Random(f"{SEED} requests")
     requests = iter([request(random, random.choice(schema)) for _ in range(REQUESTS)])
     statuses: Counter[int] = Counter()

@@ -137,7 +137,7 @@ def service(database: Database, serve: Serve, kinds: list[Kind]) -> Service:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(TYPES))
-def test_values_are_what_to_json_makes_of_them(service: Service, kinds: list[Kind], number: int) -> None:
+def test_random_values_are_rendered_as_by_to_json(service: Service, kinds: list[Kind], number: int) -> None:
     kind = kinds[number]
     random = Random(f"{SEED} {number}")
     for _ in range(ROUNDS):

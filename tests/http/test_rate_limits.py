@@ -114,7 +114,7 @@ def ask(service: Service, name: str, headers: dict[str, str] | None = None) -> h
 
 
 @pytest.mark.parametrize("name", ["fixed", "sliding", "bucket"])
-def test_what_is_over_the_limit_is_refused_whichever_worker_is_asked(service: Service, name: str) -> None:
+def test_requests_over_the_limit_are_refused_by_every_worker(service: Service, name: str) -> None:
     answers = [ask(service, f"{name}_limited") for _ in range(8)]
     assert [answer.status_code for answer in answers] == [200] * 4 + [429] * 4
     refused = problem(answers[-1], 429)
@@ -132,7 +132,7 @@ def test_endpoints_share_a_policy(service: Service) -> None:
     assert ask(service, "twin_limited").status_code == 429
 
 
-def test_overloads_are_counted_before_it_is_known_which_is_meant(service: Service, kiri: dict[str, str]) -> None:
+def test_overloads_are_counted_before_one_is_selected(service: Service, kiri: dict[str, str]) -> None:
     def status(headers: dict[str, str], **body: int) -> int:
         return service.request_once("POST", "/api/several", json=body, headers=headers).status_code
 
@@ -157,12 +157,12 @@ def test_callers_are_distinguished_by_a_claim(service: Service, kiri: dict[str, 
     assert statuses == [200, 200, 429, 429]
 
 
-def test_signed_in_callers_may_be_free(service: Service, kiri: dict[str, str]) -> None:
+def test_signed_in_callers_may_be_exempt(service: Service, kiri: dict[str, str]) -> None:
     assert [ask(service, "static_limited").status_code for _ in range(2)] == [200, 429]
     assert {ask(service, "static_limited", kiri).status_code for _ in range(4)} == {200}
 
 
-def test_a_policy_has_its_own_status_and_words(service: Service) -> None:
+def test_a_policy_has_its_own_status_and_message(service: Service) -> None:
     assert [ask(service, "said_limited").status_code for _ in range(2)] == [200, 503]
     assert problem(ask(service, "said_limited"), 503)["detail"] == "The counter is closed."
     assert [ask(service, "silent_limited").status_code for _ in range(2)] == [200, 429]
@@ -182,7 +182,7 @@ def test_an_endpoint_with_an_unknown_policy_is_left_out(service: Service) -> Non
     assert {ask(service, name).status_code for name in ("unknown_limited", "typeless_limited")} == {404}
 
 
-def test_an_endpoint_whose_policy_is_switched_off_is_served(service: Service) -> None:
+def test_an_endpoint_with_a_disabled_policy_is_served(service: Service) -> None:
     message = (
         "rate_limiter 'off' is switched off (RateLimiterOptions:Policies:off:Enabled): the endpoint is not limited"
     )
@@ -198,7 +198,7 @@ def test_settings_that_cannot_be_used_are_logged_at_the_start(service: Service) 
     assert "effect yet" not in service.log
 
 
-def test_a_permit_is_held_until_the_answer_is_made(service: Service, database: Database) -> None:
+def test_a_permit_is_held_until_the_response_is_complete(service: Service, database: Database) -> None:
     with ThreadPoolExecutor() as threads:
         with database.locked(1):
             running = [threads.submit(ask, service, "gate_slow") for _ in range(2)]
@@ -232,7 +232,7 @@ def test_requests_queue_for_the_next_window(service: Service) -> None:
     assert max(answer.elapsed.total_seconds() for answer in answers) >= 0.5
 
 
-def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Database) -> None:
+def test_a_disconnected_client_frees_its_place_in_the_queue(service: Service, database: Database) -> None:
     with ThreadPoolExecutor() as threads:
         with database.locked(2):
             first = threads.submit(ask, service, "queued_slow")
@@ -252,7 +252,7 @@ def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Datab
 
 
 @pytest.mark.parametrize("name", ["left_fixed", "left_sliding", "left_bucket"])
-def test_who_does_not_wait_for_the_next_window_leaves_his_place(service: Service, name: str) -> None:
+def test_a_client_that_stops_waiting_for_a_window_frees_its_place(service: Service, name: str) -> None:
     assert ask(service, f"{name}_limited").status_code == 200
     path = f"/api/{name.replace('_', '-')}-limited"
     one_waits_again_when_one_has_left(service, path)

@@ -44,7 +44,7 @@ def ask(service: Service, name: str) -> httpx.Response:
 
 
 @pytest.mark.slow
-def test_instances_count_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_instances_share_rate_limits(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     redis = RedisServer(tmp_path / "redis")
     try:
         limits = {"RateLimiterOptions:Enabled": "true", "RateLimiterOptions:RedisConfiguration": redis.place}

@@ -155,6 +155,6 @@ def test_large_raw_result_streams_with_its_header_row_once(service: Service) -> 
     assert response.text == expected
 
 
-def test_what_is_wrong_with_a_separator_is_logged(service: Service) -> None:
+def test_mistakes_in_separators_are_logged(service: Service) -> None:
     service.wait_for_log(r"'\q' is not an escape sequence")
     service.wait_for_log("separator =` sets an empty one")

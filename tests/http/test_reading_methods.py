@@ -84,28 +84,28 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("context", cases(row for row in REQUESTS if not row[0].startswith("HEAD")))
-def test_request(service: Service, context: RequestContext) -> None:
+def test_documented_requests_get_the_documented_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-def test_head_writes_as_little(service: Service) -> None:
+def test_head_does_not_write(service: Service) -> None:
     assert service.request("HEAD", "/api/t/returning?id=1&v=X").status_code == 404
 
 
-def test_nothing_was_written_by_reading(database: Database, service: Service) -> None:
+def test_get_requests_to_writing_files_do_not_write(database: Database, service: Service) -> None:
     service.get("/api/t/returning?id=1&v=X")
     service.get("/api/inside/returning?id=1&v=X")
     assert database.value("select v from t where id = 1") == "first"
     assert database.value("select v from inside where id = 1") == "first"
 
 
-def test_the_log_says_which_method_could_not_be(service: Service) -> None:
+def test_a_get_annotation_on_a_writing_file_is_logged(service: Service) -> None:
     line = service.wait_for_log("public.inside: this writes")
     assert "GET" in line
     assert "WRN" in line
 
 
-def test_a_volatile_routine_may_answer_get_and_that_is_logged_once(service: Service) -> None:
+def test_a_volatile_routine_served_by_get_is_logged_once(service: Service) -> None:
     line = service.wait_for_log("public.visit()")
     assert "volatile" in line
     assert "INF" in line

@@ -58,7 +58,7 @@ def cache(redis: str) -> dict[str, str]:
     }
 
 
-def test_the_master_is_used_wherever_it_stands(
+def test_the_master_is_used_regardless_of_its_position_in_the_list(
     database: Database, serve_once: Serve, master: RedisServer, replica: RedisServer
 ) -> None:
     service = serve_once(database, SQL, cache(f"{replica.place},{master.place}"), workers=2)
@@ -69,7 +69,7 @@ def test_the_master_is_used_wherever_it_stands(
     assert service.get("/health").text == "Healthy"
 
 
-def test_a_replica_alone_is_not_used_and_degrades(
+def test_without_a_master_responses_are_cached_in_memory_and_health_is_degraded(
     database: Database, serve_once: Serve, master: RedisServer, replica: RedisServer
 ) -> None:
     service = serve_once(database, "", cache(f"{replica.place},connectRetry=1"), workers=2)
@@ -157,7 +157,7 @@ def _replicate(master: RedisServer, replica: RedisServer) -> None:
 
 
 @pytest.mark.parametrize("rights", ["+@all", "+@connection +@read +@write", "-@all +ping +auth +client|setname"])
-def test_a_user_needs_no_right_to_ask_for_the_role(master: RedisServer, rights: str) -> None:
+def test_detecting_the_role_needs_no_additional_redis_permissions(master: RedisServer, rights: str) -> None:
     with master.client() as client:
         client.execute_command("ACL", "SETUSER", "guest", "reset", "on", ">pw", "~*", *rights.split())
     opened = asyncio.run(_opened(f"{master.place},user=guest,password=pw"))

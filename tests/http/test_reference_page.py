@@ -98,7 +98,7 @@ def test_a_page_for_users_only(database: Database, serve_once: Serve) -> None:
         ({"Service:OpenApiOptions:Enabled": "true", "Docs:Path": "docs"}, "Docs:Path: 'docs' is no path"),
     ],
 )
-def test_what_cannot_work_stops_the_start(settings: dict[str, str], why: str) -> None:
+def test_invalid_settings_of_the_reference_page_stop_the_start(settings: dict[str, str], why: str) -> None:
     with pytest.raises((ConfigError, StartupError), match=why):
         reference_page(assemble(Section(), [("Docs:Enabled", "true"), *settings.items()], {}).settings, "API")
 
@@ -135,7 +135,7 @@ def operation(tab: Page, name: str) -> Locator:
 
 @needs_browser
 @pytest.mark.slow
-def test_files_sign_in_and_events_in_the_browser(service: Service, tab: Page) -> None:
+def test_files_sign_in_and_events_work_in_the_browser(service: Service, tab: Page) -> None:
     violations: list[str] = []
     tab.on("console", lambda message: violations.append(message.text) if "Content Security" in message.text else None)
     tab.on("pageerror", lambda error: violations.append(str(error)))
@@ -169,7 +169,7 @@ def test_files_sign_in_and_events_in_the_browser(service: Service, tab: Page) ->
 
 @needs_browser
 @pytest.mark.slow
-def test_a_session_by_cookie_is_that_of_the_browser(service: Service, tab: Page) -> None:
+def test_requests_of_the_page_use_the_session_cookie_of_the_browser(service: Service, tab: Page) -> None:
     tab.goto(f"{service.url}/docs")
     block = operation(tab, "/sign-in")
     block.locator(".execute").click()

@@ -39,28 +39,28 @@ def of(service: Service, nick: str, scheme: str = "BearerToken") -> dict[str, ob
     return tokens(service, scheme, nick)
 
 
-def test_a_stolen_access_token_cannot_be_made_endless(service: Service) -> None:
-    """Mo has an account, and has got hold of an access token of kiri's: his refresh token stays his own."""
+def test_a_stolen_access_token_cannot_be_refreshed_with_another_users_token(service: Service) -> None:
+    """The caller has an account (mo) and a stolen access token of kiri; the refresh token of mo does not extend it."""
     stolen, own = of(service, "kiri"), of(service, "mo")
     problem(refresh(service, own["refreshToken"], bearer(stolen["accessToken"])), 401)
 
 
-def test_nor_a_stolen_cookie(service: Service) -> None:
+def test_a_stolen_cookie_cannot_be_refreshed_with_another_users_token(service: Service) -> None:
     cookie, own = with_cookie(service), of(service, "mo")
     problem(refresh(service, own["refreshToken"], cookie), 401)
 
 
-def test_nor_a_stolen_signed_token(service: Service) -> None:
+def test_a_stolen_signed_token_cannot_be_refreshed_with_another_users_token(service: Service) -> None:
     stolen, own = of(service, "kiri", "Bearer"), of(service, "mo")
     problem(refresh(service, own["refreshToken"], bearer(stolen["accessToken"])), 401)
 
 
-def test_nor_does_a_stolen_refresh_token_help_with_a_session_of_ones_own(service: Service) -> None:
+def test_a_stolen_refresh_token_is_refused_with_the_session_of_another_user(service: Service) -> None:
     stolen, own = of(service, "kiri"), of(service, "mo")
     problem(refresh(service, stolen["refreshToken"], bearer(own["accessToken"])), 401)
 
 
-def test_a_mismatch_ends_the_sign_in(service: Service) -> None:
+def test_a_refresh_token_used_with_another_session_ends_its_sign_in(service: Service) -> None:
     """A caller with two credentials of different users is refused: one of them is stolen."""
     first, other = of(service, "kiri"), of(service, "mo")
     problem(refresh(service, first["refreshToken"], bearer(other["accessToken"])), 401)
@@ -76,13 +76,13 @@ def test_the_new_tokens_have_the_claims_of_the_sign_in(service: Service) -> None
     assert (body["userId"], body["userName"], body["userRoles"]) == ("41", "kiri", ["boss", "gate"])
 
 
-def test_an_older_access_token_of_the_same_sign_in_will_do(service: Service) -> None:
+def test_an_older_access_token_of_the_same_sign_in_is_accepted(service: Service) -> None:
     made = of(service, "open")
     second = refresh(service, made["refreshToken"], bearer(made["accessToken"])).json()
     assert refresh(service, second["refreshToken"], bearer(made["accessToken"])).status_code == 200
 
 
-def test_schemes_do_not_mix(service: Service) -> None:
+def test_refresh_tokens_are_refused_by_other_schemes(service: Service) -> None:
     main, till = of(service, "kiri"), of(service, "kiri", "till")
     problem(refresh(service, main["refreshToken"], bearer(till["accessToken"])), 401)
     problem(refresh(service, till["refreshToken"], bearer(main["accessToken"]), NAMED), 401)
@@ -91,7 +91,7 @@ def test_schemes_do_not_mix(service: Service) -> None:
     assert refresh(service, till["refreshToken"], bearer(till["accessToken"]), NAMED).status_code == 200
 
 
-def test_a_session_of_another_scheme_is_not_enough(service: Service) -> None:
+def test_a_session_of_another_scheme_does_not_suffice(service: Service) -> None:
     cookie, made = with_cookie(service), of(service, "kiri")
     problem(refresh(service, made["refreshToken"], cookie), 401)
 
@@ -99,7 +99,7 @@ def test_a_session_of_another_scheme_is_not_enough(service: Service) -> None:
 # --- signed tokens -------------------------------------------------------------------------------------------------
 
 
-def test_a_refresh_token_of_another_issuer_is_exchanged_by_that_one(
+def test_a_refresh_token_of_another_issuer_is_accepted_by_that_issuer_only(
     own_database: Database, serve_once: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     key = ed25519.Ed25519PrivateKey.generate()
@@ -121,7 +121,7 @@ def test_a_refresh_token_of_another_issuer_is_exchanged_by_that_one(
     assert service.post("/api/jwt/refresh", json={"refreshToken": ours}).status_code == 200
 
 
-def test_tokens_under_a_shared_key_are_distinguished_without_single_use_too(
+def test_refresh_tokens_of_schemes_with_one_key_are_distinguished_without_single_use(
     own_database: Database, serve_once: Serve
 ) -> None:
     settings = {

@@ -22,7 +22,7 @@ from tests.http.members import EVERY_SCHEME, SECRET, bearer, member_sql, tokens
 
 OPAQUE, SIGNED = "/api/token/refresh", "/api/jwt/refresh"
 
-KEPT_IN_DATABASE = """
+USE_IN_DATABASE = """
 create table refresh_token (family text primary key, used int not null, expires timestamptz not null);
 create function use_refresh_token(text, int, timestamptz) returns boolean language sql as $$
     insert into refresh_token values ($1, $2, $3)
@@ -70,13 +70,13 @@ def refuse(response: httpx.Response) -> None:
     assert response.headers["www-authenticate"] == "Bearer"
 
 
-def test_each_token_gives_the_next(service: Service) -> None:
+def test_each_refresh_token_is_exchanged_for_the_next(service: Service) -> None:
     token = str(issued(service, "Bearer")["refreshToken"])
     for _ in range(10):
         token = refreshed(signed(service, token))
 
 
-def test_a_second_use_ends_what_followed_from_the_sign_in(service: Service) -> None:
+def test_reuse_of_a_refresh_token_revokes_all_tokens_of_the_sign_in(service: Service) -> None:
     first = issued(service, "Bearer")["refreshToken"]
     second = refreshed(signed(service, first))
     third = refreshed(signed(service, second))
@@ -85,14 +85,14 @@ def test_a_second_use_ends_what_followed_from_the_sign_in(service: Service) -> N
     service.wait_for_log("Bearer: refused a refresh token that was used before")
 
 
-def test_of_many_at_once_one_is_taken(service: Service) -> None:
+def test_of_concurrent_uses_of_a_refresh_token_one_succeeds(service: Service) -> None:
     token = issued(service, "Bearer")["refreshToken"]
     with ThreadPoolExecutor(16) as threads:
         answers = list(threads.map(lambda _: signed(service, token).status_code, range(16)))
     assert sorted(answers) == [200] + [401] * 15
 
 
-def test_every_sign_in_is_for_itself(service: Service) -> None:
+def test_reuse_detection_does_not_affect_other_sign_ins(service: Service) -> None:
     """Of the same person, in the same second: on the telephone and at the desk."""
     sign_ins = [issued(service, "Bearer")["refreshToken"] for _ in range(3)]
     assert len(set(sign_ins)) == 3
@@ -102,7 +102,7 @@ def test_every_sign_in_is_for_itself(service: Service) -> None:
         refreshed(signed(service, token))
 
 
-def test_opaque_tokens(service: Service) -> None:
+def test_reuse_of_an_opaque_refresh_token_is_refused(service: Service) -> None:
     made = issued(service, "BearerToken")
     access = made["accessToken"]
     second = refreshed(opaque(service, made["refreshToken"], access))
@@ -111,13 +111,13 @@ def test_opaque_tokens(service: Service) -> None:
     refuse(opaque(service, third, access))
 
 
-def test_who_is_not_signed_in_uses_up_no_opaque_token(service: Service) -> None:
+def test_an_opaque_refresh_token_is_not_consumed_without_a_valid_session(service: Service) -> None:
     made = issued(service, "BearerToken")
     problem(opaque(service, made["refreshToken"], "other"), 401)
     refreshed(opaque(service, made["refreshToken"], made["accessToken"]))
 
 
-def test_another_spelling_of_a_signature_is_the_same_token(service: Service) -> None:
+def test_another_encoding_of_a_signature_counts_as_the_same_token(service: Service) -> None:
     """32 bytes are 43 characters of base64, and the last one has two bits that say nothing."""
     token = str(issued(service, "Bearer")["refreshToken"])
     refreshed(signed(service, token))
@@ -126,7 +126,7 @@ def test_another_spelling_of_a_signature_is_the_same_token(service: Service) -> 
         problem(signed(service, token[:-1] + last), 401)
 
 
-def test_a_token_from_before_counting_is_good_once(own_database: Database, serve_once: Serve) -> None:
+def test_a_refresh_token_issued_before_single_use_is_accepted_once(own_database: Database, serve_once: Serve) -> None:
     """Where no other scheme has the same secret: there it would have to say whose it is."""
     service = serve_once(own_database, member_sql(), EVERY_SCHEME, workers=2)
     claims = jwt.decode(str(issued(service, "Bearer")["refreshToken"]), SECRET, algorithms=["HS256"])
@@ -135,7 +135,7 @@ def test_a_token_from_before_counting_is_good_once(own_database: Database, serve
     refuse(signed(service, token))
 
 
-def test_the_claims_of_a_refresh_token_are_those_of_the_field(service: Service) -> None:
+def test_a_refresh_token_has_the_same_claims_as_npgsqlrest(service: Service) -> None:
     """The header distinguishes the tokens."""
     token = str(issued(service, "Bearer")["refreshToken"])
     claims = jwt.decode(token, SECRET, algorithms=["HS256"])
@@ -155,7 +155,7 @@ def test_a_scheme_with_the_same_secret_refreshes_its_own_tokens_only(service: Se
     refreshed(signed(service, lasting))
 
 
-def test_the_established_behaviour(own_database: Database, serve_once: Serve) -> None:
+def test_without_single_use_refresh_tokens_can_be_reused(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefreshTokenSingleUse": "false"}
     service = serve_once(own_database, member_sql(), settings, workers=2)
     token = issued(service, "Bearer")["refreshToken"]
@@ -167,7 +167,9 @@ def test_the_established_behaviour(own_database: Database, serve_once: Serve) ->
         refreshed(opaque(service, made["refreshToken"], made["accessToken"]))
 
 
-def test_a_shared_folder_holds_over_hosts(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_use_is_recorded_in_a_shared_folder_for_all_hosts(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     """And so over a restart, after which nothing else is known."""
     folder = tmp_path / "keys"
     settings = {**EVERY_SCHEME, "DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": str(folder)}
@@ -182,9 +184,9 @@ def test_a_shared_folder_holds_over_hosts(own_database: Database, serve_once: Se
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_database_holds_over_hosts(own_database: Database, serve_once: Serve) -> None:
+def test_use_is_recorded_in_the_database_for_all_hosts(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefreshTokenUseCommand": "select use_refresh_token($1, $2, $3)"}
-    item = serve_once(own_database, member_sql() + KEPT_IN_DATABASE, settings)
+    item = serve_once(own_database, member_sql() + USE_IN_DATABASE, settings)
     other = serve_once(own_database, settings=settings)
     first = issued(item, "Bearer")["refreshToken"]
     second = refreshed(signed(other, first))
@@ -195,7 +197,7 @@ def test_the_database_holds_over_hosts(own_database: Database, serve_once: Serve
     assert 0 < lifetime <= 7 * 86_400 + 300
 
 
-def test_a_worker_may_die(own_database: Database, serve_once: Serve) -> None:
+def test_recorded_use_survives_a_killed_worker(own_database: Database, serve_once: Serve) -> None:
     """What has been used is known to the supervisor."""
     service = serve_once(own_database, member_sql(), EVERY_SCHEME)
     first = issued(service, "Bearer")["refreshToken"]
@@ -210,7 +212,7 @@ def test_a_worker_may_die(own_database: Database, serve_once: Serve) -> None:
     refuse(signed(service, third))
 
 
-def test_without_shared_knowledge_no_token_is_accepted(own_database: Database, serve_once: Serve) -> None:
+def test_refresh_is_503_if_use_cannot_be_recorded(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefreshTokenUseCommand": "select use_refresh_token($1, $2, $3)"}
     service = serve_once(own_database, member_sql(), settings)
     token = issued(service, "Bearer")["refreshToken"]
@@ -218,5 +220,5 @@ def test_without_shared_knowledge_no_token_is_accepted(own_database: Database, s
     assert response.headers["retry-after"] == "1"
     assert json.loads(response.content)["status"] == 503
     service.wait_for_log("the use of a refresh token cannot be recorded")
-    own_database.execute(KEPT_IN_DATABASE)
+    own_database.execute(USE_IN_DATABASE)
     refreshed(signed(service, token))

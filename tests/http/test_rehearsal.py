@@ -67,7 +67,7 @@ def test_a_missing_env_file_is_reported(tmp_path: Path, own_database: Database) 
     assert any("secrets.env" in warning for warning in report["startWarnings"])
 
 
-def test_a_configuration_of_the_established_system_starts_as_it_is(tmp_path: Path, own_database: Database) -> None:
+def test_a_configuration_of_npgsqlrest_is_accepted_unchanged(tmp_path: Path, own_database: Database) -> None:
     settings = {"NpgsqlRest": {"UrlPathPrefix": "/v1"}, "ConnectionStrings": {"Default": own_database.conninfo}}
     (tmp_path / "appsettings.json").write_text(json.dumps(settings))
     done = rowcall(tmp_path, "appsettings.json", "--config", "UrlPathPrefix")

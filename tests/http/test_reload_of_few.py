@@ -119,7 +119,7 @@ def workers(service: Service) -> Iterator[list[Way]]:
 
 
 @pytest.mark.slow
-def test_each_kind_of_change_is_served_as_after_a_fresh_start(
+def test_a_reload_after_each_change_equals_a_fresh_start(
     database: Database, service: Service, workers: list[Way], serve_once: Serve, tmp_path: Path
 ) -> None:
     for number, (_, sql, result) in enumerate(CHANGES, 2):

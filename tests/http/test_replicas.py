@@ -123,7 +123,7 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
 
 
 @pytest.mark.slow
-def test_what_only_reads_is_spread_over_the_replicas(service: Service, servers: Servers) -> None:
+def test_read_only_routines_are_distributed_over_the_replicas(service: Service, servers: Servers) -> None:
     ports = {server.port for server in servers[1:]}
     for path in ("/here", "/never-changes", "/sent", "/limited"):
         assert {int(service.get(path).text) for _ in range(40)} == ports, path
@@ -131,11 +131,11 @@ def test_what_only_reads_is_spread_over_the_replicas(service: Service, servers: 
 
 
 @pytest.mark.parametrize("path", ["/at-home", "/may-write"])
-def test_the_rest_stays_on_the_primary(service: Service, servers: Servers, path: str) -> None:
+def test_other_routines_run_on_the_primary(service: Service, servers: Servers, path: str) -> None:
     assert {int(service.get(path).text) for _ in range(20)} == {servers[0].port}
 
 
-def test_claims_reach_the_replicas_and_stay_with_their_request(service: Service, servers: Servers) -> None:
+def test_claims_reach_the_replicas_and_do_not_reach_other_requests(service: Service, servers: Servers) -> None:
     sessions: dict[str | None, dict[str, str]] = {None: {}}
     for name in ("alma", "bo"):
         cookie = service.post("/sign-in", json={"name": name}).headers["set-cookie"]
@@ -157,7 +157,7 @@ def test_tables_are_read_from_replicas_too(service: Service, servers: Servers) -
 
 
 @pytest.mark.slow
-def test_large_results_give_their_connections_back(service: Service, servers: Servers) -> None:
+def test_large_results_from_replicas_release_their_connections(service: Service, servers: Servers) -> None:
     for _ in range(40):
         assert len(service.get("/many?rows=20000").json()) == 20_000
     busy = "select count(*) from pg_stat_activity where state = 'active' and query like '%many%'"
@@ -167,7 +167,7 @@ def test_large_results_give_their_connections_back(service: Service, servers: Se
 
 @pytest.mark.slow
 @pytest.mark.parametrize("write", ["/note", "/noted"])
-def test_a_client_reads_what_it_has_written(service: Service, servers: Servers, write: str) -> None:
+def test_a_client_reads_its_own_writes(service: Service, servers: Servers, write: str) -> None:
     note = f"by {write}"
     with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
         for standby in servers[1:]:
@@ -193,7 +193,7 @@ def test_a_client_reads_what_it_has_written(service: Service, servers: Servers, 
 
 
 @pytest.mark.parametrize("query", ["", "?transaction=false"])
-def test_a_batch_and_its_client_read_what_it_has_written(service: Service, servers: Servers, query: str) -> None:
+def test_a_batch_and_its_client_read_their_own_writes(service: Service, servers: Servers, query: str) -> None:
     note = f"by a batch{query}"
     with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
         for standby in servers[1:]:
@@ -211,7 +211,7 @@ def test_a_batch_and_its_client_read_what_it_has_written(service: Service, serve
         assert service.get("/seen", params={"note": note}).json()["seen"] is False
 
 
-def test_a_batch_that_only_reads_has_no_position(service: Service) -> None:
+def test_a_read_only_batch_sends_no_position(service: Service) -> None:
     read = service.post("/batch", json=[{"path": "/here"}, {"path": "/seen?note=none"}])
     assert read.status_code == 200
     assert not {"read-after", "set-cookie"} & set(read.headers)
@@ -236,7 +236,7 @@ def test_a_write_is_not_answered_with_504_because_its_position_is_late(servers: 
     assert shop.value("select count(*) from notes") == 2
 
 
-def test_a_client_of_tools_reads_what_it_has_written(service: Service, servers: Servers) -> None:
+def test_a_client_of_tools_reads_its_own_writes(service: Service, servers: Servers) -> None:
     with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
         for standby in servers[1:]:
             still.enter_context(standby.standing_still())
@@ -249,16 +249,16 @@ def test_a_client_of_tools_reads_what_it_has_written(service: Service, servers: 
 
 
 @pytest.mark.parametrize("token", ["primary", "nonsense", "FFFFFFFF/FFFFFFFF"])
-def test_other_words_mean_the_primary(service: Service, servers: Servers, token: str) -> None:
+def test_invalid_positions_are_read_from_the_primary(service: Service, servers: Servers, token: str) -> None:
     assert int(service.get("/here", headers={"Read-After": token}).text) == servers[0].port
 
 
-def test_a_replica_that_is_too_far_behind_is_left_alone(service: Service, servers: Servers) -> None:
+def test_a_replica_with_too_much_lag_is_not_used(service: Service, servers: Servers) -> None:
     ports = {server.port for server in servers[1:]}
     wait_until(lambda: int(service.get("/fresh").text) in ports, "the replicas have caught up")
     with servers[1].standing_still(), servers[2].standing_still():
         httpx.post(f"{service.url}/note", json={"note": "far"}, timeout=60)
-        # Of 20 in a row, so that both workers have been asked.
+        # 20 requests in a row, so that both workers receive some.
         wait_until(
             lambda: all(int(service.get("/fresh").text) == servers[0].port for _ in range(20)), "it is read elsewhere"
         )
@@ -266,19 +266,19 @@ def test_a_replica_that_is_too_far_behind_is_left_alone(service: Service, server
     wait_until(lambda: int(service.get("/fresh").text) in ports, "the replicas have caught up")
 
 
-def test_what_writes_all_the_same_runs_on_the_primary(service: Service) -> None:
+def test_routines_that_write_despite_their_declaration_move_to_the_primary(service: Service) -> None:
     turns = [int(service.get("/turn").text) for _ in range(20)]
     assert turns == sorted(set(turns))
     service.wait_for_log("writes, whatever it says of itself: it is no longer sent to replicas")
 
 
-def test_an_error_of_the_routine_is_the_answer(service: Service, servers: Servers) -> None:
+def test_an_error_of_the_routine_is_not_repeated_on_the_primary(service: Service, servers: Servers) -> None:
     before = service.log.count("runs on the primary")
     assert service.get("/failing").json()["title"] == "no"
     assert service.log.count("runs on the primary") == before
 
 
-def test_a_client_waits_for_a_replica_that_is_about_to_have_it(
+def test_a_read_waits_for_a_replica_that_is_about_to_replay_the_write(
     shop: Database, servers: Servers, serve_once: Serve
 ) -> None:
     service = serve_once(shop, "", settings(shop, servers[1], WaitForWrite="30s"))
@@ -325,7 +325,7 @@ def test_a_cancelled_wait_ends_the_queries_of_the_position(shop: Database, serve
 
 
 @pytest.mark.slow
-def test_a_replica_that_dies_fails_no_request(shop: Database, servers: Servers, serve_once: Serve) -> None:
+def test_a_replica_that_fails_does_not_fail_requests(shop: Database, servers: Servers, serve_once: Serve) -> None:
     service = serve_once(shop, "", settings(shop, servers[2]))
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")
     for _ in range(60):  # so often that it shares connections
@@ -351,7 +351,7 @@ def test_a_replica_that_dies_fails_no_request(shop: Database, servers: Servers, 
 
 
 @pytest.mark.slow
-def test_a_replica_that_hangs_is_given_up(shop: Database, servers: Servers, serve_once: Serve) -> None:
+def test_a_replica_that_hangs_is_not_used(shop: Database, servers: Servers, serve_once: Serve) -> None:
     service = serve_once(shop, "", settings(shop, servers[2]))
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")
     with servers[2].hanging():
@@ -373,7 +373,7 @@ def test_a_service_starts_without_its_replica(shop: Database, servers: Servers, 
 
 
 @pytest.mark.slow
-def test_a_standby_takes_over(run_folder: Path, tmp_path: Path, serve_once: Serve) -> None:
+def test_a_promoted_standby_becomes_the_primary(run_folder: Path, tmp_path: Path, serve_once: Serve) -> None:
     """Both hosts stand in both strings: who is what is found out."""
     if not (INSTALLATIONS and (INSTALLATIONS[0].bin / "pg_basebackup").exists()):
         pytest.skip("no PostgreSQL with pg_basebackup found")

@@ -73,14 +73,14 @@ def headers_at(service: Service, path: str, **options: Any) -> Any:
     return response.json()
 
 
-def test_context_mode_sets_them_for_the_call(service: Service) -> None:
+def test_context_mode_sets_the_headers_for_the_call(service: Service) -> None:
     seen = headers_at(service, "/in-setting", headers={**AGENT, "x-list": "a"})
     assert seen["User-Agent"] == SEEN_AGENT
     assert seen["X-List"] == "a"
     assert seen["Host"] == f"127.0.0.1:{service.port}"
 
 
-def test_context_mode_works_for_what_writes(service: Service) -> None:
+def test_context_mode_works_for_routines_that_write(service: Service) -> None:
     assert service.post("/in-setting", headers=AGENT).json()["User-Agent"] == SEEN_AGENT
 
 
@@ -113,20 +113,22 @@ def test_parameter_mode_fills_the_parameter_that_is_named(service: Service) -> N
     assert (first, headers["User-Agent"], last) == (7, SEEN_AGENT, "z")
 
 
-def test_a_value_of_the_request_is_no_header(service: Service) -> None:
+def test_a_request_value_cannot_replace_the_header_parameter(service: Service) -> None:
     """A client cannot set the parameter in which a routine gets the headers."""
     first, headers, last = headers_at(service, '/in-named?all={"mine":1}', headers=AGENT)
     assert (first, headers["User-Agent"], last) == (1, SEEN_AGENT, "z")
     assert "mine" not in headers
 
 
-def test_a_key_lets_a_value_of_the_request_win(own_database: Database, serve_once: Serve) -> None:
+def test_request_values_can_replace_the_header_parameter_if_configured(
+    own_database: Database, serve_once: Serve
+) -> None:
     service = serve_once(own_database, SQL, {"Service:RequestHeadersFromClient": "true"})
     assert headers_at(service, '/in-named?all={"mine":1}') == [1, {"mine": 1}, "z"]
     assert "WRN" in service.wait_for_log("Service:RequestHeadersFromClient")
 
 
-def test_ignore_leaves_the_parameter_alone(service: Service) -> None:
+def test_ignore_mode_leaves_the_parameter_unset(service: Service) -> None:
     assert headers_at(service, "/ignoring") == "default"
 
 
@@ -147,12 +149,12 @@ def test_a_header_that_is_not_ascii_is_left_out(service: Service) -> None:
     assert "X-Odd" not in json.loads(response.body)
 
 
-def test_configured_headers_join_those_of_the_request_and_replace_what_is_forged(service: Service) -> None:
+def test_configured_headers_are_added_and_override_those_of_the_client(service: Service) -> None:
     seen = headers_at(service, "/in-setting", headers={"x-site": "forged", "X-Secret": "forged"})
     assert (seen["X-Site"], seen["X-Secret"]) == ("north", "")
 
 
-def test_the_instance_id_is_the_same_for_all_workers(service: Service) -> None:
+def test_the_instance_id_is_equal_in_all_workers(service: Service) -> None:
     ids = set()
     for _ in range(20):
         with service.new_client() as client:

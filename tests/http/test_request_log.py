@@ -64,7 +64,7 @@ def entry_of(service: Service, correlation: str) -> dict[str, object]:
         ("GET", "/many?rows=20000", 200, "Information", "/many", "GET /many public.many"),
     ],
 )
-def test_a_request_gives_one_entry(
+def test_each_request_is_logged_with_one_entry(
     service: Service, method: str, target: str, status: int, level: str, path: str, endpoint: str | None
 ) -> None:
     correlation = f"{method}{target}".replace("geheim", "x")
@@ -78,7 +78,7 @@ def test_a_request_gives_one_entry(
     assert "geheim" not in service.log
 
 
-def test_a_client_that_leaves_before_its_answer_is_logged_as_499(database: Database, service: Service) -> None:
+def test_a_client_that_disconnects_before_the_response_is_logged_as_499(database: Database, service: Service) -> None:
     with database.locked(3):
         with service.connect() as connection:
             connection.sendall(b"GET /wait-for?lock=3 HTTP/1.1\r\nHost: x\r\nX-Request-ID: gone\r\n\r\n")
@@ -87,23 +87,21 @@ def test_a_client_that_leaves_before_its_answer_is_logged_as_499(database: Datab
     assert (entry["Status"], entry["Endpoint"]) == (499, "GET /wait-for public.wait_for")
 
 
-def test_the_id_of_a_request_comes_back_with_its_answer(service: Service) -> None:
+def test_the_request_id_is_returned_with_the_response(service: Service) -> None:
     assert service.get("/echo/1", headers={"x-request-id": "abc-1"}).headers["x-request-id"] == "abc-1"
     assert service.get("/nope", headers={"x-request-id": "abc-2"}).headers["x-request-id"] == "abc-2"
     assert service.get("/many?rows=20000", headers={"x-request-id": "abc-3"}).headers["x-request-id"] == "abc-3"
 
 
 @pytest.mark.parametrize("given", [{}, {"x-request-id": "with space"}, {"x-request-id": "x" * 129}])
-def test_a_request_without_a_usable_id_gets_one(service: Service, given: dict[str, str]) -> None:
+def test_a_request_without_a_valid_id_gets_a_generated_one(service: Service, given: dict[str, str]) -> None:
     first, second = (service.get("/echo/1", headers=given).headers["x-request-id"] for _ in range(2))
     assert re.fullmatch("[0-9a-f]{32}", first)
     assert first != second
     assert entry_of(service, first)["Status"] == 200
 
 
-def test_a_problem_names_its_trace_where_that_is_asked_for(
-    database: Database, service: Service, serve_once: Serve
-) -> None:
+def test_problems_contain_the_trace_id_if_configured(database: Database, service: Service, serve_once: Serve) -> None:
     assert "traceId" not in service.get("/nope").json()
     traced = serve_once(database, settings={"ErrorHandlingOptions:RemoveTraceId": "false"})
     trace = "0af7651916cd43dd8448eb211c80319c"
@@ -113,15 +111,13 @@ def test_a_problem_names_its_trace_where_that_is_asked_for(
         assert re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}-00", traced.get("/nope", headers=headers).json()["traceId"])
 
 
-def test_the_id_of_a_request_is_the_trace_of_its_problem(
-    database: Database, service: Service, serve_once: Serve
-) -> None:
+def test_the_trace_id_of_a_problem_is_the_request_id(database: Database, service: Service, serve_once: Serve) -> None:
     settings = {"ErrorHandlingOptions:RemoveTraceId": "false", "Log:CorrelationIdHeader": "X-Request-ID"}
     traced = serve_once(database, settings=settings)
     assert traced.get("/fail", headers={"X-Request-ID": "abc"}).json()["traceId"] == "abc"
 
 
-def test_requests_can_be_left_out_of_the_log(database: Database, service: Service, serve_once: Serve) -> None:
+def test_requests_can_be_excluded_from_the_log(database: Database, service: Service, serve_once: Serve) -> None:
     quiet = serve_once(database, settings={"Log:MinimalLevels:rowcall.http": "Warning"})
     assert quiet.get("/echo/1").status_code == 200
     quiet.get("/fail")
@@ -179,7 +175,7 @@ def test_entries_of_all_workers_reach_the_database(own_database: Database, serve
     assert "come back" not in service.log
 
 
-def test_a_log_that_the_database_refuses_stops_nothing(own_database: Database, serve_once: Serve) -> None:
+def test_a_log_table_that_refuses_entries_does_not_stop_the_service(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Log:ToPostgres": "true"})
     service.wait_for_log("the log sink PostgreSQL does not take entries")
     assert service.get("/echo/1").text == "1"
@@ -221,7 +217,7 @@ def test_entries_reach_a_collector_over_grpc(database: Database, service: Servic
 
 
 @pytest.mark.slow
-def test_an_unreachable_collector_is_logged_once_and_delays_nothing(
+def test_an_unreachable_collector_is_logged_once_and_does_not_delay_requests(
     database: Database, service: Service, serve_once: Serve
 ) -> None:
     away = serve_once(database, settings={**OTEL, "Log:OTLPEndpoint": f"http://127.0.0.1:{free_port()}"})
@@ -232,7 +228,7 @@ def test_an_unreachable_collector_is_logged_once_and_delays_nothing(
     assert "Transient error" not in away.log
 
 
-def test_start_that_fails_does_not_wait_for_the_log(tmp_path: Path) -> None:
+def test_a_failed_start_does_not_wait_for_the_log(tmp_path: Path) -> None:
     """The database that entries should go to is the one that cannot be reached."""
     settings = {
         "ConnectionStrings:Default": f"host=127.0.0.1 port={free_port()} dbname=x user=x",

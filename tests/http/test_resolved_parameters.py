@@ -155,16 +155,16 @@ def service(every_database: Database, serve: Serve) -> Service:
         ("/quoted?n=4", "4 {n} a 1"),
     ],
 )
-def test_the_database_says_what_the_value_is(service: Service, path: str, body: str) -> None:
+def test_sql_expressions_replace_values_of_the_request(service: Service, path: str, body: str) -> None:
     assert answer(service.get(path)) == (200, TEXT, body)
 
 
 @pytest.mark.parametrize("more", [{}, {"token": "evil"}, {"token": None}, {"token": {"a": 1}}])
-def test_a_body_cannot_say_it_either(service: Service, more: dict[str, object]) -> None:
+def test_a_body_cannot_set_a_resolved_parameter(service: Service, more: dict[str, object]) -> None:
     assert answer(service.post("/push", json={"uid": 7, **more})) == (200, TEXT, "7:also seven")
 
 
-def test_the_value_stands_in_placeholders(service: Service) -> None:
+def test_resolved_values_fill_placeholders(service: Service) -> None:
     assert service.get("/push?uid=7&text=x").headers["x-token"] == "[seven]"
     assert service.get("/push?uid=9&text=x").headers["x-token"] == "[]"
 
@@ -174,49 +174,49 @@ def test_a_strict_routine_is_not_called_for_a_null(service: Service, path: str) 
     assert answer(service.get(path)) == (204, None, "")
 
 
-def test_rows_and_rules_are_those_of_any_endpoint(service: Service) -> None:
+def test_resolved_parameters_work_with_rows_and_validation(service: Service) -> None:
     assert answer(service.get("/rows?of=abc")) == (200, JSON, '[{"n":1},{"n":2},{"n":3}]')
     problem(service.get("/rows?of="), 400)
 
 
-def test_an_error_of_the_statement_is_of_no_policy(service: Service) -> None:
+def test_errors_of_an_expression_follow_no_error_policy(service: Service) -> None:
     assert problem(service.get("/broken?x=0"), 500)["title"] == "22012: division by zero"
     assert problem(service.get("/refused"), 500)["title"] == "P0001: not so"
     assert answer(service.get("/broken?x=1")) == (200, TEXT, "1")
 
 
-def test_what_was_never_there_is_no_change_of_the_database(service: Service) -> None:
+def test_an_expression_on_a_missing_table_is_an_error(service: Service) -> None:
     assert problem(service.get("/nowhere?x=1"), 500)["detail"] == "42P01"
 
 
-def test_a_value_that_fits_neither_way_is_reported_as_it_was_tried_first(service: Service) -> None:
+def test_a_value_that_fits_no_type_gets_the_error_of_the_first_attempt(service: Service) -> None:
     title = '22P02: invalid input syntax for type integer: "x"'
     assert [problem(service.get("/doubled?n=x"), 500)["title"] for _ in range(3)] == [title] * 3
     assert service.get("/doubled?n=4").text == "8"
 
 
 @pytest.mark.slow
-def test_a_statement_has_no_more_time_than_a_routine(service: Service) -> None:
+def test_an_expression_has_the_time_limit_of_the_routine(service: Service) -> None:
     assert problem(service.get("/interrupted?how=wait"), 503)["title"] == "Too slow"
 
 
-def test_nothing_runs_for_a_caller_who_is_not_let_in(service: Service, every_database: Database) -> None:
+def test_expressions_do_not_run_for_unauthorized_callers(service: Service, every_database: Database) -> None:
     problem(service.get("/closed"), 401)
     assert every_database.value("select is_called from asked") is False
 
 
-def test_all_run_in_one_session_of_their_own(service: Service) -> None:
+def test_expressions_and_routine_run_in_one_dedicated_session(service: Service) -> None:
     bodies = {service.get("/one-session").text for _ in range(10)}
     assert bodies == {"t t "}
 
 
-def test_a_session_lost_between_them_is_not_replaced(service: Service) -> None:
+def test_a_session_lost_between_expressions_is_not_replaced(service: Service) -> None:
     problem(service.get("/interrupted?how=terminate"), 503)
     assert service.get("/interrupted?how=other").text == "called"
 
 
 @pytest.mark.slow
-def test_a_client_that_leaves_meanwhile_takes_no_session_along(service: Service, every_database: Database) -> None:
+def test_a_client_that_disconnects_during_an_expression_cancels_it(service: Service, every_database: Database) -> None:
     running = "query like '%end_session($1)%' and state = 'active'"
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", service.port)) as client:
@@ -238,6 +238,6 @@ def test_unknown_keys_are_still_unknown(service: Service) -> None:
     problem(service.get("/push?uid=7&text=x&_token=evil"), 404)
 
 
-def test_every_worker_resolves(service: Service) -> None:
+def test_parameters_are_resolved_by_every_worker(service: Service) -> None:
     bodies = {service.get("/push?uid=7&text=x", headers={"Connection": "close"}).text for _ in range(20)}
     assert bodies == {"7|x|seven"}

@@ -87,7 +87,7 @@ def test_characters_beyond_ascii_are_percent_encoded(service: Service) -> None:
     assert fields(service.get("/api/fixed"), "x-three") == [r"gr%C3%B6%C3%9Fe \n"]
 
 
-def test_how_the_body_is_framed_is_not_for_comments(service: Service) -> None:
+def test_content_length_cannot_be_set_by_a_comment(service: Service) -> None:
     assert service.get("/api/fixed").headers["content-length"] == "1"
     service.wait_for_log("the header Content-Length is set by the service itself")
 
@@ -109,7 +109,7 @@ def test_boolean_is_the_text_of_the_request(service: Service) -> None:
     assert fields(service.get("/api/report?on=true"), "x-on") == ["true"]
 
 
-def test_unknown_names_stay_and_are_warned_of(service: Service) -> None:
+def test_unknown_placeholders_stay_and_are_reported(service: Service) -> None:
     response = service.get("/api/report?kind=a")
     assert fields(response, "x-unknown") == ["{_fle_name} {1a} {} {a b} {_kind:x}"]
     service.wait_for_log("{_fle_name} names no parameter")
@@ -170,26 +170,26 @@ def test_error_after_authorization_has_the_headers_but_its_own_content_type(serv
     assert fields(fixed, "x-fixed") == ["a", "b"]
 
 
-def test_request_that_cannot_be_bound_has_none_of_them(service: Service) -> None:
+def test_response_to_an_unbindable_request_has_no_comment_headers(service: Service) -> None:
     response = service.get("/api/failing?unknown=1")
     problem(response, 404)
     assert "content-disposition" not in response.headers
 
 
-def test_unauthorized_request_has_none_of_them(service: Service) -> None:
+def test_response_to_an_unauthorized_request_has_no_comment_headers(service: Service) -> None:
     response = service.get("/api/closed?n=1")
     problem(response, 401)
     assert "x-n" not in response.headers
 
 
-def test_answers_without_content_have_the_headers(service: Service) -> None:
+def test_empty_responses_have_the_headers_of_the_comment(service: Service) -> None:
     skipped = service.get("/api/strictly?n=null")
     assert (skipped.status_code, skipped.headers["x-n"]) == (204, "[]")
     empty = service.get("/api/nothing?word=a")
     assert (empty.status_code, empty.headers["x-word"]) == (204, "a")
 
 
-def test_streams_have_the_headers(service: Service) -> None:
+def test_streamed_responses_have_the_headers(service: Service) -> None:
     response = service.get("/api/streamed?n=5000")
     assert (response.headers["x-n"], len(response.json())) == ("5000", 5000)
 

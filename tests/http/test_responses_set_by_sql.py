@@ -90,20 +90,20 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     return serve(database, SQL, {"Service:SqlFileSource:FilePattern": f"{folder}/*.sql"}, workers=2)
 
 
-def test_a_routine_says_created_and_where(service: Service) -> None:
+def test_a_routine_sets_status_201_and_the_location(service: Service) -> None:
     response = service.post("/records", json={"name": "Blue Train"})
     assert answer(response) == (201, JSON, '{"id":1,"name":"Blue Train"}')
     assert (response.headers["location"], response.headers["x-fixed"]) == ("/records/1", "yes")
 
 
-def test_an_error_takes_the_choice_back(service: Service) -> None:
+def test_an_error_discards_status_and_headers_set_by_sql(service: Service) -> None:
     service.post("/records", json={"name": "Kind of Blue"})
     response = service.post("/records", json={"name": "Kind of Blue"})
     problem(response, 409)
     assert "location" not in response.headers
 
 
-def test_the_next_request_chooses_for_itself(service: Service) -> None:
+def test_status_set_by_sql_does_not_reach_the_next_request(service: Service) -> None:
     for _ in range(20):
         assert answer(service.post("/maybe", json={"text": "created"})) == (201, TEXT, "created")
         assert answer(service.post("/maybe", json={"text": "x"})) == (200, TEXT, "x")
@@ -111,18 +111,18 @@ def test_the_next_request_chooses_for_itself(service: Service) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 203, 226, 303, 400, 404, 451, 500])
-def test_any_status_with_a_body(service: Service, status: int) -> None:
+def test_a_routine_can_set_any_status_with_a_body(service: Service, status: int) -> None:
     assert answer(service.post("/say", json={"status": str(status)})) == (status, TEXT, "said")
 
 
 @pytest.mark.parametrize("status", [204, 205, 304])
-def test_what_has_no_body_has_none(service: Service, status: int) -> None:
+def test_statuses_without_a_body_are_sent_without_one(service: Service, status: int) -> None:
     response = service.post("/say", json={"status": str(status)})
     assert (response.status_code, response.content) == (status, b"")
 
 
 @pytest.mark.parametrize("status", ["abc", "99", "600", "1000", "20x"])
-def test_what_is_no_status_is_an_error_of_the_routine(service: Service, status: str) -> None:
+def test_an_invalid_status_set_by_sql_is_500(service: Service, status: str) -> None:
     assert "response.status" in problem(service.post("/say", json={"status": status}), 500)["detail"]
 
 
@@ -134,18 +134,18 @@ def test_what_is_no_status_is_an_error_of_the_routine(service: Service, status: 
         ('{"Content-Type": "text/csv", "X-One": 7, "X-Two": null}', {"content-type": "text/csv", "x-one": "7"}),
     ],
 )
-def test_headers_of_all_forms(service: Service, headers: str, seen: dict[str, str]) -> None:
+def test_headers_set_by_sql_are_accepted_in_every_form(service: Service, headers: str, seen: dict[str, str]) -> None:
     response = service.post("/say", json={"status": None, "fields": headers})
     assert response.status_code == 200
     assert {name: response.headers.get(name) for name in seen} == seen
 
 
 @pytest.mark.parametrize("headers", ["{", "7", '{"a b": "x"}', '{"X": "a\\r\\nb"}', '{"Content-Length": "9"}', '["x"]'])
-def test_what_is_no_header_is_an_error_of_the_routine(service: Service, headers: str) -> None:
+def test_an_invalid_header_set_by_sql_is_500(service: Service, headers: str) -> None:
     assert "response.headers" in problem(service.post("/say", json={"status": None, "fields": headers}), 500)["detail"]
 
 
-def test_nothing_to_say_can_be_accepted(service: Service) -> None:
+def test_void_routines_and_procedures_can_set_status_202(service: Service) -> None:
     response = service.post("/accept", json={})
     assert (response.status_code, response.content) == (202, b"")
     response = service.post("/work", json={"status": "202"})
@@ -153,12 +153,12 @@ def test_nothing_to_say_can_be_accepted(service: Service) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 500])
-def test_sets_have_it_too_and_without_rows(service: Service, count: int) -> None:
+def test_routines_that_return_sets_can_set_the_status_without_rows(service: Service, count: int) -> None:
     response = service.get(f"/some?count={count}")
     assert (response.status_code, len(response.json())) == (206, count)
 
 
-def test_columns_choose_and_are_no_part_of_the_body(service: Service) -> None:
+def test_columns_that_set_status_and_headers_are_not_in_the_body(service: Service) -> None:
     assert answer(service.get("/by-columns?id=1")) == (200, JSON, '{"id":1,"name":"n1"}')
     response = service.get("/by-columns?id=10")
     assert answer(response) == (404, JSON, '{"id":10,"name":"n10"}')
@@ -166,25 +166,25 @@ def test_columns_choose_and_are_no_part_of_the_body(service: Service) -> None:
     assert service.get("/nothing-but?code=202").status_code == 500
 
 
-def test_a_routine_that_only_calls_another_says_so(service: Service) -> None:
+def test_status_set_by_a_called_routine_is_used(service: Service) -> None:
     assert answer(service.post("/outer", json={})) == (202, TEXT, "x")
 
 
-def test_null_stays_what_it_was(service: Service) -> None:
+def test_an_unset_status_keeps_the_response_to_null(service: Service) -> None:
     assert answer(service.post("/maybe", json={"text": "null"})) == (200, TEXT, "")
 
 
-def test_files_choose_too(service: Service) -> None:
+def test_sql_files_can_set_the_status(service: Service) -> None:
     assert answer(service.post("/file")) == (201, JSON, "[true]")
     assert answer(service.post("/two")) == (202, JSON, '{"result1":[{"a":1,"b":2}],"result2":[{"c":"202","d":3}]}')
 
 
-def test_single_without_a_row_can_be_404(service: Service) -> None:
+def test_single_without_a_row_is_404_if_annotated(service: Service) -> None:
     assert answer(service.get("/find?id=1")) == (200, JSON, '{"id":1}')
     assert problem(service.get("/find?id=2"), 404)["detail"] == "there is no such record"
 
 
-def test_that_is_a_matter_of_configuration_too(database: Database, serve_once: Serve) -> None:
+def test_single_without_a_row_is_404_if_configured(database: Database, serve_once: Serve) -> None:
     service = serve_once(
         database,
         """create function look(_id int) returns table (id int) language sql stable as $$ select 1 where _id = 1 $$;

@@ -85,19 +85,19 @@ def _runs(database: Database) -> int:
 
 @pytest.mark.parametrize("path", ["flaky", "flaky-read"])
 @pytest.mark.parametrize("code", ["40001", "40P01", "53300", "55P03"])
-def test_an_error_that_passes_is_not_seen(service: Service, path: str, code: str) -> None:
+def test_a_transient_error_is_retried_and_not_returned(service: Service, path: str, code: str) -> None:
     response = service.get(f"/api/{path}?code={code}&failures=3")
     assert answer(response) == (200, TEXT, "run 4")
 
 
-def test_a_read_on_a_shared_connection_is_tried_again_too(service: Service, database: Database) -> None:
+def test_a_read_on_a_pipelined_connection_is_retried(service: Service, database: Database) -> None:
     for _ in range(40):
         assert service.get("/api/flaky-read?code=40001&failures=0").status_code == 200
     database.execute("alter sequence flaky_runs restart")
     assert answer(service.get("/api/flaky-read?code=40001&failures=3")) == (200, TEXT, "run 4")
 
 
-def test_after_the_last_retry_it_is_an_error(service: Service, database: Database) -> None:
+def test_after_the_last_retry_the_error_is_returned(service: Service, database: Database) -> None:
     members = problem(service.get("/api/flaky?code=40001&failures=9"), 500)
     assert (members["title"], members["detail"]) == ("Internal Server Error", EXHAUSTED)
     assert _runs(database) == 4
@@ -105,7 +105,7 @@ def test_after_the_last_retry_it_is_an_error(service: Service, database: Databas
 
 
 @pytest.mark.parametrize("code", ["P0002", "23505", "42501"])
-def test_an_error_that_stays_is_not_tried_again(service: Service, database: Database, code: str) -> None:
+def test_a_permanent_error_is_not_retried(service: Service, database: Database, code: str) -> None:
     assert problem(service.get(f"/api/flaky?code={code}&failures=1"), 500)["title"] == f"{code}: run 1"
     assert _runs(database) == 1
 
@@ -119,7 +119,7 @@ def test_another_error_after_a_retry_is_returned_unchanged(service: Service, dat
     assert _runs(database) == 2
 
 
-def test_a_strategy_has_its_own_codes_and_pauses(service: Service, database: Database) -> None:
+def test_a_retry_strategy_has_its_own_codes_and_delays(service: Service, database: Database) -> None:
     assert answer(service.get("/api/named?code=SH001&failures=1")) == (200, TEXT, "run 2")
     database.execute("alter sequence flaky_runs restart")
     members = problem(service.get("/api/named?code=SH001&failures=2"), 500)
@@ -128,33 +128,33 @@ def test_a_strategy_has_its_own_codes_and_pauses(service: Service, database: Dat
     assert problem(service.get("/api/named?code=40001&failures=1"), 500)["title"] == "40001: run 1"
 
 
-def test_an_unknown_strategy_leaves_the_default_one_and_is_warned_of(service: Service) -> None:
+def test_an_unknown_strategy_is_reported_and_replaced_by_the_default(service: Service) -> None:
     assert answer(service.get("/api/unknown-name?code=40001&failures=1")) == (200, TEXT, "run 2")
     warning = "retry_strategy 'nothing of the kind' is none of Only Twice, default; the default strategy holds"
     assert service.log.count(warning) == 1
 
 
-def test_a_mapped_code_is_not_tried_again(service: Service, database: Database) -> None:
+def test_a_mapped_code_is_not_retried(service: Service, database: Database) -> None:
     assert service.get("/api/mapped?code=40001&failures=1").status_code == 409
     assert _runs(database) == 1
 
 
-def test_a_set_is_tried_again_before_it_is_sent(service: Service) -> None:
+def test_a_set_is_retried_before_it_is_sent(service: Service) -> None:
     assert service.get("/api/streamed?failures=2").json() == ["run 3"]
 
 
-def test_a_procedure_that_may_commit_is_never_tried_again(service: Service, database: Database) -> None:
+def test_a_procedure_that_may_commit_is_never_retried(service: Service, database: Database) -> None:
     """It may have done so on its way (driver-12)."""
     assert problem(service.post("/api/proceed-committing", json={"code": "40001"}), 500)["title"] == "40001: run 1"
     assert _runs(database) == 1
 
 
-def test_a_procedure_that_cannot_commit_is_tried_again_as_functions_are(service: Service, database: Database) -> None:
+def test_a_procedure_that_cannot_commit_is_retried_as_functions_are(service: Service, database: Database) -> None:
     assert service.post("/api/proceed", json={"code": "40001"}).status_code == 204
     assert _runs(database) == 4
 
 
-def test_a_timeout_is_not_tried_again(service: Service, database: Database) -> None:
+def test_a_timeout_is_not_retried(service: Service, database: Database) -> None:
     problem(service.get("/api/slow"), 504)
     assert _runs(database) == 1
 
@@ -186,7 +186,9 @@ comment on function leave_shift(text) is 'HTTP POST';
 """
 
 
-def test_the_loser_of_a_serialization_conflict_sees_the_winner(own_database: Database, serve_once: Serve) -> None:
+def test_a_serialization_conflict_is_retried_and_sees_the_committed_rows(
+    own_database: Database, serve_once: Serve
+) -> None:
     """Both count the same rows and both add one: PostgreSQL lets one of them pass, and the other runs again."""
     serializable = f"{own_database.conninfo}?options=-c%20default_transaction_isolation%3Dserializable"
     service = serve_once(own_database, SKEW, {"ConnectionStrings:Default": serializable})
@@ -198,7 +200,7 @@ def test_the_loser_of_a_serialization_conflict_sees_the_winner(own_database: Dat
     service.wait_for_log("attempt 1 failed (40001)")
 
 
-def test_a_client_that_leaves_ends_the_retries(own_database: Database, serve_once: Serve) -> None:
+def test_a_client_that_disconnects_ends_the_retries(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {f"{STRATEGIES}default:RetrySequenceSeconds:0": "600"})
     with service.connect() as connection:
         connection.sendall(b"GET /api/flaky?code=40001&failures=1 HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -77,7 +77,7 @@ def postgrest(
     ],
 )
 @pytest.mark.parametrize("prefer", ["", "tx=rollback, count=planned"])
-def test_postgrest(
+def test_plans_of_postgrest_requests_are_not_shared_between_roles(
     postgrest: tuple[Service, dict[str, str], dict[str, str]], path: str, schema: str, prefer: str
 ) -> None:
     service, low, high = postgrest
@@ -87,7 +87,7 @@ def test_postgrest(
 
 
 @pytest.mark.slow
-def test_the_function_before_requests(serve_once: Serve, own_database: Database) -> None:
+def test_the_pre_request_function_runs_for_each_role(serve_once: Serve, own_database: Database) -> None:
     own_database.execute(SQL + "create table api.note (id int); grant select on api.note to public;")
     low, high = roles_of(own_database)
     settings = {**PLAIN, "PostgRest:AnonymousRole": low, "PostgRest:PreRequest": "hooks.before"}
@@ -131,7 +131,7 @@ def native(serve: Serve, database: Database, roles: tuple[str, str]) -> Service:
         "GET /closed-note?id=eq.1",
     ],
 )
-def test_role_from_claim(native: Service, request_line: str) -> None:
+def test_plans_of_routines_are_not_shared_between_roles_of_claims(native: Service, request_line: str) -> None:
     method, path = request_line.split()
 
     def statuses(name: str) -> set[int]:
@@ -153,7 +153,7 @@ def test_a_batch_in_one_transaction(native: Service) -> None:
 
 
 @pytest.mark.slow
-def test_commands_before_routines(serve_once: Serve, own_database: Database) -> None:
+def test_commands_before_routines_run_for_each_role(serve_once: Serve, own_database: Database) -> None:
     own_database.execute(SQL + COMMENTS)
     own_database.execute("create function public.open() returns int language sql as 'select 1'")
     own_database.execute("comment on function public.open() is E'HTTP GET /open\\nauthorize'")

@@ -66,7 +66,9 @@ def callers(service: Service) -> list[Mapping[str, str]]:
 
 
 @pytest.mark.parametrize(("number", "line"), list(enumerate(ACCESS)), ids=list(ACCESS))
-def test_who_is_let_in(service: Service, callers: list[Mapping[str, str]], number: int, line: str) -> None:
+def test_callers_are_admitted_according_to_their_roles(
+    service: Service, callers: list[Mapping[str, str]], number: int, line: str
+) -> None:
     statuses = [service.get(f"/api/f-{number}", headers=headers).status_code for headers in callers]
     assert " ".join(map(str, statuses)) == ACCESS[line]
 

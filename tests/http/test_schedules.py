@@ -92,7 +92,9 @@ def test_one_job_for_each_time_over_two_hosts(hosts: list[Service], database: Da
 
 
 @pytest.mark.slow
-def test_runs_are_in_the_audit_trail_and_have_traces_of_their_own(own_database: Database, serve_once: Serve) -> None:
+def test_scheduled_runs_are_recorded_in_the_audit_trail_with_separate_traces(
+    own_database: Database, serve_once: Serve
+) -> None:
     own_database.execute(install_sql() + SQL)
     own_database.execute(
         "create table call (entry jsonb); create procedure audit_trail(_calls json) language sql "
@@ -124,7 +126,7 @@ def test_runs_are_in_the_audit_trail_and_have_traces_of_their_own(own_database: 
 
 
 @pytest.mark.slow
-def test_without_overlap_the_former_job_has_ended(hosts: list[Service], database: Database) -> None:
+def test_without_overlap_a_job_waits_for_the_previous_one(hosts: list[Service], database: Database) -> None:
     wait_until(lambda: count(database, "slow") >= 2, "the slow routine has run twice", 20)
     gap = database.value(
         "select min(gap) from (select at - lag(at) over (order by at) as gap from ticks where name = 'slow') g"
@@ -132,7 +134,7 @@ def test_without_overlap_the_former_job_has_ended(hosts: list[Service], database
     assert gap >= timedelta(seconds=2)
 
 
-def test_a_schedule_is_no_path(hosts: list[Service]) -> None:
+def test_a_scheduled_routine_has_no_path(hosts: list[Service]) -> None:
     assert hosts[0].post("/api/tick").status_code == 404
     assert hosts[0].post("/also", json={"n": 1}).json() == 1
 
@@ -148,7 +150,7 @@ def test_mistakes_are_named(hosts: list[Service]) -> None:
 
 
 @pytest.mark.slow
-def test_a_time_that_was_missed(own_database: Database, serve_once: Serve) -> None:
+def test_a_missed_time_is_run_once_after_the_start(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(SQL)
     for name in ("tick", "slow_tick"):
@@ -263,7 +265,7 @@ def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_expressions_of_crontab(own_database: Database, tmp_path: Path) -> None:
+def test_crontab_expressions_are_supported(own_database: Database, tmp_path: Path) -> None:
     """Expressions with the same times have the same next ones, and those that crontab(5) does not know are named."""
     groups = (
         ("0 0 * * 0", "0 0 * * 7", "0 0 * * sun", "0 0 * * SUN", "@weekly", "@Weekly", "00 00 * * 7"),
@@ -303,7 +305,9 @@ def test_expressions_of_crontab(own_database: Database, tmp_path: Path) -> None:
         assert any(text in line and reason in line for line in done.stderr.splitlines()), (text, done.stderr)
 
 
-def test_jobs_off(hosts: list[Service], database: Database, serve_once: Serve) -> None:
+def test_schedules_are_left_out_if_jobs_are_disabled(
+    hosts: list[Service], database: Database, serve_once: Serve
+) -> None:
     service = serve_once(database, settings={"Service:RequiresAuthorization": "false"})
     assert "POST /also: schedule is switched off (Jobs:Enabled); the endpoint is left out" in service.log
     assert service.post("/also").status_code == 404
@@ -323,7 +327,7 @@ def test_jobs_off(hosts: list[Service], database: Database, serve_once: Serve) -
         ("0 * * * *", "2026-03-29", [f"{hour:02}:00" for hour in range(24)]),
     ],
 )
-def test_changes_of_daylight_saving_time(
+def test_jobs_are_scheduled_across_daylight_saving_time_changes(
     own_database: Database, expression: str, day: str, expected: list[str]
 ) -> None:
     """The clocks of two hosts, one a little slow, run over the day of the change."""

@@ -134,14 +134,16 @@ def wrong(app: AuthenticatorApp) -> str:
     return next(code for code in (f"{number:06}" for number in count()) if code not in around)
 
 
-def test_a_user_without_a_second_factor_signs_in_as_before(browser: httpx.Client, user: int) -> None:
+def test_a_user_without_a_second_factor_signs_in_with_the_password_only(browser: httpx.Client, user: int) -> None:
     response = sign_in(browser, user)
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
     assert browser.get("/me").text == str(user)
     assert browser.get(API).json() == {"totp": False, "recoveryCodes": 0, "deviceRemembered": False, "devices": []}
 
 
-def test_an_app_is_set_up_and_asked_for(service: Service, browser: httpx.Client, user: int, database: Database) -> None:
+def test_an_authenticator_app_is_enrolled_and_its_code_is_required(
+    service: Service, browser: httpx.Client, user: int, database: Database
+) -> None:
     assert sign_in(browser, user).status_code == 200
     enrolment = browser.post(f"{API}/totp")
     assert enrolment.headers["cache-control"] == "no-store"
@@ -174,7 +176,7 @@ def test_an_app_is_set_up_and_asked_for(service: Service, browser: httpx.Client,
     assert app.query["secret"] not in service.log
 
 
-def test_the_qr_code_holds_the_address(browser: httpx.Client, user: int) -> None:
+def test_the_qr_code_contains_the_enrolment_address(browser: httpx.Client, user: int) -> None:
     assert sign_in(browser, user).status_code == 200
     members = browser.post(f"{API}/totp").json()
     assert read_qr_code(members["qr"]) == members["uri"]
@@ -211,7 +213,7 @@ def test_a_code_is_accepted_once(service: Service, browser: httpx.Client, user: 
     refused(verify(browser, token=token, code=app.code()), 401, "second_factor_invalid", "has been used")
 
 
-def test_parallel_requests_use_a_code_once(service: Service, browser: httpx.Client, user: int) -> None:
+def test_parallel_requests_accept_a_code_once(service: Service, browser: httpx.Client, user: int) -> None:
     app, codes = enrolled(browser, user)
     token = pending_token(sign_in(browser, user), "totp", "recovery_code")
     with ThreadPoolExecutor(25) as pool:
@@ -225,7 +227,9 @@ def test_parallel_requests_use_a_code_once(service: Service, browser: httpx.Clie
 
 
 @pytest.mark.slow
-def test_wrong_codes_have_to_wait(service: Service, browser: httpx.Client, user: int, database: Database) -> None:
+def test_wrong_codes_delay_further_attempts(
+    service: Service, browser: httpx.Client, user: int, database: Database
+) -> None:
     app, codes = enrolled(browser, user)
     token = pending_token(sign_in(browser, user), "totp", "recovery_code")
     bad = wrong(app)
@@ -261,7 +265,9 @@ def test_wrong_codes_have_to_wait(service: Service, browser: httpx.Client, user:
     ]
 
 
-def test_recovery_codes(service: Service, browser: httpx.Client, user: int, database: Database) -> None:
+def test_a_recovery_code_is_accepted_once(
+    service: Service, browser: httpx.Client, user: int, database: Database
+) -> None:
     app, codes = enrolled(browser, user)
     token = pending_token(sign_in(browser, user), "totp", "recovery_code")
     assert verify(browser, token=token, recoveryCode=codes[3]).status_code == 200
@@ -279,7 +285,7 @@ def test_recovery_codes(service: Service, browser: httpx.Client, user: int, data
     assert not {code.replace("-", "") for code in new} & {text for (text,) in stored}
 
 
-def test_a_remembered_device(service: Service, browser: httpx.Client, user: int) -> None:
+def test_a_remembered_device_needs_no_code(service: Service, browser: httpx.Client, user: int) -> None:
     app, _ = enrolled(browser, user)
     token = pending_token(sign_in(browser, user), "totp", "recovery_code")
     response = verify(browser, token=token, code=app.code(), remember=True)
@@ -300,7 +306,9 @@ def test_a_remembered_device(service: Service, browser: httpx.Client, user: int)
     pending_token(sign_in(browser, user), "totp", "recovery_code")
 
 
-def test_a_device_is_that_of_one_user(service: Service, database: Database, browser: httpx.Client, user: int) -> None:
+def test_a_remembered_device_is_valid_for_one_user(
+    service: Service, database: Database, browser: httpx.Client, user: int
+) -> None:
     other = next(_ids)
     database.execute(f"insert into account values ({other}, 'other')")
     with service.new_client() as client:
@@ -324,7 +332,9 @@ def test_a_device_is_that_of_one_user(service: Service, database: Database, brow
 
 
 @pytest.mark.parametrize("scheme", ["Cookies", "BearerToken", "Bearer"])
-def test_step_up_of_a_session(service: Service, browser: httpx.Client, user: int, scheme: str) -> None:
+def test_a_session_is_stepped_up_by_a_second_factor(
+    service: Service, browser: httpx.Client, user: int, scheme: str
+) -> None:
     """A session that began without a second factor gets one; each scheme issues the session anew."""
     with service.new_client() as other:
         response = sign_in(other, user, scheme)
@@ -344,7 +354,7 @@ def test_step_up_of_a_session(service: Service, browser: httpx.Client, user: int
         assert other.get("/me", headers=headers).text == str(user)
 
 
-def test_it_is_removed_only_with_the_second_factor(browser: httpx.Client, user: int) -> None:
+def test_removing_the_second_factor_requires_a_valid_code(browser: httpx.Client, user: int) -> None:
     app, codes = enrolled(browser, user)
     refused(browser.post(f"{API}/remove", json={}), 400, "invalid_request", "code is missing")
     refused(browser.post(f"{API}/remove", json={"code": wrong(app)}), 401, "second_factor_invalid", "not valid")
@@ -354,7 +364,7 @@ def test_it_is_removed_only_with_the_second_factor(browser: httpx.Client, user: 
     refused(verify(browser, code=app.code()), 409, None, "no authenticator app")
 
 
-def test_a_login_that_does_not_ask(browser: httpx.Client, user: int) -> None:
+def test_a_login_without_the_annotation_requires_no_second_factor(browser: httpx.Client, user: int) -> None:
     enrolled(browser, user)
     assert browser.post("/enter-plainly", json={"id": user}).status_code == 200
     assert browser.post("/pay").status_code == 401
@@ -410,7 +420,7 @@ def test_requests_of_anonymous_callers(
         ("/devices/revoke", {"id": 1}, "not the id of a device"),
     ],
 )
-def test_requests_with_mistakes(browser: httpx.Client, user: int, path: str, content: Any, part: str) -> None:
+def test_invalid_requests_are_refused(browser: httpx.Client, user: int, path: str, content: Any, part: str) -> None:
     assert sign_in(browser, user).status_code == 200
     refused(browser.post(API + path, json=content), 400, "invalid_request", part)
     refused(browser.post(API + path, content=b"{", headers={"content-type": "application/json"}), 400, None, "JSON")
@@ -423,7 +433,7 @@ def test_callers_with_api_keys_have_no_second_factor(service: Service, browser: 
     refused(browser.post(f"{API}/verify", json={"code": "123456"}, headers=headers), 400, None, "no session")
 
 
-def test_a_page_of_another_site_reaches_nothing(browser: httpx.Client, user: int) -> None:
+def test_a_cross_site_request_cannot_remove_the_second_factor(browser: httpx.Client, user: int) -> None:
     app, _ = enrolled(browser, user)
     headers = {"origin": "https://attacker.example", "sec-fetch-site": "cross-site"}
     response = browser.post(f"{API}/remove", json={"code": app.code()}, headers=headers)
@@ -456,7 +466,7 @@ def test_changes_need_a_recent_sign_in_where_configured(own_database: Database, 
         assert "max_age=1" in response.headers["www-authenticate"]
 
 
-def test_without_the_schema_no_login_is_open(own_database: Database, serve_once: Serve) -> None:
+def test_without_the_schema_logins_with_a_second_factor_are_left_out(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, SETTINGS)
     own_database.execute("insert into account values (1, 'ana')")
     assert service.post("/enter", json={"id": 1}).status_code == 404

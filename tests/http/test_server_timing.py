@@ -45,15 +45,15 @@ def test_every_result_of_a_routine_has_its_times(service: Service, path: str) ->
 
 
 @pytest.mark.parametrize("path", ["refusing", "refusing-quickly"])
-def test_an_error_of_the_database_has_its_times(service: Service, path: str) -> None:
+def test_an_error_of_the_database_has_server_timing(service: Service, path: str) -> None:
     for _ in range(60):
         response = service.get(f"/api/{path}")
         assert response.status_code == 400
         assert HEADER.fullmatch(response.headers["server-timing"])
 
 
-def test_a_request_that_was_never_run_has_only_waited(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions."""
+def test_a_request_that_was_never_run_reports_only_its_wait(database: Database, service: Service, serve: Serve) -> None:
+    """The fixture `service` loads the functions."""
     pool = {"ExclusiveConnections": "1", "QueueLimit": "1", "QueueTimeout": "100 ms"}
     settings = {f"ConnectionSettings:Pool:{key}": value for key, value in pool.items()}
     full = serve(database, settings={"HttpServer:ServerTiming": "true", **settings})
@@ -70,23 +70,23 @@ def test_a_request_that_was_never_run_has_only_waited(database: Database, servic
     assert [float(match[2]), float(match[3])] == [0, 0]
 
 
-def test_time_in_the_database_is_the_database_s(service: Service) -> None:
+def test_database_time_excludes_rendering(service: Service) -> None:
     match = HEADER.fullmatch(service.get("/api/napping").headers["server-timing"])
     assert match is not None
     assert float(match[2]) >= 50 > float(match[3])
 
 
-def test_what_was_measured_is_what_is_served(service: Service) -> None:
+def test_responses_are_complete_with_server_timing_enabled(service: Service) -> None:
     body = service.get("/api/some-rows?n=3").text
     assert body.count("<tr>") == 4
     assert service.get("/api/a-scalar").text == "1"
 
 
-def test_head_has_times_as_get_has_and_an_unknown_path_has_none(service: Service) -> None:
+def test_head_has_server_timing_and_an_unknown_path_does_not(service: Service) -> None:
     assert "database;dur=" in service.request("HEAD", "/api/a-scalar").headers["server-timing"]
     assert "server-timing" not in service.get("/api/nowhere").headers
 
 
-def test_it_is_off_unless_asked_for(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions."""
+def test_server_timing_is_off_by_default(database: Database, service: Service, serve: Serve) -> None:
+    """The fixture `service` loads the functions."""
     assert "server-timing" not in serve(database).get("/api/a-scalar").headers

@@ -157,7 +157,7 @@ def wired(database: Database, name: str) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_nothing_reaches_the_next_request(own_database: Database, serve_once: Serve, way: Way) -> None:
+def test_session_effects_do_not_reach_the_next_request(own_database: Database, serve_once: Serve, way: Way) -> None:
     service = serve_once(own_database, f"{LOOKS}{way.sql}; comment on function leak is 'HTTP POST';", SETTINGS)
     before = looks(service)
     assert len(before) == 1
@@ -179,7 +179,7 @@ def test_nothing_reaches_the_next_request(own_database: Database, serve_once: Se
 
 
 @pytest.mark.slow
-def test_routines_that_leave_nothing_share(own_database: Database, serve_once: Serve) -> None:
+def test_routines_without_session_effects_share_connections(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, LOOKS, SETTINGS)
 
     def shares(kind: str) -> bool:
@@ -193,7 +193,9 @@ def test_routines_that_leave_nothing_share(own_database: Database, serve_once: S
 
 
 @pytest.mark.slow
-def test_what_was_replaced_shares_again_once_it_was_read_anew(own_database: Database, serve_once: Serve) -> None:
+def test_a_replaced_routine_shares_connections_again_after_the_next_reading(
+    own_database: Database, serve_once: Serve
+) -> None:
     helper = plain("", "stable", "helper")
     sql = f"{helper} create function leak(_id int) returns int language plpgsql stable as $$ begin return helper(_id); end $$;"
     service = serve_once(own_database, f"{sql} comment on function leak is 'HTTP POST';", SETTINGS)
@@ -209,7 +211,7 @@ def test_what_was_replaced_shares_again_once_it_was_read_anew(own_database: Data
 
 
 @pytest.mark.slow
-def test_a_table_a_view_and_a_file_leave_nothing(
+def test_session_effects_of_tables_views_and_files_do_not_reach_the_next_request(
     own_database: Database, serve_once: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("sql")
@@ -262,7 +264,7 @@ def test_endpoints_report_session_effects(own_database: Database, tmp_path: Path
     assert body["/api/look-alone"]["leavesInSession"] == ["anything"]
 
 
-def test_stable_routines_can_be_taken_at_their_word(own_database: Database, serve_once: Serve) -> None:
+def test_trust_stable_lets_stable_routines_share_connections(own_database: Database, serve_once: Serve) -> None:
     """For users whose dynamic SQL is known to be harmless: no reset, shared connections, and a warning."""
     sql = plain("execute 'select 1';", "stable") + "comment on function leak(int) is 'HTTP GET';"
     service = serve_once(own_database, sql, SETTINGS | {"ConnectionSettings:Pool:TrustStable": "true"})

@@ -54,7 +54,7 @@ def is_let_in(service: Service, headers: dict[str, str]) -> bool:
     return response.status_code == 200
 
 
-def made(changes: dict[str, object] | None = None, key: str | bytes = SECRET, algorithm: str = "HS256") -> str:
+def signed_token(changes: dict[str, object] | None = None, key: str | bytes = SECRET, algorithm: str = "HS256") -> str:
     now = int(time.time())
     payload: dict[str, object] = {
         "user_id": "41",
@@ -68,9 +68,9 @@ def made(changes: dict[str, object] | None = None, key: str | bytes = SECRET, al
     return jwt.encode({name: value for name, value in payload.items() if value is not None}, key, algorithm)
 
 
-def test_a_token_made_with_the_secret_is_taken(service: Service) -> None:
+def test_a_token_signed_with_the_secret_is_accepted(service: Service) -> None:
     """Or the tests below would show nothing."""
-    assert is_let_in(service, bearer(made()))
+    assert is_let_in(service, bearer(signed_token()))
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_token_made_with_the_secret_is_taken(service: Service) -> None:
     # Not the values: processes that share the tests must give them the same names.
     ids=["expired", "no-expiry", "words", "not-yet", "issuer", "no-issuer", "audience", "no-audience", "refresh"],
 )
-def test_a_token_that_does_not_hold(service: Service, changes: dict[str, object]) -> None:
-    assert not is_let_in(service, bearer(made(changes)))
+def test_a_token_with_invalid_claims_is_refused(service: Service, changes: dict[str, object]) -> None:
+    assert not is_let_in(service, bearer(signed_token(changes)))
 
 
 def nested(depth: int) -> object:
@@ -115,16 +115,18 @@ def nested(depth: int) -> object:
     ],
     ids=["nul", "nul-in-list", "nul-in-name", "surrogate", "surrogate-below", "integer", "expiry", "nested"],
 )
-def test_a_claim_that_no_routine_could_get_as_it_is(service: Service, changes: dict[str, object]) -> None:
+def test_a_claim_with_a_nul_is_refused(service: Service, changes: dict[str, object]) -> None:
     """`41` and a NUL would become user 41 on its way to a routine."""
-    assert not is_let_in(service, bearer(made(changes)))
-    refused = service.post("/api/jwt/refresh", json={"refreshToken": made({**changes, "token_type": "refresh"})})
+    assert not is_let_in(service, bearer(signed_token(changes)))
+    refused = service.post(
+        "/api/jwt/refresh", json={"refreshToken": signed_token({**changes, "token_type": "refresh"})}
+    )
     problem(refused, 401)
 
 
-def test_a_token_signed_with_another_secret(service: Service) -> None:
-    assert not is_let_in(service, bearer(made(key=SECRET.upper())))
-    assert not is_let_in(service, bearer(made(algorithm="HS384")))
+def test_a_token_signed_with_another_secret_is_refused(service: Service) -> None:
+    assert not is_let_in(service, bearer(signed_token(key=SECRET.upper())))
+    assert not is_let_in(service, bearer(signed_token(algorithm="HS384")))
 
 
 def part(content: object) -> str:
@@ -132,20 +134,20 @@ def part(content: object) -> str:
 
 
 @pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", "", None])
-def test_a_token_without_signature(service: Service, algorithm: str | None) -> None:
-    body = made().split(".")[1]
-    for signature in ("", "x", made().split(".")[2]):
+def test_a_token_without_signature_is_refused(service: Service, algorithm: str | None) -> None:
+    body = signed_token().split(".")[1]
+    for signature in ("", "x", signed_token().split(".")[2]):
         assert not is_let_in(service, bearer(f"{part({'alg': algorithm, 'typ': 'JWT'})}.{body}.{signature}"))
 
 
-def test_a_token_with_other_claims_under_an_old_signature(service: Service) -> None:
-    head, body, signature = made().split(".")
+def test_a_token_with_changed_claims_is_refused(service: Service) -> None:
+    head, body, signature = signed_token().split(".")
     payload = json.loads(base64.urlsafe_b64decode(body + "=="))
     assert not is_let_in(service, bearer(f"{head}.{part({**payload, 'user_roles': 'boss'})}.{signature}"))
 
 
 @pytest.mark.parametrize("scheme", ["BearerToken", "Bearer"])
-def test_a_token_cut_or_changed_anywhere(service: Service, scheme: str) -> None:
+def test_a_truncated_or_modified_token_is_refused(service: Service, scheme: str) -> None:
     token = str(tokens(service, scheme)["accessToken"])
     assert is_let_in(service, bearer(token))
     for position in range(1, len(token), 7):
@@ -172,7 +174,7 @@ def test_a_token_cut_or_changed_anywhere(service: Service, scheme: str) -> None:
         "Bearer \u00e4\u00f6".encode().decode("latin-1"),
     ],
 )
-def test_headers_that_are_no_credentials(service: Service, header: str) -> None:
+def test_malformed_authorization_headers_are_401(service: Service, header: str) -> None:
     response = service.get("/api/closed", headers={"Authorization": header.encode("latin-1")})
     assert response.status_code == 401
     assert response.headers["www-authenticate"].startswith("Bearer")
@@ -191,7 +193,7 @@ def test_a_refresh_token_gives_no_access(service: Service, scheme: str) -> None:
     assert not is_let_in(service, bearer(tokens(service, scheme)["refreshToken"]))
 
 
-def test_a_cookie_is_no_token_and_a_token_no_cookie(service: Service) -> None:
+def test_cookies_and_tokens_are_not_interchangeable(service: Service) -> None:
     name, _, value = with_cookie(service)["Cookie"].partition("=")
     assert not is_let_in(service, bearer(value))
     assert not is_let_in(service, {"Cookie": f"{name}={tokens(service, 'BearerToken')['accessToken']}"})
@@ -202,11 +204,11 @@ def test_a_cookie_of_one_scheme_is_none_of_another(service: Service) -> None:
     assert not is_let_in(service, {"Cookie": f".AspNetCore.short={value}"})
 
 
-def test_tokens_of_a_named_scheme_are_taken_by_it(service: Service) -> None:
+def test_tokens_of_a_named_scheme_are_accepted_by_it(service: Service) -> None:
     assert is_let_in(service, bearer(tokens(service, "other")["accessToken"]))
 
 
-def test_a_bearer_header_is_not_helped_by_a_cookie(service: Service) -> None:
+def test_a_cookie_does_not_replace_an_invalid_bearer_token(service: Service) -> None:
     assert not is_let_in(service, {**with_cookie(service), **bearer("x")})
 
 
@@ -233,7 +235,7 @@ def test_a_cookie_changed_in_any_bit_of_its_bytes(service: Service) -> None:
         assert not is_let_in(service, {"Cookie": f"{name}={text}"}), position
 
 
-def test_signing_in_takes_no_session_from_the_browser(service: Service) -> None:
+def test_sign_in_replaces_a_session_cookie_of_the_browser(service: Service) -> None:
     """Session fixation: whatever cookie comes along, the new session has a value of its own."""
     planted = with_cookie(service)["Cookie"]
     body = {"nick": "mo", "passphrase": "swordfish", "scheme": "Cookies"}
@@ -322,16 +324,16 @@ def test_a_refresh_token_is_good_for_its_own_scheme_only(service: Service) -> No
 @pytest.mark.parametrize(
     "token",
     [
-        made(),
-        made({"token_type": "refresh", "exp": 1}),
-        made({"token_type": "refresh"}, SECRET.upper()),
+        signed_token(),
+        signed_token({"token_type": "refresh", "exp": 1}),
+        signed_token({"token_type": "refresh"}, SECRET.upper()),
         "x",
         "a.b.c",
         "",
     ],
     ids=["access", "expired", "forged", "word", "dots", "empty"],
 )
-def test_what_is_no_refresh_token(service: Service, token: str) -> None:
+def test_an_invalid_refresh_token_is_refused(service: Service, token: str) -> None:
     problem(service.post("/api/jwt/refresh", json={"refreshToken": token}), 401)
 
 
@@ -351,7 +353,7 @@ def test_other_methods_of_a_refresh_path(service: Service) -> None:
 
 
 def test_no_secret_is_shown(service: Service) -> None:
-    service.get("/api/closed", headers=bearer(made(key="x" * 40)))
+    service.get("/api/closed", headers=bearer(signed_token(key="x" * 40)))
     sign_in(service, passphrase="hush-hush-hush")
     assert SECRET not in service.log
     assert "hush-hush" not in service.log

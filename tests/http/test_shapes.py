@@ -120,7 +120,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("routine", "status", "content_type", "body"), SHAPES, ids=[row[0] for row in SHAPES])
-def test_declared_result_decides_the_body(
+def test_declared_result_type_determines_the_body(
     service: Service, routine: str, status: int, content_type: str | None, body: str
 ) -> None:
     assert answer(service.get(f"/api/{routine}")) == (status, content_type, body)
@@ -131,7 +131,7 @@ def test_scalar_bytea_is_sent_as_its_bytes(service: Service) -> None:
     assert (response.headers["content-type"], response.content) == (BYTES, b"\x00\xffA")
 
 
-def test_void_answers_have_no_body_and_no_length(service: Service) -> None:
+def test_void_responses_have_neither_body_nor_content_length(service: Service) -> None:
     response = service.raw(b"GET /api/nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert response is not None
     assert (response.status, response.rest) == (204, b"")

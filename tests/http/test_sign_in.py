@@ -97,7 +97,7 @@ def last_attempt(database: Database) -> list[str | None]:
 # --- what a sign-in answers ----------------------------------------------------------------------------------------
 
 
-def test_cookie_answers_with_an_empty_body(service: Service) -> None:
+def test_sign_in_with_a_cookie_has_an_empty_body(service: Service) -> None:
     response = sign_in(service, scheme="Cookies")
     assert response.status_code == 200
     assert response.content == b""
@@ -109,7 +109,7 @@ def test_cookie_answers_with_an_empty_body(service: Service) -> None:
     assert response.headers["expires"] == "Thu, 01 Jan 1970 00:00:00 GMT"
 
 
-def test_opaque_tokens(service: Service) -> None:
+def test_sign_in_with_opaque_tokens(service: Service) -> None:
     response = let_in(service, "kiri", "BearerToken")
     assert response.headers["content-type"] == "application/json; charset=utf-8"
     assert response.headers["cache-control"] == "no-store"
@@ -120,7 +120,7 @@ def test_opaque_tokens(service: Service) -> None:
     assert members["accessToken"] != members["refreshToken"]
 
 
-def test_signed_tokens(service: Service) -> None:
+def test_sign_in_with_signed_tokens(service: Service) -> None:
     response = sign_in(service, scheme="Bearer")
     assert response.headers["content-type"] == JSON
     members = response.json()
@@ -169,7 +169,7 @@ def test_unknown_user_is_401(service: Service) -> None:
 
 
 @pytest.mark.parametrize("passphrase", ["wrong", "", None, KIRI + " ", KIRI.upper()])
-def test_whatever_is_not_the_password_fails(service: Service, database: Database, passphrase: str | None) -> None:
+def test_a_wrong_password_is_refused(service: Service, database: Database, passphrase: str | None) -> None:
     response = sign_in(service, passphrase=passphrase, scheme="Cookies")
     assert "set-cookie" not in response.headers
     problem(response, 401)
@@ -180,17 +180,17 @@ def test_a_missing_password_fails(service: Service) -> None:
     problem(service.post("/api/sign-in", json={"nick": "kiri"}), 401)
 
 
-def test_a_routine_without_password_parameter_admits_no_caller(service: Service) -> None:
+def test_a_routine_without_password_parameter_refuses_every_caller(service: Service) -> None:
     problem(service.post("/api/guarded-login", json={"nick": "kiri", "word": KIRI}), 401)
 
 
-def test_an_invalid_hash_admits_no_caller(service: Service) -> None:
+def test_an_invalid_hash_refuses_every_caller(service: Service) -> None:
     problem(sign_in(service, nick="broken", passphrase="not a hash"), 401)
 
 
 @pytest.mark.parametrize("passphrase", ["guessed", "", None])
 @pytest.mark.parametrize("nick", ["open", "blank"])
-def test_an_account_without_a_hash_admits_no_caller(
+def test_an_account_without_a_hash_refuses_every_caller(
     service: Service, database: Database, nick: str, passphrase: str | None
 ) -> None:
     """`open` has NULL, `blank` an empty text: the failure is reported like that of a wrong password."""
@@ -203,16 +203,16 @@ def test_an_account_without_a_hash_admits_no_caller(
     assert (outcome, user_id) == ("failed", "47" if nick == "blank" else "43")
 
 
-def test_a_routine_without_a_hash_column_has_decided(service: Service) -> None:
+def test_a_login_without_a_hash_column_needs_no_password_check(service: Service) -> None:
     assert service.post("/api/heavy-login", json={"scheme": None, "size": 1}).status_code == 200
 
 
-def test_success_is_reported_before_the_answer(service: Service, database: Database) -> None:
+def test_the_success_command_runs_before_the_response(service: Service, database: Database) -> None:
     assert sign_in(service).status_code == 200
     assert last_attempt(database) == ["succeeded", None, "41", "kiri"]
 
 
-def test_wrong_password_is_logged_without_it(service: Service) -> None:
+def test_a_failed_login_is_logged_without_the_password(service: Service) -> None:
     sign_in(service, passphrase="hush-hush")
     service.wait_for_log("wrong password, user id 41, user name kiri")
     assert "hush-hush" not in service.log
@@ -227,49 +227,49 @@ def test_a_name_cannot_forge_a_line_of_the_log(service: Service) -> None:
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def test_tokens_win_over_a_body(service: Service) -> None:
+def test_tokens_have_precedence_over_a_body_column(service: Service) -> None:
     response = service.post("/api/row-login", json={"row": {"status": 200, "body": "hi kiri", "id": "1"}})
     assert "accessToken" in response.json()
 
 
 @pytest.mark.parametrize(("status", "body"), [(202, "later"), (403, "locked"), (299, "")])
-def test_other_status_with_body(service: Service, status: int, body: str) -> None:
+def test_a_login_can_set_another_status_with_a_body(service: Service, status: int, body: str) -> None:
     response = service.post("/api/row-login", json={"row": {"status": status, "body": body, "id": "1"}})
     assert (response.status_code, response.text) == (status, body)
     assert response.headers["content-type"] == JSON
     assert "set-cookie" not in response.headers
 
 
-def test_null_body_is_an_empty_one(service: Service) -> None:
+def test_a_null_body_is_empty(service: Service) -> None:
     response = service.post("/api/row-login", json={"row": {"status": 409, "body": None}})
     assert (response.status_code, response.content) == (409, b"")
 
 
 @pytest.mark.parametrize("row", [{"status": None, "id": "1"}, {"status": 99}, {"status": 1000}])
-def test_impossible_status_is_500(service: Service, row: dict[str, object]) -> None:
+def test_an_invalid_status_is_500(service: Service, row: dict[str, object]) -> None:
     problem(service.post("/api/row-login", json={"row": row}), 500)
 
 
-def test_null_status_is_500_also_alone(service: Service) -> None:
+def test_a_null_status_is_500(service: Service) -> None:
     problem(service.post("/api/null-login"), 500)
 
 
-def test_status_of_another_type_is_500(service: Service) -> None:
+def test_a_status_of_another_type_is_500(service: Service) -> None:
     problem(service.post("/api/text-login"), 500)
 
 
-def test_false_status_refuses(service: Service) -> None:
+def test_a_false_status_refuses_the_login(service: Service) -> None:
     response = service.post("/api/flag-login", json={"ok": False})
     problem(response, 401)
     assert "the reason" not in response.text
 
 
-def test_true_status_signs_in(service: Service) -> None:
+def test_a_true_status_signs_in(service: Service) -> None:
     assert "accessToken" in service.post("/api/flag-login", json={"ok": True}).json()
 
 
 @pytest.mark.parametrize("scheme", ["Cookies", "BearerToken", "Bearer"])
-def test_a_session_that_no_request_could_bring_along_is_500(service: Service, scheme: str) -> None:
+def test_a_session_too_large_for_a_request_is_500(service: Service, scheme: str) -> None:
     """The head of a request has 40,960 bytes; in a cookie or a token, three bytes become four characters."""
     fits = service.post("/api/heavy-login", json={"scheme": scheme, "size": 24_000})
     assert fits.status_code == 200
@@ -300,7 +300,7 @@ def test_a_record_of_nulls_is_refused(service: Service) -> None:
     assert service.post("/api/record-login", json={"nick": "open"}).status_code == 200
 
 
-def test_errors_of_the_routine_are_errors(service: Service) -> None:
+def test_an_error_of_the_login_routine_is_returned(service: Service) -> None:
     assert problem(service.post("/api/raising-login"), 400)["title"] == "locked"
 
 
@@ -317,7 +317,7 @@ def test_logout_ends_the_session_of_the_request(service: Service) -> None:
     assert response.headers["cache-control"] == "no-cache,no-store"
 
 
-def test_logout_by_token_has_nothing_to_end(service: Service) -> None:
+def test_logout_by_token_sets_no_cookie(service: Service) -> None:
     headers = bearer(tokens(service, "Bearer")["accessToken"])
     response = service.post("/api/sign-out", headers=headers, json={})
     assert response.status_code == 200
@@ -336,7 +336,7 @@ def test_logout_of_an_unknown_scheme_is_500(service: Service) -> None:
     assert "nowhere" in members["detail"]
 
 
-def test_logout_is_for_those_who_are_let_in(service: Service) -> None:
+def test_logout_requires_authentication(service: Service) -> None:
     problem(service.post("/api/sign-out", json={}), 401)
 
 

@@ -55,24 +55,24 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("text", ["hi kiri", '{"a":1}', ""])
-def test_a_body_is_sent_as_it_is(service: Service, text: str) -> None:
+def test_the_body_column_is_sent_unchanged(service: Service, text: str) -> None:
     response = service.post("/api/with-body", json={"text": text})
     assert answer(response) == (200, JSON, text)
     assert "set-cookie" in response.headers
 
 
-def test_paths_of_the_configuration(service: Service) -> None:
+def test_configured_paths_sign_in_and_out(service: Service) -> None:
     response = service.post("/enter")
     assert "set-cookie" in response.headers
     assert "max-age=0" not in service.post("/leave").headers["set-cookie"]
     assert service.post("/leave").headers["set-cookie"].startswith(".AspNetCore.Cookies=;")
 
 
-def test_the_row_without_its_hash(service: Service) -> None:
+def test_the_login_row_is_returned_without_its_hash(service: Service) -> None:
     assert answer(service.post("/enter")) == (200, JSON, '[{"userId":7,"tags":["a"]}]')
 
 
-def test_the_challenge_of_cookies(service: Service) -> None:
+def test_an_anonymous_caller_gets_a_cookie_challenge(service: Service) -> None:
     service.client.cookies.clear()
     response = service.get("/api/closed")
     assert response.headers["www-authenticate"] == 'Cookie cookie-name=".AspNetCore.Cookies"'
@@ -89,7 +89,7 @@ def test_parameters_are_hashed(service: Service) -> None:
     problem(service.post("/api/hashed", json={"password": ""}), 400)
 
 
-def test_what_is_hashed_for_another_parameter_has_to_be_sent(service: Service) -> None:
+def test_the_source_of_a_hashed_parameter_is_required(service: Service) -> None:
     response = service.post("/api/hashed-beside", json={"hash": "mine"})
     # Nothing chooses between the two routines there: the one made last says all that it lacks.
     assert problem(response, 404)["detail"] == "parameter 'text' (text) is required (and 1 more, see errors)"
@@ -97,13 +97,13 @@ def test_what_is_hashed_for_another_parameter_has_to_be_sent(service: Service) -
     assert answer(service.post("/api/hashed-beside", json={"text": ""})) == (200, TEXT, "")
 
 
-def test_an_overload_is_chosen_without_what_is_hashed_for_it(service: Service) -> None:
+def test_an_overload_is_selected_without_its_hashed_parameter(service: Service) -> None:
     assert verify_password("x", service.post("/api/hashed-beside", json={"text": "x"}).text)
     assert answer(service.post("/api/hashed-beside", json={"text": "x", "more": "m"})) == (200, TEXT, "m")
 
 
 @pytest.mark.slow
-def test_a_hash_of_less_work_is_replaced(service: Service, database: Database) -> None:
+def test_a_hash_with_fewer_iterations_is_replaced(service: Service, database: Database) -> None:
     before = str(database.value("select secret from member where nick = 'kiri'"))
     assert iterations_of(before) == 600_000
     assert sign_in(service).status_code == 200
@@ -115,6 +115,6 @@ def test_a_hash_of_less_work_is_replaced(service: Service, database: Database) -
 
 
 @pytest.mark.slow
-def test_a_hash_made_elsewhere_signs_in(service: Service, database: Database) -> None:
+def test_a_hash_from_hash_password_is_accepted(service: Service, database: Database) -> None:
     database.execute(f"update member set secret = '{hash_password('new')}' where nick = 'mo'")
     assert sign_in(service, "mo", "new").status_code == 200

@@ -62,6 +62,8 @@ def test_a_slow_request_is_logged_with_its_plan_and_without_its_values(service: 
         ("POST", "/move", "POST /move", "its plan cannot be read (42601)"),
     ],
 )
-def test_other_statements(service: Service, method: str, path: str, statement: str, expected: str) -> None:
+def test_other_slow_statements_are_logged_with_their_plan(
+    service: Service, method: str, path: str, statement: str, expected: str
+) -> None:
     assert service.request(method, path).status_code < 300
     assert expected in entry(service, statement)

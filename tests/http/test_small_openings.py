@@ -116,7 +116,7 @@ def test_other_commands_of_a_request_reveal_no_value_either(service: Service, pa
 # --- headers -------------------------------------------------------------------------------------------------------
 
 
-def test_a_cookie_gets_no_attribute_from_a_request(service: Service) -> None:
+def test_a_request_value_cannot_add_attributes_to_a_cookie(service: Service) -> None:
     response = service.get("/api/baking", params={"text": "dark; Domain=example.com; Max-Age=0"})
     assert response.headers["set-cookie"] == "theme=dark%3B Domain=example.com%3B Max-Age=0; HttpOnly"
 
@@ -130,13 +130,13 @@ def test_a_cookie_gets_no_attribute_from_a_request(service: Service) -> None:
         (b"Host: a\r\n", 200),
     ],
 )
-def test_a_request_names_one_host(service: Service, head: bytes, status: int) -> None:
+def test_a_request_with_several_hosts_is_refused(service: Service, head: bytes, status: int) -> None:
     response = service.raw(b"GET /api/mailing?address=a@b.c HTTP/1.1\r\n" + head + b"Connection: close\r\n\r\n")
     assert response is not None
     assert response.status == status
 
 
-def test_hosts_that_are_allowed(own_database: Database, serve_once: Serve) -> None:
+def test_hosts_that_are_not_allowed_are_refused(own_database: Database, serve_once: Serve) -> None:
     allowed = {"HttpServer:AllowedHosts:0": "127.0.0.1", "HttpServer:AllowedHosts:1": "*.shop.example"}
     service = serve_once(own_database, SQL, allowed)
     for host, status in (("127.0.0.1:99", 200), ("a.shop.example", 200), ("shop.example", 400), ("evil.example", 400)):
@@ -146,7 +146,7 @@ def test_hosts_that_are_allowed(own_database: Database, serve_once: Serve) -> No
 # --- paths and values ----------------------------------------------------------------------------------------------
 
 
-def test_letters_are_folded_as_a_proxy_folds_them(service: Service) -> None:
+def test_paths_fold_ascii_letters_only(service: Service) -> None:
     """The Kelvin sign is a small k by the rules of Unicode, and the long s is an s."""
     assert service.get("/KIN/straße").text == "in"
     for path in ("/\u212ain/straße", "/kin/\u017ftraße", "/kin/strasse", "/kin/STRASSE"):
@@ -154,7 +154,7 @@ def test_letters_are_folded_as_a_proxy_folds_them(service: Service) -> None:
 
 
 @pytest.mark.parametrize("address", ["a@b.c", "a.b+c@d.e.f", "ü@ö.ä"])
-def test_addresses(service: Service, address: str) -> None:
+def test_valid_mail_addresses_are_accepted(service: Service, address: str) -> None:
     assert service.get("/api/mailing", params={"address": address}).text == "sent"
 
 
@@ -162,25 +162,25 @@ def test_addresses(service: Service, address: str) -> None:
     "address",
     ["a@b.c\n", "\na@b.c", "a@b", "a@b.", "@b.c", "a@@b.c", "a b@c.d", "a@b.c@", "x" * 5000, "a@" + "." * 5000 + "@"],
 )
-def test_what_is_no_address(service: Service, address: str) -> None:
+def test_invalid_mail_addresses_are_refused(service: Service, address: str) -> None:
     problem(service.get("/api/mailing", params={"address": address}), 400)
 
 
-def test_texts_of_an_export_are_no_formulas(service: Service) -> None:
+def test_exported_texts_are_not_formulas(service: Service) -> None:
     lines = service.get("/api/exported").text.split("\n")
     assert lines == [
         '''-1,"'=cmd()"''', '''2,"'+1"''', '''3,"'-1"''', '''4,"'@x"''', '''5,"'\tx"''', '6,"plain"', '7,""', '8,"a=b"'
     ]  # fmt: skip
 
 
-def test_texts_of_created_types_and_names_of_columns_are_no_formulas(service: Service) -> None:
+def test_exported_texts_of_created_types_and_column_names_are_not_formulas(service: Service) -> None:
     assert service.get("/api/exported-types").text.split("\n") == [
         """"'=n","'@v","w","c","m","i\"""",
         """-1,"'=cmd(1,2)","{=a}","'+""1","'=x",-1 days""",
     ]
 
 
-def test_names_that_a_client_gives_to_columns_are_no_formulas(service: Service) -> None:
+def test_column_names_given_by_a_client_are_not_formulas(service: Service) -> None:
     response = service.get('/api/exported-rows?select="=cmd()":v', headers={"accept": "text/csv"})
     assert response.text.splitlines() == ['"\'=cmd()"', '"\'=x"']
 
@@ -189,7 +189,7 @@ def test_names_that_a_client_gives_to_columns_are_no_formulas(service: Service) 
 
 
 @pytest.mark.slow
-def test_a_key_that_others_can_have_written_is_not_trusted(
+def test_a_key_file_that_other_users_can_write_is_not_trusted(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """A process with a key of its own can issue sessions."""

@@ -96,7 +96,7 @@ def service(every_database: Database, serve: Serve, tmp_path_factory: pytest.Tem
     return serve(every_database, SCHEMA, file_settings(folder), workers=2)
 
 
-ANSWERS = [
+RESPONSES = [
     ("beds", '[{"id":1,"kind":"fern"},{"id":2,"kind":"moss"}]'),
     ("plant-list", '["fern","moss"]'),
     ("my-file", '[{"column1":1,"column2":2}]'),
@@ -138,8 +138,8 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize(("target", "body"), ANSWERS, ids=[row[0] for row in ANSWERS])
-def test_answers(service: Service, target: str, body: str | None) -> None:
+@pytest.mark.parametrize(("target", "body"), RESPONSES, ids=[row[0] for row in RESPONSES])
+def test_endpoints_of_files_return_their_rows(service: Service, target: str, body: str | None) -> None:
     response = service.get(f"/api/{target}")
     if body is None:
         problem(response, 405)
@@ -148,7 +148,7 @@ def test_answers(service: Service, target: str, body: str | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "dropped", "skipped", "returned-void", "single-of-none-204"])
-def test_what_gives_no_rows_answers_204(service: Service, name: str) -> None:
+def test_a_file_without_rows_is_204(service: Service, name: str) -> None:
     assert answer(service.get(f"/api/{name}")) == (204, None, "")
 
 
@@ -170,7 +170,7 @@ def test_raw_rows_are_text(service: Service) -> None:
         ("POST", "do-block", ""),
     ],
 )
-def test_the_content_decides_the_method_and_where_parameters_travel(
+def test_the_statement_determines_the_method_and_the_place_of_parameters(
     service: Service, method: str, name: str, body: str
 ) -> None:
     sent = b"" if name in ("locked-bed", "do-block") else b'{"bedId":7}'
@@ -178,7 +178,7 @@ def test_the_content_decides_the_method_and_where_parameters_travel(
     assert (response.status_code, response.text) == (200 if body else 204, body)
 
 
-def test_a_delete_that_is_asked_for_takes_its_parameters_from_the_body(service: Service) -> None:
+def test_a_declared_delete_takes_its_parameters_from_the_body(service: Service) -> None:
     service.request("PUT", "/api/insert-bed", content=b'{"bedId":71}')
     assert answer(service.request("DELETE", "/api/delete-by-body", content=b'{"bedId":71}')) == (200, JSON, "[71]")
 
@@ -199,7 +199,7 @@ def test_headers_of_the_comment_are_filled_with_parameters(service: Service) -> 
     assert service.get("/api/virtual?a=1&Format_Name=pdf").headers["x-format"] == "pdf"
 
 
-def test_parameters_may_stand_in_the_path(service: Service) -> None:
+def test_parameters_may_be_part_of_the_path(service: Service) -> None:
     assert answer(service.get("/beds/2/kind")) == (200, JSON, '["moss"]')
 
 
@@ -226,7 +226,7 @@ def test_wrong_parameters_are_404_as_for_routines(service: Service, target: str,
         ("unknown?n=x", "n", "parameter 'n' (text): invalid input syntax for type integer: \"x\""),
     ],
 )
-def test_a_value_that_cannot_be_is_400_as_for_routines(service: Service, target: str, name: str, message: str) -> None:
+def test_an_invalid_value_is_400_as_for_routines(service: Service, target: str, name: str, message: str) -> None:
     refused = problem(service.get(f"/api/{target}"), 400)
     assert refused["detail"] == message
     assert refused["errors"] == [{"parameter": name, "path": name, "message": message}]
@@ -246,5 +246,5 @@ def test_a_procedure_that_a_file_calls_may_commit(service: Service, every_databa
 
 
 @pytest.mark.parametrize("name", ["quiet", "quiet.test", "empty", "secret", "sub/plant-list"])
-def test_what_is_no_endpoint_is_404(service: Service, name: str) -> None:
+def test_files_without_an_endpoint_are_404(service: Service, name: str) -> None:
     problem(service.get(f"/api/{name}"), 404)

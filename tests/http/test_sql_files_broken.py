@@ -75,7 +75,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_log_says_what_is_wrong_and_where(service: Service, folder: Path, name: str) -> None:
+def test_errors_in_files_are_logged_with_their_place(service: Service, folder: Path, name: str) -> None:
     _, messages = BROKEN[name]
     for message in messages:
         expected = f"{folder / name}{message}" if message.startswith(":") else message
@@ -83,24 +83,24 @@ def test_the_log_says_what_is_wrong_and_where(service: Service, folder: Path, na
 
 
 @pytest.mark.parametrize("name", [*BROKEN, "secret.sql", "leads_out.sql", "dangling.sql", "pipe.sql", "folder.sql"])
-def test_it_is_left_out(service: Service, name: str) -> None:
+def test_a_broken_file_is_not_served(service: Service, name: str) -> None:
     problem(service.get(f"/api/{name.removesuffix('.sql').replace('_', '-')}"), 404)
 
 
-def test_the_others_are_served(service: Service) -> None:
+def test_valid_files_beside_broken_ones_are_served(service: Service) -> None:
     assert service.get("/api/good").text == '[{"n":1,"m":2}]'
 
 
-def test_a_semicolon_in_place_of_a_type_is_no_type(service: Service) -> None:
+def test_a_semicolon_in_a_parameter_line_is_not_a_type(service: Service) -> None:
     assert service.get("/api/semicolon?id=1").json() == [{"n": 1, "m": 2}]
 
 
-def test_links_are_followed_as_long_as_they_stay(service: Service, folder: Path) -> None:
+def test_links_within_the_folder_are_followed(service: Service, folder: Path) -> None:
     assert service.get("/api/stays").text == '["inside"]'
     assert f"{folder}/leads_out.sql: a link that leads out of the folder {folder} is not followed" in service.log
 
 
-def test_what_is_not_annotated_may_be_anything(service: Service) -> None:
+def test_files_without_annotation_are_not_reported(service: Service) -> None:
     assert "quiet.sql" not in service.log
 
 

@@ -100,7 +100,7 @@ def test_claims_are_settings_of_every_transaction(service: Service, signed_in: d
     assert answer(response) == (200, JSON, '{"result1":["7"],"result2":["7"],"result3":["7"]}')
 
 
-def test_roles_decide(service: Service, signed_in: dict[str, str]) -> None:
+def test_roles_are_required_for_files(service: Service, signed_in: dict[str, str]) -> None:
     assert service.get("/api/keepers", headers=signed_in).status_code == 200
     problem(service.get("/api/others", headers=signed_in), 403)
 
@@ -111,7 +111,7 @@ def test_parameters_are_resolved_and_validated(service: Service) -> None:
     assert service.get("/api/checked?Mail=unknown").status_code in (400, 404)
 
 
-def test_a_table_shows_a_composite_as_its_text(service: Service) -> None:
+def test_a_html_table_shows_a_composite_as_its_text(service: Service) -> None:
     response = service.get("/api/as-table")
     assert response.status_code == 200
     assert "<td>1</td><td>(4,2)</td>" in response.text
@@ -121,17 +121,17 @@ def test_the_whole_body_may_be_a_parameter(service: Service) -> None:
     assert answer(service.post("/api/raw-body?n=3", content=b"a text")) == (200, JSON, '[{"text":"a text","n":3}]')
 
 
-def test_headers_come_before_the_default_of_the_comment(service: Service) -> None:
+def test_request_headers_precede_the_default_of_the_comment(service: Service) -> None:
     response = service.get("/api/headers", headers={"X-Test": "v"})
     assert answer(response) == (200, JSON, '[{"test":"v","n":1}]')
     # What a client sends for it is passed over.
     assert answer(service.get('/api/headers?headers={"X-Test":"own"}')) == (200, JSON, '[{"test":null,"n":1}]')
 
 
-def test_a_parameter_is_renamed_where_it_receives_what_was_uploaded(service: Service) -> None:
+def test_a_parameter_that_receives_upload_metadata_can_be_renamed(service: Service) -> None:
     assert "meta is upload metadata" not in service.log
     assert "'meta'" in problem(service.post("/api/metadata"), 404)["detail"]
 
 
-def test_the_word_null_may_be_null(service: Service) -> None:
+def test_the_word_null_is_null_if_configured(service: Service) -> None:
     assert answer(service.get("/api/no-null?a=null")) == (200, JSON, "[null]")

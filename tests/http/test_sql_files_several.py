@@ -143,7 +143,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("method", "target", "sent", "body"), GOOD, ids=[row[1] for row in GOOD])
-def test_each_statement_has_its_key(
+def test_each_statement_has_its_key_in_the_result(
     service: Service, method: str, target: str, sent: dict[str, object] | None, body: str
 ) -> None:
     content = b"" if sent is None else json.dumps(sent).encode()
@@ -151,12 +151,14 @@ def test_each_statement_has_its_key(
         assert answer(service.request(method, f"/api/{target}", content=content)) == (200, JSON, body)
 
 
-def test_what_was_done_before_a_failure_stays(service: Service, every_database: Database) -> None:
+def test_statements_before_a_failure_stay_committed(service: Service, every_database: Database) -> None:
     assert problem(service.post("/api/halfway", content=b'{"n":501}'), 400)["detail"] == "23514"
     assert logged(every_database, 501) == 1
 
 
-def test_unless_the_file_says_that_it_is_one_transaction(service: Service, every_database: Database) -> None:
+def test_statements_before_a_failure_are_rolled_back_in_a_file_with_one_transaction(
+    service: Service, every_database: Database
+) -> None:
     problem(service.post("/api/whole", content=b'{"n":502}'), 400)
     assert logged(every_database, 502) == 0
 
@@ -168,34 +170,34 @@ def test_a_transaction_left_open_is_rolled_back(service: Service, every_database
     assert every_database.backends("state like 'idle in transaction%'") == []
 
 
-def test_an_error_of_the_commit_is_the_answer(service: Service) -> None:
+def test_an_error_of_the_commit_is_returned(service: Service) -> None:
     assert problem(service.post("/api/deferred"), 409)["detail"] == "23505"
 
 
-def test_what_a_view_does_stays_too(service: Service, every_database: Database) -> None:
+def test_writes_of_a_view_before_a_failure_stay_committed(service: Service, every_database: Database) -> None:
     problem(service.post("/api/busy", content=b'{"n":0}'), 500)
     assert logged(every_database, 900) == 1
 
 
-def test_void_runs_everything_and_says_nothing(service: Service, every_database: Database) -> None:
+def test_a_void_file_runs_all_statements_and_returns_204(service: Service, every_database: Database) -> None:
     assert answer(service.post("/api/nothing")) == (204, None, "")
     assert logged(every_database, 77) == 1
 
 
-def test_a_transaction_that_was_in_the_way_of_another_runs_again(service: Service, every_database: Database) -> None:
+def test_a_serialization_conflict_is_retried_in_one_transaction(service: Service, every_database: Database) -> None:
     every_database.execute("alter sequence attempts restart")
     assert answer(service.post("/api/again", content=b'{"n":505}')) == (200, JSON, '{"result1":1,"result2":[1]}')
     assert logged(every_database, 505) == 1
 
 
-def test_what_stays_is_not_done_again(service: Service, every_database: Database) -> None:
+def test_statements_that_have_committed_are_not_retried(service: Service, every_database: Database) -> None:
     every_database.execute("alter sequence attempts restart")
     problem(service.post("/api/not-again", content=b'{"n":506}'), 500)
     assert logged(every_database, 506) == 1
 
 
 @pytest.mark.parametrize(("method", "name"), [("GET", "large"), ("POST", "two-large")])
-def test_large_results_stream_and_every_row_comes_once(service: Service, method: str, name: str) -> None:
+def test_large_results_are_streamed_with_every_row_once(service: Service, method: str, name: str) -> None:
     for _ in range(3):
         body = service.request(method, f"/api/{name}").json()
         if name == "large":
@@ -206,12 +208,12 @@ def test_large_results_stream_and_every_row_comes_once(service: Service, method:
             assert [row["n"] for row in body["result2"]] == list(range(1, 50001))
 
 
-def test_a_hundred_statements_are_no_problem(service: Service) -> None:
+def test_a_file_with_a_hundred_statements_is_served(service: Service) -> None:
     body = service.get("/api/many?a=1").json()
     assert [body[f"result{n + 1}"][0]["n"] for n in range(100)] == list(range(100))
 
 
-def test_a_killed_backend_leaves_what_was_committed_and_nothing_is_run_twice(
+def test_a_killed_backend_preserves_committed_statements_and_repeats_none(
     service: Service, every_database: Database
 ) -> None:
     before = logged(every_database, 1), logged(every_database, 2)
@@ -226,7 +228,7 @@ def test_a_killed_backend_leaves_what_was_committed_and_nothing_is_run_twice(
     assert (logged(every_database, 1), logged(every_database, 2)) == (before[0] + 1, before[1])
 
 
-def test_wrapped_it_is_one_transaction(
+def test_all_statements_run_in_one_transaction_if_configured(
     every_database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     level = "select current_setting('transaction_isolation') as level"

@@ -28,8 +28,8 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
     return serve(database, "", {**file_settings(folder), "Watch:Enabled": "true"}, workers=WORKERS)
 
 
-def seen(service: Service, path: str, fits: Callable[[int, str], bool]) -> None:
-    """Several in a row, on separate connections: every worker has the new schema snapshot."""
+def wait_until_served(service: Service, path: str, fits: Callable[[int, str], bool]) -> None:
+    """Wait until several requests in a row, on separate connections, fit: every worker has the new schema snapshot."""
 
     def everywhere() -> bool:
         answers = [
@@ -44,23 +44,23 @@ def seen(service: Service, path: str, fits: Callable[[int, str], bool]) -> None:
 def test_a_saved_file_is_served_and_a_removed_one_is_not(service: Service, folder: Path) -> None:
     path = folder / "sub" / "fresh.sql"
     save(path, "-- HTTP GET\nselect 'first' as word")
-    seen(service, "/api/fresh", lambda status, body: (status, body) == (200, '["first"]'))
+    wait_until_served(service, "/api/fresh", lambda status, body: (status, body) == (200, '["first"]'))
     save(path, "-- HTTP GET\nselect 'second' as word")
-    seen(service, "/api/fresh", lambda status, body: (status, body) == (200, '["second"]'))
+    wait_until_served(service, "/api/fresh", lambda status, body: (status, body) == (200, '["second"]'))
     path.unlink()
-    seen(service, "/api/fresh", lambda status, _body: status == 404)
+    wait_until_served(service, "/api/fresh", lambda status, _body: status == 404)
 
 
-def test_a_broken_file_keeps_its_last_good_version_and_says_why(service: Service, folder: Path) -> None:
+def test_the_last_valid_version_of_a_broken_file_is_served_and_the_error_logged(service: Service, folder: Path) -> None:
     path = folder / "mended.sql"
     save(path, "-- HTTP GET\nselect 'good' as word")
-    seen(service, "/api/mended", lambda status, _body: status == 200)
+    wait_until_served(service, "/api/mended", lambda status, _body: status == 200)
     save(path, "-- HTTP GET\nselect nothing")
     service.wait_for_log("its last good version is served")
     service.wait_for_log(f"{path}:2:8: error 42703")
     assert service.get("/api/mended").text == '["good"]'
     save(path, "-- HTTP GET\nselect 'mended' as word")
-    seen(service, "/api/mended", lambda _status, body: body == '["mended"]')
+    wait_until_served(service, "/api/mended", lambda _status, body: body == '["mended"]')
 
 
 def test_a_file_written_in_place_is_served_when_it_is_complete(service: Service, folder: Path) -> None:
@@ -68,52 +68,52 @@ def test_a_file_written_in_place_is_served_when_it_is_complete(service: Service,
         for piece in ("-- HTTP GET\n", "select 1 as n, ", "'whole' as word"):
             file.write(piece)
             file.flush()
-    seen(service, "/api/slow", lambda _status, body: "whole" in body)
+    wait_until_served(service, "/api/slow", lambda _status, body: "whole" in body)
 
 
 @pytest.mark.slow
 def test_changed_routines_are_served_too(service: Service, database: Database) -> None:
     database.execute("create function hot() returns int language sql stable as 'select 1'")
     database.execute("comment on function hot() is 'HTTP GET'")
-    seen(service, "/api/hot", lambda status, body: (status, body) == (200, "1"))
+    wait_until_served(service, "/api/hot", lambda status, body: (status, body) == (200, "1"))
     database.execute("comment on function hot() is 'HTTP GET /hotter'")
-    seen(service, "/hotter", lambda status, _body: status == 200)
+    wait_until_served(service, "/hotter", lambda status, _body: status == 200)
     database.execute("drop function hot()")
-    seen(service, "/hotter", lambda status, _body: status == 404)
+    wait_until_served(service, "/hotter", lambda status, _body: status == 404)
 
 
 @pytest.mark.slow
 def test_a_changed_table_changes_the_files_that_read_it(service: Service, database: Database, folder: Path) -> None:
     database.execute("create table shelf (id int); insert into shelf values (1)")
     save(folder / "shelves.sql", "-- HTTP GET\nselect * from shelf")
-    seen(service, "/api/shelves", lambda _status, body: body == "[1]")
+    wait_until_served(service, "/api/shelves", lambda _status, body: body == "[1]")
     database.execute("alter table shelf add title text")
-    seen(service, "/api/shelves", lambda _status, body: body == '[{"id":1,"title":null}]')
+    wait_until_served(service, "/api/shelves", lambda _status, body: body == '[{"id":1,"title":null}]')
 
 
 @pytest.mark.slow
-def test_no_request_is_lost_meanwhile(service: Service, folder: Path) -> None:
+def test_no_request_is_lost_during_reloads_of_files(service: Service, folder: Path) -> None:
     with Load(service.port, lambda _number: ("GET", "/api/steady", b""), clients=4) as load:
         for number in range(5):
             save(folder / "moving.sql", f"-- HTTP GET\nselect {number} as n")
-            seen(service, "/api/moving", lambda _status, body, number=number: body == f"[{number}]")  # type: ignore[misc]
+            wait_until_served(service, "/api/moving", lambda _status, body, number=number: body == f"[{number}]")  # type: ignore[misc]
         load.wait_for(20)
     assert set(load.statuses()) == {200}
     assert {outcome.body for outcome in load.outcomes} == {b'[{"n":1,"m":2}]'}
 
 
-def test_a_folder_of_files_comes_and_goes_as_a_whole(service: Service, folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_moved_in_or_out_is_detected(service: Service, folder: Path, tmp_path: Path) -> None:
     ready = write_files(tmp_path / "ready", {"in_folder.sql": "-- HTTP GET\nselect 'there' as word"})
     ready.rename(folder / "v1.2")
-    seen(service, "/api/in-folder", lambda status, body: (status, body) == (200, '["there"]'))
+    wait_until_served(service, "/api/in-folder", lambda status, body: (status, body) == (200, '["there"]'))
     (folder / "v1.2").rename(tmp_path / "away")
-    seen(service, "/api/in-folder", lambda status, _body: status == 404)
+    wait_until_served(service, "/api/in-folder", lambda status, _body: status == 404)
 
 
 def test_a_folder_that_is_replaced_is_watched_again(service: Service, folder: Path, tmp_path: Path) -> None:
     fresh = write_files(tmp_path / "fresh", {"steady.sql": "-- HTTP GET\nselect 3 as n, 4 as m"})
     shutil.rmtree(folder)
     shutil.move(fresh, folder)
-    seen(service, "/api/steady", lambda _status, body: body == '[{"n":3,"m":4}]')
+    wait_until_served(service, "/api/steady", lambda _status, body: body == '[{"n":3,"m":4}]')
     save(folder / "steady.sql", "-- HTTP GET\nselect 1 as n, 2 as m")
-    seen(service, "/api/steady", lambda _status, body: body == '[{"n":1,"m":2}]')
+    wait_until_served(service, "/api/steady", lambda _status, body: body == '[{"n":1,"m":2}]')

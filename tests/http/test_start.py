@@ -36,7 +36,7 @@ comment on procedure three() is 'HTTP';
 """
 
 
-def test_start_says_what_was_found_and_where_it_listens(own_database: Database, serve_once: Serve) -> None:
+def test_the_start_log_names_endpoints_workers_and_address(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
     service.wait_for_log("Started in")
     lines = [line.partition("] ")[2] for line in service.log.splitlines()]
@@ -45,7 +45,7 @@ def test_start_says_what_was_found_and_where_it_listens(own_database: Database, 
     assert [line for line in lines if re.fullmatch(rf"{started} \[rowcall\.client\]", line)]
 
 
-def test_message_of_the_start_is_the_users_own(own_database: Database, serve_once: Serve) -> None:
+def test_the_startup_message_can_be_configured(own_database: Database, serve_once: Serve) -> None:
     message = "{application} ({environment}) is up, {unknown} {{x}}"
     settings = {"StartupMessage": message, "ApplicationName": "shop", "EnvironmentName": "Test"}
     service = serve_once(own_database, settings=settings)
@@ -53,15 +53,17 @@ def test_message_of_the_start_is_the_users_own(own_database: Database, serve_onc
     service.wait_for_log("0 endpoints, 1 worker [rowcall]")
 
 
-def test_empty_message_is_not_said(own_database: Database, serve_once: Serve) -> None:
+def test_an_empty_startup_message_is_not_logged(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, settings={"StartupMessage": ""})
     service.wait_for_log("0 endpoints, 1 worker")
     assert len([line for line in service.log.splitlines() if line.endswith("[rowcall.client]")]) == 1
 
 
 @pytest.mark.parametrize("locked", ["pg_catalog.pg_description", "shelf"], ids=["catalogue", "files"])
-def test_service_stops_on_a_signal_while_it_reads(own_database: Database, tmp_path: Path, locked: str) -> None:
-    """What is asked of the database then is not answered: neither what runs nor what waits behind it."""
+def test_a_signal_stops_the_service_while_it_reads_the_catalogue(
+    own_database: Database, tmp_path: Path, locked: str
+) -> None:
+    """The database responds neither to the running query nor to those that wait behind it."""
     own_database.execute("create table shelf (id int)")
     files = write_files(tmp_path / "sql", {f"{n}.sql": f"-- HTTP GET\nselect id + {n} from shelf" for n in range(5)})
     with psycopg.connect(own_database.conninfo) as connection:
@@ -123,7 +125,7 @@ def terminal(folder: Path, database: Database) -> Iterator[Terminal]:
 
 
 @pytest.mark.slow
-def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp_path: Path) -> None:
+def test_a_long_start_shows_progress_in_a_terminal(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     with psycopg.connect(own_database.conninfo, autocommit=True) as blocker:
         blocker.execute("begin")
@@ -142,7 +144,7 @@ def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp
 
 
 @pytest.mark.slow
-def test_unread_output_delays_neither_requests_nor_the_end(own_database: Database, tmp_path: Path) -> None:
+def test_unread_output_delays_neither_requests_nor_shutdown(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     port = free_port()
     settings = {
@@ -163,7 +165,7 @@ def test_unread_output_delays_neither_requests_nor_the_end(own_database: Databas
     )
     os.close(writing)
     try:
-        wait_until(lambda: answers(port), "the service answers", 30)
+        wait_until(lambda: is_reachable(port), "the service answers", 30)
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
             # More than a pipe holds.
             assert {client.get("/api/one").text for _ in range(1500)} == {"1"}
@@ -176,7 +178,7 @@ def test_unread_output_delays_neither_requests_nor_the_end(own_database: Databas
         os.close(reading)
 
 
-def answers(port: int) -> bool:
+def is_reachable(port: int) -> bool:
     try:
         httpx.get(f"http://127.0.0.1:{port}/", trust_env=False, timeout=60)
     except httpx.TransportError:

@@ -145,26 +145,26 @@ def test_a_file_is_sent_with_its_type(service: Service, path: str, content_type:
         "/C:/windows",
     ],
 )
-def test_what_is_no_file_of_the_folder_is_not_there(service: Service, path: str) -> None:
+def test_paths_outside_of_the_files_are_not_found(service: Service, path: str) -> None:
     assert service.get(path).status_code in (400, 404)
 
 
 @pytest.mark.parametrize(
     "path", ["/../outside.txt", "/docs/../../outside.txt", "/%2e%2e/outside.txt", "/..%2foutside.txt", "//page.html"]
 )
-def test_nothing_leads_out_of_the_folder(service: Service, path: str) -> None:
+def test_paths_cannot_leave_the_folder(service: Service, path: str) -> None:
     response: RawResponse | None = service.raw(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     assert response is not None
     assert response.status in (400, 404)
     assert b"a secret of others" not in response.body
 
 
-def test_a_folder_without_its_slash_leads_to_it(service: Service) -> None:
+def test_a_folder_without_trailing_slash_is_redirected(service: Service) -> None:
     response = service.get("/docs?a=1", follow_redirects=False)
     assert (response.status_code, response.headers["location"]) == (301, "/docs/?a=1")
 
 
-def test_other_methods_mean_endpoints(service: Service) -> None:
+def test_other_methods_do_not_serve_files(service: Service) -> None:
     problem(service.post("/page.html"), 404)
 
 
@@ -188,7 +188,7 @@ def test_a_file_that_has_not_changed_is_not_sent_again(service: Service) -> None
         assert service.get("/page.html", headers=headers).status_code == 200
 
 
-def test_a_changed_file_is_sent_as_it_is_now(service: Service, root: Path) -> None:
+def test_a_changed_file_is_sent_with_its_new_content(service: Service, root: Path) -> None:
     path = root / "changing.txt"
     path.write_bytes(b"one")
     first = service.get("/changing.txt")
@@ -236,7 +236,7 @@ def test_a_compressed_sibling_is_sent_to_clients_that_accept_it(
     assert response.headers["vary"] == "Accept-Encoding"
 
 
-def test_a_compressed_sibling_has_a_tag_of_its_own_that_is_compared(service: Service) -> None:
+def test_a_compressed_sibling_has_its_own_etag(service: Service) -> None:
     headers = {"Accept-Encoding": "gzip"}
     tag = service.request("HEAD", "/packed.css", headers=headers).headers["etag"]
     unchanged = service.get("/packed.css", headers={**headers, "If-None-Match": tag})
@@ -244,7 +244,7 @@ def test_a_compressed_sibling_has_a_tag_of_its_own_that_is_compared(service: Ser
     assert service.get("/packed.css", headers={"Accept-Encoding": "", "If-None-Match": tag}).status_code == 200
 
 
-def test_a_compressed_sibling_is_sent_while_it_is_there(service: Service, root: Path) -> None:
+def test_a_compressed_sibling_is_sent_while_it_exists(service: Service, root: Path) -> None:
     (root / "built.js").write_bytes(b"plain")
     packed = root / "built.js.br"
 
@@ -280,7 +280,7 @@ def test_head_of_a_large_file_with_compression_has_the_headers_of_get(
     assert (head["content-length"], head["etag"][0]) == (str(len(LARGE)), '"')
 
 
-def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
+def test_protected_paths_redirect_to_the_sign_in_page(service: Service) -> None:
     service.client.cookies.clear()
     for path, expected in (
         ("/admin/", "%2Fadmin%2F"),
@@ -301,14 +301,14 @@ def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
     service.client.cookies.clear()
 
 
-def test_without_a_page_to_go_to_it_is_401(root: Path, database: Database, serve_once: Serve) -> None:
+def test_protected_paths_are_401_without_a_sign_in_page(root: Path, database: Database, serve_once: Serve) -> None:
     closed = {**settings(root), "StaticFiles:AuthorizePaths:0": "*.txt", "StaticFiles:UnauthorizedRedirectPath": ""}
     service = serve_once(database, "", closed)
     assert list(problem(service.get("/empty.txt"), 401)) == ["type", "title", "status"]
     assert service.get("/page.html").status_code == 200
 
 
-def test_a_page_is_filled_for_its_caller(service: Service) -> None:
+def test_a_page_contains_values_of_its_caller(service: Service) -> None:
     service.client.cookies.clear()
     response = service.get("/parsed/user.html")
     assert response.text == (
@@ -354,7 +354,7 @@ def test_caching_is_as_configured(root: Path, own_database: Database, serve_once
         ),
     ],
 )
-def test_a_folder_that_cannot_be_reached_ends_the_start(
+def test_an_unreadable_folder_ends_the_start(
     own_database: Database, tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     """Tests may run as root, for whom no folder is forbidden; a name that is too long is the same kind of error."""

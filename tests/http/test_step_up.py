@@ -59,7 +59,7 @@ def refused(response: httpx.Response, seconds: int) -> None:
     assert response.json() == {"type": "insufficient_user_authentication", "title": "Sign in again", "status": 401}
 
 
-def test_who_has_just_signed_in_is_let_in(service: Service) -> None:
+def test_a_recent_sign_in_is_accepted(service: Service) -> None:
     tokens = service.post("/api/sign-in").json()
     assert service.post("/api/pay", headers=bearer(tokens["accessToken"])).text == "paid"
     assert service.post("/api/hire", headers=bearer(tokens["accessToken"])).text == "hired"
@@ -71,15 +71,15 @@ def test_who_has_just_signed_in_is_let_in(service: Service) -> None:
 
 
 @pytest.mark.parametrize("moment", ["1000000000", "", "soon", "1e12", "-1", "9" * 30, "٣"])
-def test_who_has_not_is_asked_to(service: Service, moment: str) -> None:
+def test_an_old_sign_in_is_asked_to_authenticate_again(service: Service, moment: str) -> None:
     refused(service.post("/api/pay", headers=signed(auth_time=moment)), 300)
 
 
-def test_a_session_without_the_moment_is_old(service: Service) -> None:
+def test_a_session_without_auth_time_counts_as_old(service: Service) -> None:
     refused(service.post("/api/pay", headers=signed()), 300)
 
 
-def test_roles_are_asked_for_besides(service: Service) -> None:
+def test_roles_are_required_besides_a_recent_sign_in(service: Service) -> None:
     assert service.post("/api/hire", headers=signed(auth_time=ago(400))).text == "hired"
     refused(service.post("/api/hire", headers=signed(auth_time=ago(4000))), 3600)
     assert service.post("/api/hire", headers=signed(auth_time=ago(1), user_roles=["clerk"])).status_code == 403
@@ -87,7 +87,7 @@ def test_roles_are_asked_for_besides(service: Service) -> None:
     assert (response.status_code, response.json()["title"]) == (401, "Unauthorized")
 
 
-def test_refreshing_is_no_sign_in(service: Service) -> None:
+def test_a_refresh_does_not_renew_auth_time(service: Service) -> None:
     first = service.post("/api/sign-in").json()
     noted = jwt.decode(first["accessToken"], SECRET, algorithms=["HS256"])["auth_time"]
     second = service.post("/api/jwt/refresh", json={"refreshToken": first["refreshToken"]}).json()
@@ -99,5 +99,5 @@ def test_within_without_an_interval_is_a_role(service: Service) -> None:
     assert service.post("/api/reach", headers=signed(user_roles=["reach"])).text == "in"
 
 
-def test_a_password_with_each_request_is_fresh(service: Service) -> None:
+def test_basic_authentication_counts_as_recent(service: Service) -> None:
     assert service.client.post("/api/look", auth=("kiri", "open")).text == "seen"

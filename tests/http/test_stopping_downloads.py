@@ -31,7 +31,7 @@ SQL = routines([
 
 
 class Download:
-    """Reads the head of the answer, and the rest when it is asked to."""
+    """A download that reads the head of the response immediately, and the body with `rest`."""
 
     def __init__(self, service: Service, path: str) -> None:
         self._socket = socket.socket()
@@ -91,7 +91,7 @@ def test_downloads_are_finished_when_the_service_stops(
 
 
 @pytest.mark.slow
-def test_downloads_that_last_too_long_are_cut_with_a_word(
+def test_downloads_beyond_the_shutdown_timeout_are_cut_off_and_logged(
     own_database: Database, serve_once: Serve, settings: dict[str, str]
 ) -> None:
     service = serve_once(own_database, SQL, {**settings, "ConnectionSettings:Pool:ShutdownTimeout": "1 second"})
@@ -111,7 +111,7 @@ def _refused(port: int) -> bool:
 
 
 @pytest.mark.slow
-def test_a_silent_client_of_http2_delays_no_stop(own_database: Database, serve_once: Serve) -> None:
+def test_a_silent_http2_client_does_not_delay_shutdown(own_database: Database, serve_once: Serve) -> None:
     """The client never confirms the end of the connection. The stop, which may take longer than the test waits, goes
     on without it."""
     patient = {"ConnectionSettings:Pool:ShutdownTimeout": "10 minutes"}

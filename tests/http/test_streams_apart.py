@@ -75,7 +75,7 @@ def streaming(database: Database) -> list[int]:
     return database.backends("state = 'active' and query like '%many%'")
 
 
-def test_one_that_is_left_unread_ends_alone(database: Database, service: Service) -> None:
+def test_an_unread_http2_stream_does_not_stop_the_others(database: Database, service: Service) -> None:
     with service.connect() as connection:
         client = Client(connection)
         client.get(1, "/many?rows=1000000")

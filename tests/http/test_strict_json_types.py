@@ -62,7 +62,7 @@ def path(type: str) -> str:
         ("part[]", '[{"id":3.0,"label":"x"},null]', '{"(3,x)",NULL}'),
     ],
 )
-def test_the_documented_types_are_taken(service: Service, type: str, value: str, seen: str) -> None:
+def test_the_documented_json_types_are_accepted(service: Service, type: str, value: str, seen: str) -> None:
     assert answer(service.post(path(type), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, seen)
 
 
@@ -90,7 +90,7 @@ def test_the_documented_types_are_taken(service: Service, type: str, value: str,
         ("part[]", '[{"label":1}]', "v[0].label", "is not a text"),
     ],
 )
-def test_other_types_are_refused_with_their_place(
+def test_other_json_types_are_refused_with_their_path(
     service: Service, type: str, value: str, place: str, reason: str
 ) -> None:
     [error] = problem(service.post(path(type), content=f'{{"v":{value}}}'.encode()), 400)["errors"]
@@ -111,7 +111,7 @@ def test_texts_of_queries_are_converted_as_without_the_key(service: Service) -> 
     problem(service.get("/api/shelf?id=1.0"), 400)
 
 
-def test_wide_numbers_that_are_documented_as_strings_are_taken_as_both(
+def test_wide_numbers_documented_as_strings_are_accepted_as_both(
     database: Database, service: Service, serve: Serve
 ) -> None:
     """`service` loads the functions."""

@@ -85,7 +85,7 @@ def test_calls_of_tools_have_the_host_of_the_client(service: Service) -> None:
 
 
 @pytest.mark.parametrize("transaction", [True, False])
-def test_pages_of_the_service_itself_may_post_batches(service: Service, *, transaction: bool) -> None:
+def test_pages_of_the_same_origin_may_post_batches(service: Service, *, transaction: bool) -> None:
     with service.new_client() as client:
         client.post("/enter", json={"name": "ann"})
         origin = str(client.base_url).rstrip("/")
@@ -96,7 +96,7 @@ def test_pages_of_the_service_itself_may_post_batches(service: Service, *, trans
         assert foreign.status_code == 403
 
 
-def test_calls_of_tools_have_the_headers_of_the_client_whatever_their_names(service: Service) -> None:
+def test_calls_of_tools_have_all_headers_of_the_client(service: Service) -> None:
     assert tool(service, "of_header", **{"Tenant-Id": "red"}) == '{"value":"red"}'
     assert tool(service, "who", **{"Api-Key": "secret"}) == '{"value":"ann"}'
 
@@ -109,7 +109,7 @@ def test_headers_of_a_request_replace_those_of_its_batch(service: Service, *, tr
 
 
 @pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site", "X-Forwarded-For", "Cookie"])
-def test_requests_of_a_batch_do_not_say_who_sends_them(service: Service, name: str) -> None:
+def test_requests_of_a_batch_cannot_set_the_header_that_names_the_site(service: Service, name: str) -> None:
     refused = service.post("/batch", json=[{"path": "/who", "headers": {name: "same-origin"}}])
     assert (refused.status_code, refused.json()["item"]) == (400, 1)
 

@@ -40,7 +40,7 @@ FILE = b"GET /file.txt HTTP/1.1\r\nHost: x\r\n\r\n"
 
 CALLED = ["receive", "send", "wait", "receive", "send", "wait"]
 """From the client, to PostgreSQL, from PostgreSQL, to the client."""
-ANSWERED = ["receive", "send", "wait"]
+DIRECT_RESPONSE = ["receive", "send", "wait"]
 
 REQUESTS = 100
 NAMES = {
@@ -124,23 +124,23 @@ def system_calls(service: Service, request: bytes, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("request_", "expected"), [(GET, CALLED), (POST, CALLED), (HIT, ANSWERED)], ids=("get", "post", "hit")
+    ("request_", "expected"), [(GET, CALLED), (POST, CALLED), (HIT, DIRECT_RESPONSE)], ids=("get", "post", "hit")
 )
-def test_request_needs_these_system_calls_only(
+def test_a_request_makes_only_the_expected_system_calls(
     service: Service, request_: bytes, expected: list[str], tmp_path: Path
 ) -> None:
     assert system_calls(service, request_, tmp_path) == expected
 
 
-def test_static_file_is_looked_at_once(with_files: Service, tmp_path: Path) -> None:
+def test_a_static_file_needs_one_stat(with_files: Service, tmp_path: Path) -> None:
     assert system_calls(with_files, FILE, tmp_path) == ["receive", "stat", "send", "wait"]
 
 
-def test_route_beside_static_files_costs_one_look(with_files: Service, tmp_path: Path) -> None:
+def test_a_route_beside_static_files_needs_one_stat(with_files: Service, tmp_path: Path) -> None:
     assert system_calls(with_files, GET, tmp_path) == ["receive", "stat", *CALLED[1:]]
 
 
-def test_large_file_that_is_in_memory_is_read_without_another_thread(with_files: Service, tmp_path: Path) -> None:
+def test_a_large_file_in_the_page_cache_is_read_without_a_thread(with_files: Service, tmp_path: Path) -> None:
     if not can_read_without_waiting(tmp_path):
         pytest.skip("the file system of temporary files cannot say what is in memory")
     calls = system_calls(with_files, LARGE, tmp_path)

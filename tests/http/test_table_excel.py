@@ -101,7 +101,7 @@ def row(service: Service, path: str, number: int = 2) -> dict[str, Any]:
     return {title.value: cell for title, cell in zip(sheet[1], sheet[number], strict=True)}
 
 
-def test_numbers_are_numbers(service: Service) -> None:
+def test_numbers_become_numeric_cells(service: Service) -> None:
     cells = row(service, "/api/numbers")
     values = {title: cell.value for title, cell in cells.items()}
     assert values == {
@@ -119,7 +119,7 @@ def test_numbers_are_numbers(service: Service) -> None:
     assert [cells[title].data_type for title in ("small", "exact", "big", "float", "pay", "long")] == ["n"] * 6
 
 
-def test_dates_and_time_stamps_are_dates(service: Service) -> None:
+def test_dates_and_time_stamps_become_date_cells(service: Service) -> None:
     cells = row(service, "/api/moments")
     values = {title: cell.value for title, cell in cells.items()}
     assert values == {
@@ -141,7 +141,7 @@ def test_dates_and_time_stamps_are_dates(service: Service) -> None:
     assert {cells[title].number_format for title in ("d", "ts", "tz", "first")} == {"yyyy-MM-dd HH:mm:ss"}
 
 
-def test_everything_else_is_a_boolean_a_text_or_nothing(service: Service) -> None:
+def test_other_values_become_boolean_text_or_empty_cells(service: Service) -> None:
     cells = row(service, "/api/others")
     assert {title: (cell.data_type, cell.value) for title, cell in cells.items()} == {
         "yes": ("b", True),
@@ -157,7 +157,7 @@ def test_everything_else_is_a_boolean_a_text_or_nothing(service: Service) -> Non
     }
 
 
-def test_any_text_arrives_as_it_was(service: Service) -> None:
+def test_texts_are_preserved_in_cells(service: Service) -> None:
     sheet = workbook(service, "/api/texts").active
     smile = "\U0001f600"
     # openpyxl leaves the escapes of ECMA-376, 22.9.2.19 alone; spreadsheet programs read them.
@@ -195,7 +195,7 @@ def test_titles_are_bold(service: Service) -> None:
         ("&pageName=%26%3C%22", 'filename="orders.xlsx"', '&<"'),
     ],
 )
-def test_file_and_sheet_are_named_by_the_comment(service: Service, query: str, file: str, sheet: str) -> None:
+def test_file_and_sheet_names_follow_the_comment(service: Service, query: str, file: str, sheet: str) -> None:
     response = service.get(f"/api/orders?format=excel{query}")
     assert response.headers.get_list("content-disposition") == [f"attachment; {file}"]
     assert response.headers["content-type"] == XLSX
@@ -203,7 +203,7 @@ def test_file_and_sheet_are_named_by_the_comment(service: Service, query: str, f
     assert openpyxl.load_workbook(io.BytesIO(response.content)).sheetnames == [sheet]
 
 
-def test_an_unknown_format_is_what_it_was_without(service: Service) -> None:
+def test_an_unknown_format_is_ignored(service: Service) -> None:
     response = service.get("/api/orders?format=json&file=x")
     assert response.json() == [{"orderId": 1}, {"orderId": 2}]
     assert response.headers["content-disposition"] == "inline"
@@ -232,19 +232,19 @@ def test_an_error_before_the_first_byte_is_a_problem(service: Service) -> None:
     assert problem(service.get("/api/broken?rows=10"), 500)["detail"] == "22012"
 
 
-def test_an_error_behind_it_cuts_the_answer(service: Service) -> None:
+def test_an_error_after_the_first_byte_cuts_the_response(service: Service) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         service.get("/api/broken?rows=100000")
 
 
-def test_spreadsheets_are_as_closed_as_anything_else(service: Service) -> None:
+def test_spreadsheets_require_authorization(service: Service) -> None:
     problem(service.get("/api/locked"), 401)
 
 
 def test_formats_of_cells_and_the_name_of_the_sheet_can_be_configured(
     database: Database, service: Service, serve: Serve
 ) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     look = {
         SECTION + "ExcelKey": "xlsx",
         SECTION + "ExcelSheetName": "Report",
@@ -259,7 +259,7 @@ def test_formats_of_cells_and_the_name_of_the_sheet_can_be_configured(
     assert custom.get("/api/moments").headers["content-type"] == JSON
 
 
-def test_no_time_makes_equal_workbooks_differ(service: Service) -> None:
+def test_equal_results_give_equal_workbooks(service: Service) -> None:
     with zipfile.ZipFile(io.BytesIO(service.get("/api/numbers").content)) as archive:
         assert re.findall(rb"\d{4}-\d\d-\d\dT[^<]*", archive.read("docProps/core.xml")) == [b"1980-01-01T00:00:00Z"] * 2
         assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
@@ -284,7 +284,7 @@ def test_a_hundred_thousand_rows_need_little_memory(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_leaves_frees_the_connection(database: Database, service: Service, scratch: Path) -> None:
+def test_a_disconnected_client_frees_the_connection(database: Database, service: Service, scratch: Path) -> None:
     with service.connect(receive_buffer=4096) as connection:
         connection.sendall(b"GET /api/many?rows=5000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(1000).startswith(b"HTTP/1.1 200")

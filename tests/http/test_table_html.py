@@ -98,7 +98,7 @@ def test_an_empty_set_has_its_titles(service: Service) -> None:
     assert answer(service.get("/api/empty")) == (200, HTML, table("<th>id</th><th>Mixed Name</th>"))
 
 
-def test_a_composite_is_a_row_and_never_nested(service: Service) -> None:
+def test_a_composite_is_flattened_into_cells(service: Service) -> None:
     assert service.get("/api/one-gauge").text == table("<th>id</th><th>label</th>", "<td>7</td><td>x</td>")
     expected = table("<th>n</th><th>id</th><th>label</th>", "<td>1</td><td>7</td><td>x</td>")
     assert service.get("/api/nested-gauges").text == expected
@@ -121,20 +121,20 @@ def test_a_large_table_is_streamed_whole(service: Service) -> None:
     assert body.count("&lt;") == 2_000_000
 
 
-def test_what_gives_no_rows_is_not_formatted_and_warned_of(service: Service) -> None:
+def test_table_format_of_results_without_rows_is_ignored_and_reported(service: Service) -> None:
     assert answer(service.get("/api/a-value")) == (200, "text/plain", "1")
     assert service.get("/api/nothing").status_code == 204
     service.wait_for_log("a_value(): table_format has no effect")
     service.wait_for_log("nothing(): table_format has no effect")
 
 
-def test_a_format_that_does_not_exist_is_json_and_warned_of(service: Service) -> None:
+def test_an_unknown_table_format_is_json_and_reported(service: Service) -> None:
     response = service.get("/api/typed")
     assert answer(response) == (200, "text/csv", '[{"n":1}]')
     service.wait_for_log("'htlm' is none of html, excel")
 
 
-def test_the_comment_of_a_table_is_for_what_gives_rows(service: Service) -> None:
+def test_a_table_format_applies_to_operations_with_rows_only(service: Service) -> None:
     assert service.get("/api/drawers").text == table("<th>id</th>", "<td>1</td>")
     assert service.request("PUT", "/api/drawers", json={"id": 2}).status_code == 204
     log = [line for line in service.log.splitlines() if "public.drawers: " in line]
@@ -147,14 +147,14 @@ def test_a_format_without_a_name_is_logged(service: Service) -> None:
     service.wait_for_log("public.unnamed(): a value is missing after the = (comment line: table_format =)")
 
 
-def test_two_formats_need_two_keys(database: Database, tmp_path: Path) -> None:
+def test_equal_keys_for_two_formats_end_the_start(database: Database, tmp_path: Path) -> None:
     values = {"ConnectionStrings:Default": database.conninfo, **ON, "Service:TableFormatOptions:HtmlKey": "excel"}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert "Service:TableFormatOptions:HtmlKey and ExcelKey are both 'excel'" in done.stderr
 
 
-def test_tables_are_as_closed_as_anything_else(service: Service) -> None:
+def test_html_tables_require_authorization(service: Service) -> None:
     problem(service.get("/api/locked"), 401)
 
 
@@ -165,7 +165,7 @@ def test_head_gives_the_header_fields_alone(service: Service) -> None:
 
 
 def test_configuration_changes_key_header_and_footer(database: Database, service: Service, serve: Serve) -> None:
-    """`service` is asked for only because it loads the functions."""
+    """The fixture `service` loads the functions."""
     section = "Service:TableFormatOptions:"
     other = {section + "HtmlKey": "page", section + "HtmlHeader": "<h1>x</h1>", section + "HtmlFooter": "<p>end</p>"}
     custom = serve(database, settings={**ON, **other})
@@ -174,7 +174,7 @@ def test_configuration_changes_key_header_and_footer(database: Database, service
     assert answer(custom.get("/api/shelves?format=html"))[1] == JSON
 
 
-def test_without_the_switch_everything_is_json(database: Database, service: Service, serve: Serve) -> None:
+def test_results_are_json_if_table_formats_are_disabled(database: Database, service: Service, serve: Serve) -> None:
     off = serve(database)
     assert answer(off.get("/api/first-only")) == (200, JSON, '{"n":1}')
     [result] = [line for line in off.log.splitlines() if "table_format has no effect, as it is switched off" in line]

@@ -154,7 +154,7 @@ def kinds(every_database: Database, serve: Serve) -> Service:
 
 class TestKinds:
     @pytest.mark.parametrize(("name", "expected"), METHODS, ids=[name for name, _ in METHODS])
-    def test_a_relation_offers_what_can_be_done_to_it(self, kinds: Service, name: str, expected: set[str]) -> None:
+    def test_a_relation_has_the_methods_that_it_supports(self, kinds: Service, name: str, expected: set[str]) -> None:
         assert methods(kinds, f"/api/{name}") == expected
 
     def test_a_view_is_read_and_its_columns_filter(self, kinds: Service) -> None:
@@ -169,7 +169,7 @@ class TestKinds:
     def test_a_computed_column_of_a_view_cannot_be_given(self, kinds: Service) -> None:
         assert "'loud'" in problem(kinds.request("PUT", "/api/part-view", json={"id": 9, "loud": "X"}), 404)["detail"]
 
-    def test_what_the_check_option_of_a_view_refuses_is_a_value_that_cannot_be(self, kinds: Service) -> None:
+    def test_a_violated_check_option_of_a_view_is_400(self, kinds: Service) -> None:
         refused = problem(kinds.request("PUT", "/api/part-even", json={"id": 11, "name": "x"}), 400)
         assert (refused["title"], refused["detail"]) == ("A value is not allowed", "44000")
 
@@ -190,13 +190,13 @@ class TestKinds:
         ],
         ids=str,
     )
-    def test_the_column_that_a_view_cannot_write_is_named(
+    def test_a_column_that_a_view_cannot_write_is_named(
         self, kinds: Service, row: dict[str, Any], errors: list[str]
     ) -> None:
         refused = problem(kinds.request("PUT", "/api/numbered-view", json=row), 400)
         assert [item["message"] for item in refused.get("errors", [])] == errors
 
-    def test_a_view_that_a_trigger_makes_insertable_takes_every_column(self, kinds: Service) -> None:
+    def test_a_view_with_an_insert_trigger_accepts_every_column(self, kinds: Service) -> None:
         assert kinds.request("PUT", "/api/part-entry", json={"name": "washer"}).status_code == 204
         assert kinds.get("/api/part-view?id=106").json() == [{"id": 106, "name": "washer", "loud": "WASHER"}]
         assert kinds.request("DELETE", "/api/part-view?id=106").status_code == 204
@@ -208,7 +208,7 @@ class TestKinds:
         assert kinds.request("DELETE", "/api/open-gate?id=1").status_code == 204
         assert kinds.get("/api/open-gate").json() == []
 
-    def test_a_view_over_one_that_cannot_be_written_answers_405(self, kinds: Service) -> None:
+    def test_a_view_over_one_that_cannot_be_written_is_405(self, kinds: Service) -> None:
         refused = problem(kinds.request("PUT", "/api/over-over-gated", json={"id": 1}), 405)
         assert "GET" in refused["detail"]
         assert kinds.request("PUT", "/api/beside-gated", json={"id": 1, "name": "x"}).status_code == 204
@@ -229,7 +229,7 @@ class TestKinds:
     def test_a_parent_shows_the_rows_of_its_children(self, kinds: Service) -> None:
         assert kinds.get("/api/parent").json() == [{"a": 5}]
 
-    def test_a_deferrable_key_decides_no_conflicts(self, kinds: Service) -> None:
+    def test_a_deferrable_key_permits_no_on_conflict(self, kinds: Service) -> None:
         assert methods(kinds, "/api/deferred/returning") == {"POST", "PUT", "DELETE"}
         assert methods(kinds, "/api/deferred/on-conflict-do-nothing") == set()
 
@@ -312,7 +312,7 @@ def types(every_database: Database, serve: Serve) -> Service:
 
 class TestTypes:
     @pytest.mark.parametrize(("column", "given", "text"), VALUES, ids=[row[0] for row in VALUES])
-    def test_a_value_is_inserted_found_by_itself_and_updated(
+    def test_a_value_can_be_inserted_filtered_and_updated(
         self, types: Service, every_database: Database, column: str, given: Any, text: str | None
     ) -> None:
         number = 100 + [row[0] for row in VALUES].index(column)
@@ -342,7 +342,7 @@ class TestTypes:
             assert types.client.delete("/sample", params={"id": "7", column: value}).status_code == 204
             assert types.get("/sample?id=7").json() == []
 
-    def test_two_boxes_of_one_size_are_not_equal(self, types: Service) -> None:
+    def test_boxes_are_compared_by_coordinates_and_not_by_area(self, types: Service) -> None:
         """The operator = of PostgreSQL compares their areas."""
         types.request("PUT", "/sample", json={"id": 1, "bx": "(1,1),(0,0)"})
         assert types.client.get("/sample", params={"id": 1, "bx": "(5,5),(4,4)"}).json() == []
@@ -355,7 +355,7 @@ class TestTypes:
         assert made["spots"] == [{"x": 2, "label": "c"}]
         assert made["matrix"] == [[1, 2], [3, 4]]
 
-    def test_a_domain_brings_its_default_and_checks(self, types: Service) -> None:
+    def test_defaults_and_checks_of_domains_apply(self, types: Service) -> None:
         [made] = types.request("PUT", "/sample/returning", json={"id": 3}).json()
         assert made["code"] == "none"
         refused = problem(types.request("PUT", "/sample", json={"id": 4, "grade": 9}), 400)
@@ -363,7 +363,7 @@ class TestTypes:
         assert refused["errors"] == [{"parameter": "grade", "path": "grade", "message": message}]
         assert types.get("/sample?id=4").json() == []
 
-    def test_an_unknown_enum_label_is_a_value_that_cannot_be(self, types: Service) -> None:
+    def test_an_unknown_enum_label_is_400(self, types: Service) -> None:
         refused = problem(types.get("/sample?feel=bored"), 400)
         message = "parameter 'feel' (shop.mood): invalid input value for enum shop.mood: \"bored\""
         assert refused["errors"] == [{"parameter": "feel", "path": "feel", "message": message}]
@@ -409,12 +409,12 @@ def limited(every_database: Database, serve: Serve) -> Service:
 
 
 class TestPrivileges:
-    def test_only_readable_columns_are_given_and_asked_for(self, limited: Service) -> None:
+    def test_only_readable_columns_are_returned_and_filterable(self, limited: Service) -> None:
         assert limited.get("/api/open-table?id=1").json() == [{"id": 1, "name": "one", "stamp": 10}]
         assert "'secret'" in problem(limited.get("/api/open-table?secret=s1"), 404)["detail"]
         assert "'secret'" in problem(limited.request("DELETE", "/api/open-table?secret=s1"), 404)["detail"]
 
-    def test_only_writable_columns_are_taken(self, limited: Service) -> None:
+    def test_only_writable_columns_are_accepted(self, limited: Service) -> None:
         assert "'stamp'" in problem(limited.post("/api/open-table", json={"id": 1, "stamp": 5}), 404)["detail"]
         assert (
             "'secret'"
@@ -423,7 +423,7 @@ class TestPrivileges:
         made = limited.request("PUT", "/api/open-table/returning", json={"id": 3, "name": "three"})
         assert made.json() == [{"id": 3, "name": "three", "stamp": None}]
 
-    def test_a_conflict_changes_only_columns_that_may_be_changed(self, limited: Service) -> None:
+    def test_on_conflict_updates_only_columns_with_the_privilege(self, limited: Service) -> None:
         changed = limited.request(
             "PUT", "/api/open-table/on-conflict-do-update/returning", json={"id": 2, "name": "zwei"}
         )
@@ -432,21 +432,21 @@ class TestPrivileges:
     def test_a_table_without_privileges_is_not_served(self, limited: Service) -> None:
         assert methods(limited, "/api/no-rights") == set()
 
-    def test_what_may_only_be_inserted_into_gives_nothing_back(self, limited: Service) -> None:
+    def test_a_table_with_only_the_insert_privilege_returns_no_rows(self, limited: Service) -> None:
         assert methods(limited, "/api/write-only") == {"PUT"}
         assert methods(limited, "/api/write-only/returning") == set()
         assert limited.request("PUT", "/api/write-only", json={"a": 1, "b": "x"}).status_code == 204
 
-    def test_a_key_that_may_not_be_read_finds_no_rows(self, limited: Service) -> None:
+    def test_an_unreadable_key_permits_neither_update_nor_delete(self, limited: Service) -> None:
         assert methods(limited, "/api/by-key") == {"GET", "PUT"}
         assert methods(limited, "/api/by-key/on-conflict-do-nothing") == set()
 
-    def test_a_column_of_a_type_that_cannot_be_named_is_only_read(self, limited: Service) -> None:
+    def test_a_column_with_an_inaccessible_type_is_read_only(self, limited: Service) -> None:
         assert limited.get("/api/of-closed?id=1").json() == [{"id": 1, "kind": "a", "name": "n"}]
         assert problem(limited.get("/api/of-closed?kind=a"), 404)
         assert limited.post("/api/of-closed", json={"id": 1, "name": "m"}).status_code == 204
 
-    def test_row_level_security_decides_which_rows_there_are(self, limited: Service, every_database: Database) -> None:
+    def test_row_level_security_limits_rows(self, limited: Service, every_database: Database) -> None:
         role = f"{every_database.name}_web"
         assert limited.get("/api/mine").json() == [{"id": 1, "owner": role, "note": "own"}]
         assert limited.post("/api/mine/returning", json={"id": 2, "note": "taken"}).json() == []
@@ -527,13 +527,15 @@ def sources(database: Database) -> Database:
 
 class TestConfiguration:
     @pytest.mark.parametrize(("settings", "expected"), [row[1:] for row in SETTINGS], ids=[row[0] for row in SETTINGS])
-    def test_decides_what_is_served(
+    def test_the_source_settings_select_the_served_relations(
         self, sources: Database, serve_once: Serve, settings: dict[str, str], expected: dict[str, set[str]]
     ) -> None:
         service = serve_once(sources, settings={**TABLES, **settings})
         assert {name: result for name, path in PATHS.items() if (result := methods(service, path))} == expected
 
-    def test_chooses_paths_and_warns_of_a_route_with_two_sources(self, sources: Database, serve_once: Serve) -> None:
+    def test_url_patterns_are_configurable_and_duplicate_routes_are_reported(
+        self, sources: Database, serve_once: Serve
+    ) -> None:
         settings = {
             "Service:CrudSource:ReturningUrlPattern": "/full/{0}",
             "Service:UrlPathPrefix": "/rest",
@@ -563,7 +565,7 @@ def test_a_misspelt_operation_stops_the_start(database: Database, tmp_path: Any)
     assert "Service:CrudSource:CrudTypes: 'Upsert' is none of All, Select, Update" in command.log
 
 
-def test_json_of_a_row_can_be_sent_back(own_database: Database, serve_once: Serve) -> None:
+def test_a_row_read_as_json_can_be_written_back(own_database: Database, serve_once: Serve) -> None:
     """What is read can be written as it is, where no generated column is in it."""
     own_database.execute(
         "create type spot as (x int, street_name text);"

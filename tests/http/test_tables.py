@@ -97,14 +97,14 @@ class TestSelect:
         row = f'{{"crateId":{crate},"label":"own","weight":null,"packed":false,"tags":["new"],"tenth":{crate * 10}}}'
         assert answer(service.get(f"/api/crate?crateId={crate}")) == (200, JSON, f"[{row}]")
 
-    def test_combines_what_is_given(self, service: Service, crate: int) -> None:
+    def test_filters_are_combined_with_and(self, service: Service, crate: int) -> None:
         assert crates(service, crate) == service.get(f"/api/crate?crateId={crate}&label=own&tenth={crate * 10}").json()
         assert service.get(f"/api/crate?crateId={crate}&label=other").json() == []
 
     def test_without_a_filter_gives_every_row(self, service: Service, crate: int) -> None:
         assert crate in {row["crateId"] for row in service.get("/api/crate").json()}
 
-    def test_null_equals_nothing(self, service: Service, crate: int) -> None:
+    def test_null_matches_no_row(self, service: Service, crate: int) -> None:
         assert service.get(f"/api/crate?crateId={crate}&weight=").json() == []
 
     def test_an_array_is_compared_as_a_whole(self, service: Service, number: int) -> None:
@@ -141,21 +141,21 @@ class TestInsert:
         assert refused["detail"] == "parameter 'label' (text) is required"
         assert crates(service, number) == []
 
-    def test_null_in_a_column_that_has_none_is_an_error_of_the_database(self, service: Service, number: int) -> None:
+    def test_null_in_a_not_null_column_is_400(self, service: Service, number: int) -> None:
         response = service.request("PUT", "/api/crate", json={"crateId": number, "label": None})
         refused = problem(response, 400)
         assert (refused["title"], refused["detail"]) == ("A value is missing in column 'label'", "23502")
 
-    def test_the_column_without_a_value_has_its_name_in_requests(self, service: Service) -> None:
+    def test_errors_name_the_column_as_in_requests(self, service: Service) -> None:
         refused = problem(service.request("PUT", "/api/line", json={"invoice": 1, "lineNo": None}), 400)
         assert refused["title"] == "A value is missing in column 'lineNo'"
         assert refused["errors"][0]["parameter"] == "lineNo"
 
-    def test_a_key_that_exists_is_an_error_of_the_database(self, service: Service, crate: int) -> None:
+    def test_a_duplicate_key_is_409(self, service: Service, crate: int) -> None:
         response = service.request("PUT", "/api/crate", json={"crateId": crate, "label": "again"})
         assert problem(response, 409)["detail"] == "23505"
 
-    def test_a_generated_column_cannot_be_given(self, service: Service, number: int) -> None:
+    def test_a_generated_column_cannot_be_inserted(self, service: Service, number: int) -> None:
         row = {"crateId": number, "label": "x", "tenth": 1}
         assert "'tenth'" in problem(service.request("PUT", "/api/crate", json=row), 404)["detail"]
 
@@ -181,13 +181,13 @@ class TestInsert:
 
 
 class TestConflict:
-    def test_do_nothing_leaves_the_row(self, service: Service, crate: int) -> None:
+    def test_do_nothing_does_not_change_the_row(self, service: Service, crate: int) -> None:
         row = {"crateId": crate, "label": "other"}
         assert service.request("PUT", "/api/crate/on-conflict-do-nothing", json=row).status_code == 204
         assert service.request("PUT", "/api/crate/on-conflict-do-nothing/returning", json=row).json() == []
         assert crates(service, crate)[0]["label"] == "own"
 
-    def test_do_nothing_inserts_what_is_new(self, service: Service, number: int) -> None:
+    def test_do_nothing_inserts_a_new_row(self, service: Service, number: int) -> None:
         row = {"crateId": number, "label": "new"}
         response = service.request("PUT", "/api/crate/on-conflict-do-nothing/returning", json=row)
         assert response.json()[0]["label"] == "new"
@@ -215,14 +215,14 @@ class TestConflict:
         assert service.request("PUT", "/api/link/on-conflict-do-update/returning", json=row).json() == [row]
         assert service.request("PUT", "/api/link/on-conflict-do-update/returning", json=row).json() == []
 
-    def test_a_conflict_with_something_else_than_the_key_is_an_error(self, service: Service) -> None:
+    def test_a_conflict_on_another_constraint_is_409(self, service: Service) -> None:
         title = {"title": "once"}
         assert service.request("PUT", "/api/ticket/on-conflict-do-nothing", json=title).status_code == 204
         assert problem(service.request("PUT", "/api/ticket/on-conflict-do-nothing", json=title), 409)
 
 
 class TestUpdate:
-    def test_changes_only_what_is_given(self, service: Service, crate: int) -> None:
+    def test_only_the_given_columns_are_updated(self, service: Service, crate: int) -> None:
         assert service.post("/api/crate", json={"crateId": crate, "weight": "7.125"}).status_code == 204
         [row] = crates(service, crate)
         assert (row["label"], row["weight"]) == ("own", 7.13)
@@ -235,7 +235,7 @@ class TestUpdate:
         assert service.post("/api/crate", json={"crateId": crate, "tags": None}).status_code == 204
         assert crates(service, crate)[0]["tags"] is None
 
-    def test_a_key_of_null_or_of_no_row_changes_nothing(self, service: Service, crate: int) -> None:
+    def test_a_null_or_missing_key_changes_nothing(self, service: Service, crate: int) -> None:
         for key in (None, -1):
             assert service.post("/api/crate/returning", json={"crateId": key, "label": "all?"}).json() == []
         assert crates(service, crate)[0]["label"] == "own"
@@ -256,12 +256,12 @@ class TestUpdate:
         refused = problem(service.post("/api/crate", json={"crateId": crate}), 404)
         assert refused["detail"] == "an update needs a column besides those of the key"
 
-    def test_a_generated_column_is_no_parameter(self, service: Service, crate: int) -> None:
+    def test_a_generated_column_cannot_be_updated(self, service: Service, crate: int) -> None:
         assert problem(service.post("/api/crate", json={"crateId": crate, "tenth": 1}), 404)
 
 
 class TestDelete:
-    def test_removes_what_fits_all_columns_given(self, service: Service, crate: int) -> None:
+    def test_rows_that_match_all_filters_are_deleted(self, service: Service, crate: int) -> None:
         assert service.request("DELETE", f"/api/crate?crateId={crate}&label=other").status_code == 204
         assert len(crates(service, crate)) == 1
         assert service.request("DELETE", f"/api/crate?crateId={crate}&label=own").status_code == 204
@@ -281,15 +281,13 @@ class TestDelete:
     @pytest.mark.parametrize(
         ("query", "status"), [("crateId=abc&label=own", 400), ("crateId=&label=own", 204), ("label=own&unknown=1", 404)]
     )
-    def test_a_filter_that_cannot_be_used_never_widens_it(
-        self, service: Service, crate: int, query: str, status: int
-    ) -> None:
+    def test_an_invalid_filter_deletes_no_row(self, service: Service, crate: int, query: str, status: int) -> None:
         assert service.request("DELETE", f"/api/crate?{query}").status_code == status
         assert len(crates(service, crate)) == 1
 
 
 class TestAllowUnfiltered:
-    def test_lets_a_delete_remove_every_row_and_still_no_update(self, service: Service) -> None:
+    def test_allow_unfiltered_permits_deletes_without_filter_but_no_updates(self, service: Service) -> None:
         for part, piece in ((1, 1), (1, 2), (2, 1)):
             service.request("PUT", "/api/sweepable", json={"part": part, "piece": piece})
         assert len(service.post("/api/sweepable/returning", json={"part": 1, "note": "x"}).json()) == 2
@@ -323,7 +321,7 @@ class TestComments:
     def test_a_table_without_http_in_its_comment_is_not_served(self, service: Service) -> None:
         assert service.get("/api/unexposed").status_code == 404
 
-    def test_blocks_move_and_switch_off_operations(self, service: Service, number: int) -> None:
+    def test_blocks_of_a_comment_move_and_disable_operations(self, service: Service, number: int) -> None:
         row = {"id": number, "label": "x"}
         assert service.request("PUT", "/api/parcel", json=row).status_code == 204
         assert service.get(f"/parcels/{number}").json() == [row]
@@ -337,16 +335,16 @@ class TestComments:
         for response in (service.get("/parcels/abc"), service.post("/parcels/abc", json={"label": "all?"})):
             assert [error["parameter"] for error in problem(response, 400)["errors"]] == ["id"]
 
-    def test_authorize_outside_a_block_protects_what_no_block_opens(self, service: Service) -> None:
+    def test_authorize_outside_a_block_applies_to_all_other_operations(self, service: Service) -> None:
         assert service.get("/api/guarded").json() == []
         assert service.request("PUT", "/api/guarded", json={"a": 1}).status_code == 401
         assert service.request("DELETE", "/api/guarded?a=1").status_code == 401
 
-    def test_a_method_for_all_operations_leaves_those_that_have_it(self, service: Service) -> None:
+    def test_a_method_for_all_operations_applies_only_where_it_is_possible(self, service: Service) -> None:
         assert service.get("/same?a=1").json() == [{"a": 1}]
         assert service.request("DELETE", "/same?a=1").status_code == 405
 
-    def test_without_a_key_there_is_no_update(self, service: Service) -> None:
+    def test_a_table_without_a_key_has_no_update(self, service: Service) -> None:
         assert service.request("PUT", "/api/unkeyed", json={"a": 1, "b": "x"}).status_code == 204
         assert service.post("/api/unkeyed", json={"a": 1, "b": "y"}).status_code == 405
         assert service.request("PUT", "/api/unkeyed/on-conflict-do-nothing", json={"a": 1}).status_code == 404

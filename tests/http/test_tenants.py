@@ -128,7 +128,7 @@ def of(service: Service, path: str, tenant: str) -> httpx.Response:
     return service.get(path, headers={"x-tenant": tenant})
 
 
-def test_the_schema_of_the_tenant_is_searched_first(service: Service) -> None:
+def test_the_schema_of_the_tenant_precedes_the_search_path(service: Service) -> None:
     assert of(service, "/items", "red").json() == [{"owner": "red", "n": 3}]
     assert of(service, "/items", "blue").json() == [{"owner": "blue", "n": 5}]
     assert of(service, "/items", "Odd-1").json() == [{"owner": "odd", "n": 1}]
@@ -177,7 +177,7 @@ def test_an_idempotency_key_belongs_to_one_tenant(service: Service) -> None:
         assert (response.text, "idempotency-replayed" in response.headers) == (tenant, replayed)
 
 
-def test_settings_of_tenants(service: Service) -> None:
+def test_the_tenant_is_read_from_the_configured_source(service: Service) -> None:
     assert of(service, "/of-setting", "red; drop").text == "red; drop"
     assert service.get("/of-host", headers={"host": "Red.shop.example:8080"}).text == "red"
     problem(service.get("/of-host", headers={"host": "other.example"}), 404)
@@ -191,7 +191,7 @@ def test_settings_of_tenants(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_two_tenants_and_none_under_interleaved_requests(service: Service) -> None:
+def test_interleaved_requests_of_two_tenants_and_without_tenant_are_isolated(service: Service) -> None:
     """No request sees what another one has set, on pipelined and dedicated connections, cached or not."""
     expected = {"red": 3, "blue": 5, "Odd-1": 1}
     plain = service.get("/without").text
@@ -230,7 +230,7 @@ def test_responses_of_a_tenant_are_private(service: Service) -> None:
     assert "private" in of(service, "/items", "red").headers["cache-control"]
 
 
-def test_time_zones(service: Service) -> None:
+def test_time_zones_are_applied_as_preferred(service: Service) -> None:
     plain = service.get("/times")
     assert plain.json() == {"at": "2026-07-01T22:30:00+00:00", "local": "2026-07-01T22:30:00", "day": "2026-07-01"}
     assert "preference-applied" not in plain.headers
@@ -250,7 +250,7 @@ def test_time_zones(service: Service) -> None:
     assert service.get("/without", headers={"prefer": "timezone=Europe/Berlin"}).text == service.get("/without").text
 
 
-def test_a_tenant_for_all_endpoints(database: Database, serve_once: Serve) -> None:
+def test_tenant_settings_apply_to_all_endpoints(database: Database, serve_once: Serve) -> None:
     sql = """
     create function anything() returns text language sql stable as $$ select current_setting('app.org', true) $$;
     comment on function anything() is 'HTTP GET /anything';

@@ -164,7 +164,7 @@ def test_tenants_of_similar_spelling_share_no_connection(
 
 
 @pytest.mark.parametrize("tenant", ["green", "RED", "default", "_default", "", "red,blue", "{0}", "x" * 300])
-def test_a_tenant_without_a_connection_does_not_exist(service: Service, tenant: str) -> None:
+def test_a_tenant_without_a_connection_is_404(service: Service, tenant: str) -> None:
     assert problem(of(service, "/where", tenant), 400 if tenant in ("", "x" * 300) else 404)
     # The main connection is none of a tenant.
     assert problem(of(service, "/of-open", tenant), 400 if tenant in ("", "x" * 300) else 404)
@@ -203,7 +203,7 @@ def test_events_reach_streams_of_the_tenant(service: Service, shops: dict[str, D
         blue.wait_for(f"x in {shops['blue'].name}")
 
 
-def test_what_is_stored_in_the_main_database_is_refused(service: Service) -> None:
+def test_features_stored_in_the_main_database_are_refused(service: Service) -> None:
     for line in ("job", "idempotent", "publishes"):
         assert f"{line} needs the main connection, where it is stored; the endpoint is left out" in service.log
     for path in ("/later", "/once", "/published"):
@@ -214,7 +214,7 @@ def test_what_is_stored_in_the_main_database_is_refused(service: Service) -> Non
     assert [answer["status"] for answer in apart.json()] == [200]
 
 
-def test_without_connections_the_endpoint_is_left_out(
+def test_an_endpoint_without_connections_of_tenants_is_left_out(
     service: Service, database: Database, shops: dict[str, Database], serve_once: Serve
 ) -> None:
     text = "tenant as connection store_{0}: no connection has such a name; the endpoint is left out"
@@ -226,7 +226,7 @@ def test_without_connections_the_endpoint_is_left_out(
 
 
 @pytest.mark.slow
-def test_a_test_in_sql_runs_on_its_own_connection(
+def test_a_sql_test_uses_one_connection_for_all_tenants(
     service: Service, database: Database, shops: dict[str, Database], tmp_path: Path
 ) -> None:
     """All tenants are in the database of the test, which is rolled back."""

@@ -56,7 +56,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, SETTINGS, workers=2)
 
 
-def say(service: Service, text: str, path: str = "/say", **headers: str) -> None:
+def publish(service: Service, text: str, path: str = "/say", **headers: str) -> None:
     # On one connection, and so by one worker, whose events stay in their order.
     assert service.post(path, json={"text": text}, headers=headers).status_code == 204
 
@@ -81,33 +81,33 @@ def test_streams_of_all_workers_get_the_events_of_their_tenant_only(service: Ser
         red = streams("/say/news", {"x-tenant": "red"}) + streams("/of-user/news", ana)
         blue = streams("/say/news", {"x-tenant": "blue"}) + streams("/of-user/news", ben)
         of_none = streams("/say-to-all/news", {}) + streams("/say-to-all/news", ana)
-        say(service, "1", **{"x-tenant": "red"})
-        say(service, "2", **{"x-tenant": "blue"})
-        say(service, "3", "/say-late", **ana)
-        say(service, "4", "/say-late", **ben)
-        say(service, "5", "/say-ahead", **ana)
-        say(service, "end", "/say-to-all")
+        publish(service, "1", **{"x-tenant": "red"})
+        publish(service, "2", **{"x-tenant": "blue"})
+        publish(service, "3", "/say-late", **ana)
+        publish(service, "4", "/say-late", **ben)
+        publish(service, "5", "/say-ahead", **ana)
+        publish(service, "end", "/say-to-all")
         for expected, group in ((["1", "3", "5", "end"], red), (["2", "4", "end"], blue), (["end"], of_none)):
             assert [messages(stream) for stream in group] == [expected] * len(group)
 
 
 def test_a_stream_continues_with_the_events_of_its_tenant(service: Service) -> None:
     with EventStream(service, "/say-to-all/news") as stream:
-        say(service, "end", "/say-to-all")
+        publish(service, "end", "/say-to-all")
         messages(stream)
         position = [line for line in stream.text.split("\n") if line.startswith("id: ")][-1].removeprefix("id: ")
-    say(service, "5", **{"x-tenant": "red"})
-    say(service, "6", **{"x-tenant": "blue"})
-    say(service, "7", **{"x-tenant": "blue"})
-    say(service, "end", "/say-to-all")
+    publish(service, "5", **{"x-tenant": "red"})
+    publish(service, "6", **{"x-tenant": "blue"})
+    publish(service, "7", **{"x-tenant": "blue"})
+    publish(service, "end", "/say-to-all")
     with EventStream(service, "/say/news", {"x-tenant": "blue", "last-event-id": position}) as stream:
         assert messages(stream) == ["6", "7", "end"]
-    say(service, "8", **{"x-tenant": "red"})
+    publish(service, "8", **{"x-tenant": "red"})
     with EventStream(service, "/say/news", {"x-tenant": "blue"}) as stream:
         assert messages(stream) == ["end"]
 
 
-def test_a_stream_without_the_tenant_that_it_needs_is_refused(service: Service) -> None:
+def test_a_stream_without_a_required_tenant_is_refused(service: Service) -> None:
     assert "X-Tenant has to name the tenant" in problem(service.get("/say/news"), 400)["detail"]
     problem(service.get("/of-user/news"), 401)
     problem(service.get("/of-user/news", headers=signed_in(service, "cy")), 403)
@@ -132,15 +132,15 @@ def test_streams_of_another_host_get_the_events_of_their_tenant_only(
             for name in ("red", "blue")
         )
         of_none = [opened.enter_context(EventStream(host, "/say-to-all/news")) for host in (first, second)]
-        say(first, "1", **{"x-tenant": "red"})
-        say(first, "2", **{"x-tenant": "blue"})
-        say(first, "3", "/say-late", **signed_in(first, "ann", "red"))
-        say(first, "end", "/say-to-all")
+        publish(first, "1", **{"x-tenant": "red"})
+        publish(first, "2", **{"x-tenant": "blue"})
+        publish(first, "3", "/say-late", **signed_in(first, "ann", "red"))
+        publish(first, "end", "/say-to-all")
         for expected, group in ((["1", "3", "end"], red), (["2", "end"], blue), (["end"], of_none)):
             assert [messages(stream) for stream in group] == [expected] * len(group)
         position = red[1].last_id
-    say(first, "4", **{"x-tenant": "blue"})
-    say(first, "5", **{"x-tenant": "red"})
-    say(first, "end", "/say-to-all")
+    publish(first, "4", **{"x-tenant": "blue"})
+    publish(first, "5", **{"x-tenant": "red"})
+    publish(first, "end", "/say-to-all")
     with EventStream(second, "/say/news", {"x-tenant": "red", "last-event-id": position}) as stream:
         assert messages(stream) == ["5", "end"]

@@ -57,23 +57,23 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("number", range(len(FORMS)), ids=list(FORMS))
-def test_a_routine_that_needs_longer_is_cancelled(service: Service, number: int) -> None:
+def test_a_routine_over_its_timeout_is_cancelled(service: Service, number: int) -> None:
     members = problem(service.get(f"/api/short-{number}?seconds=30"), 504)
     assert (members["title"], members.get("detail")) == ("Command execution timed out", None)
 
 
 @pytest.mark.parametrize("number", range(len(NONE)), ids=list(NONE))
-def test_a_routine_within_its_time_is_not(service: Service, number: int) -> None:
+def test_a_routine_within_its_timeout_is_not_cancelled(service: Service, number: int) -> None:
     assert service.get(f"/api/long-{number}?seconds=0.1").text == "slept"
 
 
 @pytest.mark.parametrize("value", ["soon", "-5ms"])
-def test_what_is_no_interval_is_warned_of(service: Service, value: str) -> None:
+def test_an_invalid_timeout_is_reported(service: Service, value: str) -> None:
     assert service.log.count(f"'{value}' is not an interval; the global timeout applies") == 1
 
 
 @pytest.mark.slow
-def test_the_connection_string_has_the_last_word_where_nothing_else_speaks(
+def test_the_command_timeout_of_the_connection_string_applies_by_default(
     own_database: Database, serve_once: Serve
 ) -> None:
     server = own_database.server

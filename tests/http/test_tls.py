@@ -47,7 +47,7 @@ def test_certificate_serves_only_the_https_listener(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compressed", [False, True])
-def test_answers_over_https_are_compressed_only_where_that_is_asked_for(
+def test_responses_over_https_are_compressed_only_if_configured(
     own_database: Database, serve_once: Serve, certificate: tuple[Path, Path], compressed: bool
 ) -> None:
     port, secure = free_port(), free_port()
@@ -167,7 +167,7 @@ def test_key_of_another_certificate_ends_the_start(
     assert "is not the one of the certificate" in start_and_fail(tmp_path, database, settings(certificate[0], other))
 
 
-def test_named_endpoints_replace_urls_and_have_certificates_of_their_own(
+def test_configured_endpoints_replace_urls_and_have_their_own_certificates(
     own_database: Database, serve_once: Serve, certificate: tuple[Path, Path]
 ) -> None:
     plain, https = free_port(), free_port()
@@ -201,7 +201,9 @@ def test_certificate_of_a_store_ends_the_start(database: Database, tmp_path: Pat
     assert "there is no store of certificates" in start_and_fail(tmp_path, database, more)
 
 
-def test_clients_are_sent_to_https(own_database: Database, serve_once: Serve, certificate: tuple[Path, Path]) -> None:
+def test_clients_are_redirected_to_https(
+    own_database: Database, serve_once: Serve, certificate: tuple[Path, Path]
+) -> None:
     proxied = {"Ssl:Enabled": "true", "ForwardedHeaders:Enabled": "true"}
     service = secure(serve_once, own_database, {**settings(*certificate), **proxied})
     there = service.get("/echo?id=2", headers={"X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.test:443"})

@@ -150,7 +150,7 @@ def test_a_password_is_reset_with_a_token_from_a_mail(service: Service, server: 
     assert token not in service.log
 
 
-def test_requests_for_unknown_addresses_look_the_same(service: Service, server: MailServer, database: Database) -> None:
+def test_responses_for_unknown_addresses_are_equal(service: Service, server: MailServer, database: Database) -> None:
     before = database.value("select count(*) from rowcall.token")
     response = service.post("/forgot", json={"email": "unknown@example.com"})
     assert (response.status_code, response.content) == (202, b"")
@@ -158,7 +158,7 @@ def test_requests_for_unknown_addresses_look_the_same(service: Service, server: 
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "x", "%", "' or 1=1 --", "\u00e9" * 100])
-def test_other_texts_are_no_tokens(service: Service, token: str) -> None:
+def test_malformed_tokens_are_refused(service: Service, token: str) -> None:
     refused(service, "/reset", token=token, password="x")
 
 
@@ -177,13 +177,15 @@ def test_a_token_of_another_purpose_or_that_has_expired(
     refused(service, "/reset", token=short["token"], password="x")
 
 
-def test_a_failed_request_does_not_use_the_token_up(service: Service, server: MailServer) -> None:
+def test_a_failed_request_does_not_consume_the_token(service: Service, server: MailServer) -> None:
     token = mailed_token(service, server, "ben@example.com")
     assert service.post("/reset", json={"token": token, "password": ""}).status_code == 400
     assert service.post("/reset", json={"token": token, "password": "b"}).text == "42"
 
 
-def test_using_a_token_revokes_the_others(service: Service, server: MailServer, database: Database) -> None:
+def test_consuming_a_token_revokes_the_others_of_its_subject(
+    service: Service, server: MailServer, database: Database
+) -> None:
     first, second = mailed_token(service, server), mailed_token(service, server)
     assert service.post("/reset", json={"token": second, "password": "x"}).status_code == 200
     refused(service, "/reset", token=first, password="y")
@@ -194,7 +196,7 @@ def test_using_a_token_revokes_the_others(service: Service, server: MailServer, 
     refused(service, "/reset", token=third, password="y")
 
 
-def test_a_token_is_used_once_under_fifty_parallel_tries(service: Service, server: MailServer) -> None:
+def test_a_token_is_consumed_once_by_fifty_parallel_requests(service: Service, server: MailServer) -> None:
     token = mailed_token(service, server)
     with service.new_client() as client, ThreadPoolExecutor(50) as pool:
         results = pool.map(
@@ -212,7 +214,7 @@ def test_a_magic_link_signs_in(service: Service) -> None:
     refused(service, "/enter", code=row["token"])
 
 
-def test_a_batch_in_one_transaction_does_not_pass_tokens_by(service: Service) -> None:
+def test_a_batch_in_one_transaction_refuses_endpoints_with_tokens(service: Service) -> None:
     """The transaction of a token is its own: it is not that of other requests."""
     for path in ("/reset", "/forgot", "/magic"):
         response = service.post("/batch", json=[{"method": "POST", "path": path, "body": {}}])
@@ -222,7 +224,7 @@ def test_a_batch_in_one_transaction_does_not_pass_tokens_by(service: Service) ->
     assert INVALID in service.post("/batch?transaction=false", json=sent).text
 
 
-def test_lines_that_cannot_be_are_reported(service: Service) -> None:
+def test_impossible_token_annotations_are_reported(service: Service) -> None:
     log = service.log
     assert "POST /nothing: consume_token is not possible: there is no parameter token; the endpoint is left out" in log
     assert "POST /wrong: issue_token is not possible: its result has no column user_id; the endpoint is left out" in log
@@ -237,7 +239,7 @@ def test_other_roles_may_not_issue_tokens(service: Service, database: Database) 
         )
 
 
-def test_a_subject_gets_few_tokens(service: Service, server: MailServer, database: Database) -> None:
+def test_the_number_of_tokens_of_a_subject_is_limited(service: Service, server: MailServer, database: Database) -> None:
     """The response to a request with mail does not reveal the limit; parallel requests are counted too."""
     before = len(server.messages)
     with ThreadPoolExecutor(10) as pool:

@@ -117,7 +117,7 @@ def test_llms_txt(service: Service, folder: Path) -> None:
     )
 
 
-def test_the_server_of_the_protocol_is_another_matter(service: Service) -> None:
+def test_tool_schemas_do_not_enable_the_mcp_server(service: Service) -> None:
     assert service.post("/mcp", content=b"{}").status_code == 404
     assert service.get("/api/only-tool").status_code == 404
     assert "the tool notes.add is called notes_add where only letters, digits, _ and - are allowed" in service.log
@@ -131,7 +131,7 @@ def test_long_names_are_cut_and_equal_ones_refused() -> None:
 
 
 def test_files_are_written_without_serving(database: Database, service: Service, tmp_path: Path) -> None:
-    """`service` is asked for because it makes the routines."""
+    """The fixture `service` creates the routines."""
     values = {
         "ConnectionStrings:Default": database.conninfo,
         "Service:ClientCodeGen:Enabled": "true",
@@ -152,7 +152,7 @@ def test_files_are_written_without_serving(database: Database, service: Service,
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == written
 
 
-def test_nothing_to_write_is_a_mistake(database: Database, tmp_path: Path) -> None:
+def test_generate_without_configured_outputs_is_an_error(database: Database, tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--generate", f"--ConnectionStrings:Default={database.conninfo}")
     assert (done.returncode, list(tmp_path.iterdir())) == (1, [])
     assert "there is nothing to write" in done.stderr

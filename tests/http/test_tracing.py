@@ -86,13 +86,13 @@ def collector() -> Iterator[Received]:
 
 @pytest.fixture(scope="module")
 def service(collector: Received, upstream: Upstream, database: Database, serve: Serve) -> Service:
-    upstream.on("/forward", heard)
+    upstream.on("/forward", echo_trace_headers)
     settings = {**SETTINGS, "Tracing:Endpoint": collector.url, "Service:ProxyOptions:Host": upstream.url}
     return serve(database, SQL, settings, workers=2)
 
 
-def heard(seen: Seen, _connection: Any) -> bytes:
-    """The requests that the other server has received."""
+def echo_trace_headers(seen: Seen, _connection: Any) -> bytes:
+    """Respond with the trace headers that the other server has received."""
     return answer({"traceparent": seen.all("traceparent"), "tracestate": seen.all("tracestate")})
 
 
@@ -185,7 +185,7 @@ def test_requests_within_a_request_continue_its_trace(
     )
 
 
-def test_calls_of_own_endpoints_are_within_the_span_of_their_request(service: Service, collector: Received) -> None:
+def test_internal_subrequests_have_child_spans(service: Service, collector: Received) -> None:
     trace, headers = traced(24)
     assert service.get("/calls-itself", headers=headers).text == "item 8"
 
@@ -218,7 +218,7 @@ def test_an_error_is_recorded(service: Service, collector: Received) -> None:
     assert attributes(spans["database"])["db.response.status_code"] == "22012"
 
 
-def test_what_was_refused_is_traced_too(service: Service, collector: Received) -> None:
+def test_refused_requests_are_traced(service: Service, collector: Received) -> None:
     trace, headers = traced(4)
     service.get("/items/x", headers=headers)
     spans = spans_of(collector, trace)
@@ -227,14 +227,14 @@ def test_what_was_refused_is_traced_too(service: Service, collector: Received) -
     assert spans["GET /items/{_id}"].status.code == Status.STATUS_CODE_UNSET
 
 
-def test_a_kept_answer_has_no_span_of_the_database(service: Service, collector: Received) -> None:
+def test_a_cache_hit_has_no_database_span(service: Service, collector: Received) -> None:
     service.get("/kept", headers=NOT_SAMPLED)
     trace, headers = traced(5)
     service.get("/kept", headers=headers)
     assert set(spans_of(collector, trace)) == {"GET /kept"}
 
 
-def test_other_servers_get_the_span_of_the_request(service: Service, collector: Received) -> None:
+def test_outgoing_requests_carry_the_span_of_the_request(service: Service, collector: Received) -> None:
     body = service.get("/forward", headers=SAMPLED).json()
     spans = spans_of(collector, TRACE)
     outgoing = next(span for span in spans.values() if span.kind == Span.SPAN_KIND_CLIENT)
@@ -243,7 +243,7 @@ def test_other_servers_get_the_span_of_the_request(service: Service, collector: 
     assert attributes(outgoing)["http.response.status_code"] == 200
 
 
-def test_an_unsampled_trace_is_passed_on_and_not_exported(service: Service, collector: Received) -> None:
+def test_an_unsampled_trace_is_forwarded_and_not_exported(service: Service, collector: Received) -> None:
     before, headers = traced(6, flags="00")
     body = service.get("/forward", headers=headers).json()
     assert re.fullmatch(f"00-{before}-[0-9a-f]{{16}}-00", body["traceparent"][0])
@@ -275,7 +275,7 @@ def test_the_log_has_the_trace(service: Service) -> None:
     assert "GET /many" in service.wait_for_log(trace)
 
 
-def test_what_a_request_makes_the_log_say_has_its_trace(service: Service) -> None:
+def test_log_entries_of_a_request_have_its_trace(service: Service) -> None:
     """Its command, and what its routine raises."""
     trace, headers = traced(11)
     service.get("/noisy", headers=headers)
@@ -304,24 +304,24 @@ def test_streams_of_events_are_traced(service: Service, collector: Received) -> 
     assert {item.key: item.value.string_value for item in span.attributes}["http.route"] == "/noisy/progress"
 
 
-def test_the_database_gets_the_trace(service: Service) -> None:
+def test_the_database_receives_the_trace(service: Service) -> None:
     trace, headers = traced(9)
     assert re.fullmatch(f"00-{trace}-[0-9a-f]{{16}}-01", service.get("/named", headers=headers).text)
     assert trace not in service.get("/named", headers=NOT_SAMPLED).text
 
 
-def test_the_database_gets_the_endpoint(service: Service) -> None:
+def test_the_database_receives_the_endpoint_in_a_comment(service: Service) -> None:
     assert service.get("/commented").text.startswith("/* GET /commented */ ")
 
 
-def test_values_of_sensitive_endpoints_are_in_no_span(service: Service, collector: Received) -> None:
+def test_spans_contain_no_values_of_sensitive_endpoints(service: Service, collector: Received) -> None:
     trace, headers = traced(10)
     service.get("/hidden/password", headers=headers)
     spans_of(collector, trace)
     assert all(b"password" not in request.SerializeToString() for _, request in collector.traces)
 
 
-def test_the_share_decides_for_who_is_not_trusted_and_a_collector_that_is_away_stops_nothing(
+def test_untrusted_callers_are_sampled_and_an_unavailable_collector_does_not_stop_the_service(
     database: Database, serve_once: Serve, upstream: Upstream
 ) -> None:
     service = serve_once(

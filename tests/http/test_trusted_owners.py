@@ -81,7 +81,7 @@ def found(service: Service) -> dict[str, int]:
 TRUSTED = {"service": 200, "group": 200, "superuser": 200, "guest": 404}
 
 
-def test_a_function_of_an_untrusted_owner_is_left_out_and_named(roles: Roles, serve_once: Serve) -> None:
+def test_a_function_of_an_untrusted_owner_is_left_out_and_reported(roles: Roles, serve_once: Serve) -> None:
     published(roles)
     service = serving(roles, serve_once)
     assert found(service) == TRUSTED
@@ -91,7 +91,7 @@ def test_a_function_of_an_untrusted_owner_is_left_out_and_named(roles: Roles, se
     assert service.log.count("Service:TrustedOwners") == 1
 
 
-def test_a_service_that_is_a_superuser_believes_no_more(roles: Roles, serve_once: Serve) -> None:
+def test_a_superuser_as_service_role_trusts_no_additional_owners(roles: Roles, serve_once: Serve) -> None:
     """To PostgreSQL a superuser is a member of every role: a superuser as the service's role would trust all owners."""
     published(roles)
     service = serve_once(roles.database)
@@ -104,7 +104,7 @@ def test_the_owner_of_the_database_is_trusted(roles: Roles, serve_once: Serve) -
     assert found(serving(roles, serve_once))["guest"] == 200
 
 
-def test_a_schema_that_is_named_is_trusted(roles: Roles, serve_once: Serve) -> None:
+def test_owners_in_included_schemas_are_trusted(roles: Roles, serve_once: Serve) -> None:
     published(roles)
     schemas = (*roles.names, "public")
     service = serving(roles, serve_once, **{f"Service:IncludeSchemas:{n}": name for n, name in enumerate(schemas)})
@@ -112,7 +112,7 @@ def test_a_schema_that_is_named_is_trusted(roles: Roles, serve_once: Serve) -> N
     assert "Service:TrustedOwners" not in service.log
 
 
-def test_an_owner_that_is_named_is_trusted(roles: Roles, serve_once: Serve) -> None:
+def test_owners_in_trusted_owners_are_trusted(roles: Roles, serve_once: Serve) -> None:
     published(roles)
     service = serving(roles, serve_once, **{"Service:TrustedOwners:0": roles.guest})
     assert found(service) == dict.fromkeys(TRUSTED, 200)
@@ -125,7 +125,7 @@ def test_a_star_trusts_all_owners_and_is_logged(roles: Roles, serve_once: Serve)
     assert "WRN" in service.wait_for_log("Service:TrustedOwners")
 
 
-def test_tables_and_types_too(roles: Roles, serve_once: Serve) -> None:
+def test_tables_and_types_of_untrusted_owners_are_left_out(roles: Roles, serve_once: Serve) -> None:
     roles.database.execute(
         f"set role {roles.guest}; create table {roles.guest}.notes (id int primary key);"
         f"grant all on {roles.guest}.notes to {roles.service};"
@@ -153,7 +153,7 @@ def test_an_owner_cannot_replace_the_route_of_another(roles: Roles, serve_once: 
     assert "owner" in line
 
 
-def test_an_overload_of_another_owner_does_not_join(roles: Roles, serve_once: Serve) -> None:
+def test_an_overload_of_another_owner_is_not_added(roles: Roles, serve_once: Serve) -> None:
     roles.database.execute(f"set role {roles.service};" + function(f"{roles.service}.pay", "/pay", "_n int", "right"))
     roles.as_guest(function(f"{roles.guest}.pay", "/pay", "_n int, _m int default 0", "wrong"))
     service = serving(roles, serve_once, **{"Service:TrustedOwners:0": roles.guest})
@@ -161,7 +161,7 @@ def test_an_overload_of_another_owner_does_not_join(roles: Roles, serve_once: Se
     assert service.get("/pay?n=1&m=2").status_code == 404
 
 
-def test_nor_does_a_template_that_means_the_same(roles: Roles, serve_once: Serve) -> None:
+def test_an_equivalent_path_template_of_another_owner_is_not_served(roles: Roles, serve_once: Serve) -> None:
     """Of two such templates the earlier one would be served, and schemas come by their names."""
     roles.database.execute(f"set role {roles.service};" + function(f"{roles.service}.z", "/z/{_a}", "_a text", "right"))
     roles.as_guest(function(f"{roles.guest}.z", "/z/{_b}", "_b text", "wrong"))
@@ -173,7 +173,7 @@ def test_nor_does_a_template_that_means_the_same(roles: Roles, serve_once: Serve
 
 
 @pytest.mark.slow
-def test_notifications_of_untrusted_roles_cost_next_to_nothing(roles: Roles, serve_once: Serve) -> None:
+def test_notifications_of_untrusted_roles_cause_almost_no_work(roles: Roles, serve_once: Serve) -> None:
     """NOTIFY cannot be forbidden, so it is a hint: the catalogue is looked at once a second at most, and read again
     where it has changed."""
     published(roles)

@@ -235,7 +235,7 @@ comment on function everything() is 'HTTP'
 
 
 @pytest.mark.parametrize("preferred", ["", "client_encoding=LATIN1", "options=-c%20client_encoding%3DLATIN1"])
-def test_no_setting_changes_the_text_of_values_but_the_time_zone(
+def test_only_the_time_zone_setting_changes_the_text_of_values(
     own_database: Database, serve_once: Serve, preferred: str
 ) -> None:
     own_database.execute(EVERYTHING)

@@ -43,11 +43,11 @@ def places(members: dict[str, object]) -> list[str]:
 
 
 @pytest.mark.parametrize("query", ["genre=rock", "genre=1&since=soon", "genre=1&genre=2", "since=2026-02-30"])
-def test_a_filter_that_cannot_be_read_never_widens_the_answer(service: Service, query: str) -> None:
+def test_an_invalid_filter_is_refused_and_returns_no_rows(service: Service, query: str) -> None:
     problem(service.get(f"/tracks?{query}"), 400)
 
 
-def test_every_fault_of_a_query_is_reported(service: Service) -> None:
+def test_all_errors_of_a_query_are_reported(service: Service) -> None:
     members = problem(service.get("/tracks?genre=rock&since=soon"), 400)
     assert members["detail"] == "parameter 'genre' (integer): 'rock' is not an integer (and 1 more, see errors)"
     assert members["errors"] == [
@@ -56,7 +56,7 @@ def test_every_fault_of_a_query_is_reported(service: Service) -> None:
     ]
 
 
-def test_every_fault_of_a_body_is_reported_with_its_place(service: Service) -> None:
+def test_all_errors_of_a_body_are_reported_with_their_path(service: Service) -> None:
     body = {"customer": "me", "lines": [{"trackId": 1}, {"trackId": 2, "quantity": "x"}, {"trackId": 1.5}]}
     members = problem(service.post("/buy", json=body), 400)
     assert places(members) == ["customer", "lines[1].quantity", "lines[2].trackId"]
@@ -67,37 +67,37 @@ def test_every_fault_of_a_body_is_reported_with_its_place(service: Service) -> N
     }
 
 
-def test_faults_that_only_the_server_finds_are_reported_with_the_parameter(service: Service) -> None:
+def test_errors_found_by_postgresql_are_reported_with_the_parameter(service: Service) -> None:
     members = problem(service.post("/buy", json={"customer": 1, "lines": [{"mood": "odd"}]}), 400)
     assert places(members) == ["lines"]
     assert 'invalid input value for enum mood: "odd"' in members["detail"]
 
 
-def test_a_name_that_is_missing_or_unknown_is_404_as_in_the_field(service: Service) -> None:
+def test_missing_and_unknown_names_are_404_by_default(service: Service) -> None:
     assert places(problem(service.post("/buy", json={"lines": [], "nots": "x"}), 404)) == ["nots", "customer"]
 
 
-def test_a_comment_can_choose_the_status_and_let_links_through(service: Service) -> None:
+def test_a_comment_can_choose_the_status_and_ignore_unknown_parameters(service: Service) -> None:
     problem(service.get("/needed"), 422)
     problem(service.get("/needed?a=1&b=2"), 422)
     assert answer(service.get("/open?utm_source=mail")) == (200, TEXT, "all")
 
 
-def test_faults_of_a_sensitive_endpoint_hold_no_values(service: Service) -> None:
+def test_errors_of_a_sensitive_endpoint_contain_no_values(service: Service) -> None:
     response = service.post("/secretly", json={"pin": "abc123"})
     members = problem(response, 404)
     assert places(members) == ["name", "pin"]
     assert "abc123" not in response.text
 
 
-def test_the_configuration_chooses_for_all(database: Database, serve_once: Serve) -> None:
+def test_settings_choose_status_and_unknown_parameters_for_all_endpoints(database: Database, serve_once: Serve) -> None:
     settings = {"Service:ParameterMismatchStatusCode": "400", "Service:UnknownQueryParameters": "Ignore"}
     service = serve_once(database, "", settings)
     problem(service.post("/buy", json={"lines": []}), 400)
     assert answer(service.get("/tracks?utm_source=mail&genre=7")) == (200, TEXT, "all7")
 
 
-def test_the_established_way_is_a_key_away(database: Database, serve_once: Serve) -> None:
+def test_unusable_values_can_be_handled_as_by_npgsqlrest(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {"Service:UnusableValues": "Established"})
     assert answer(service.get("/tracks?genre=rock")) == (200, TEXT, "all")
     assert answer(service.get("/tracks?genre=1&genre=2")) == (200, TEXT, "all12")

@@ -258,7 +258,7 @@ def object_bytes(database: Database, oid: int) -> bytes:
 # --- large objects --------------------------------------------------------------------------------------------------
 
 
-def test_the_default_handler_makes_large_objects(service: Service, database: Database) -> None:
+def test_the_default_handler_creates_large_objects(service: Service, database: Database) -> None:
     big = bytes(range(256)) * 4096
     entries = upload(service, "up-default", ("a.bin", big, "application/x-one"), ("b.txt", b"", "text/plain"))
     assert [list(entry) for entry in entries] == [
@@ -289,7 +289,7 @@ def test_an_excluded_type_is_reported(service: Service) -> None:
     }
 
 
-def test_an_object_gets_the_oid_of_a_parameter(service: Service) -> None:
+def test_a_parameter_can_choose_the_oid_of_the_object(service: Service) -> None:
     response = send(service, "up-oid?oid=777001", [("x", b"abc", "text/plain")])
     assert response.headers["content-type"] == "text/plain"
     assert response.text == (
@@ -319,7 +319,7 @@ def test_images_are_recognised_by_their_first_bytes(service: Service) -> None:
 # --- folders --------------------------------------------------------------------------------------------------------
 
 
-def test_files_get_a_name_of_their_own(service: Service, folder: Path) -> None:
+def test_files_get_a_unique_name(service: Service, folder: Path) -> None:
     response = send(service, "up-files", [("cv.pdf", b"%PDF", "application/pdf")])
     (entry,) = response.json()
     path = Path(entry["filePath"])
@@ -333,7 +333,7 @@ def test_files_get_a_name_of_their_own(service: Service, folder: Path) -> None:
     )
 
 
-def test_values_of_the_request_say_where_to(service: Service, tmp_path: Path) -> None:
+def test_request_values_choose_folder_and_file_name(service: Service, tmp_path: Path) -> None:
     query = f"path={tmp_path}/new&file=this.csv&uniqueName=false&createPath=true"
     (entry,) = upload(service, f"up-named?{query}", ("other.txt", b"1,2", "text/csv"))
     assert entry["filePath"] == f"{tmp_path}/new/this.csv"
@@ -347,7 +347,7 @@ def test_a_failed_upload_removes_the_folders_that_it_has_created(service: Servic
     assert list(tmp_path.rglob("*")) == [tmp_path / "there"]
 
 
-def test_a_folder_that_is_missing_is_an_error(service: Service, tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(service: Service, tmp_path: Path) -> None:
     query = f"path={tmp_path}/no&file=x&uniqueName=false&createPath=false"
     result = problem(send(service, f"up-named?{query}", [("x", b"1", "text/plain")]), 500)
     assert result["title"] == "Internal Server Error"
@@ -369,13 +369,15 @@ def test_a_folder_that_is_missing_is_an_error(service: Service, tmp_path: Path) 
         ("sp ace;semi.txt", "sp ace;semi.txt"),
     ],
 )
-def test_names_of_clients_stay_in_the_folder(service: Service, tmp_path: Path, sent: str, stored: str) -> None:
+def test_file_names_of_clients_cannot_leave_the_folder(
+    service: Service, tmp_path: Path, sent: str, stored: str
+) -> None:
     (entry,) = upload(service, f"up-kept?path={tmp_path}", (sent, b"text", "text/plain"))
     assert entry["filePath"] == f"{tmp_path}/{stored}"
     assert [path.name for path in tmp_path.iterdir()] == [stored]
 
 
-def test_a_path_does_not_climb(service: Service, tmp_path: Path) -> None:
+def test_a_path_with_parent_segments_is_refused(service: Service, tmp_path: Path) -> None:
     problem(send(service, f"up-kept?path={tmp_path}/../up", [("x", b"1", "text/plain")]), 400)
     assert not (tmp_path.parent / "up").exists()
 
@@ -398,7 +400,7 @@ def test_an_existing_file_is_overwritten(service: Service, tmp_path: Path) -> No
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.txt", b"two")]
 
 
-def test_nothing_stays_when_the_routine_fails(service: Service, database: Database, tmp_path: Path) -> None:
+def test_a_failed_routine_rolls_back_files_and_rows(service: Service, database: Database, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("before")
     files = [("old.csv", b"a,b\n", "text/csv"), ("new.csv", b"c,d\n", "text/csv")]
     result = problem(send(service, f"up-refused?path={tmp_path}", files), 400)
@@ -407,9 +409,7 @@ def test_nothing_stays_when_the_routine_fails(service: Service, database: Databa
     assert database.value("select count(*) from line where cells[1] in ('a', 'c')") == 0
 
 
-def test_what_is_checked_at_the_commit_still_undoes_everything(
-    service: Service, database: Database, tmp_path: Path
-) -> None:
+def test_a_failed_commit_rolls_back_files_and_objects(service: Service, database: Database, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("before")
     files = [("old.csv", b"a,b\n", "text/csv"), ("new.csv", b"c,d\n", "text/csv")]
     objects = database.value("select count(*) from pg_largeobject_metadata")
@@ -418,7 +418,7 @@ def test_what_is_checked_at_the_commit_still_undoes_everything(
     assert database.value("select count(*) from pg_largeobject_metadata") == objects
 
 
-def test_a_text_is_distinguished_from_other_files(service: Service) -> None:
+def test_text_files_are_distinguished_from_binary_files(service: Service) -> None:
     entries = upload(
         service,
         "up-checked",
@@ -435,7 +435,7 @@ def test_a_text_is_distinguished_from_other_files(service: Service) -> None:
 # --- csv ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_command_that_lacks_a_value_names_the_column(service: Service) -> None:
+def test_an_error_of_a_row_command_names_the_column(service: Service) -> None:
     members = problem(send(service, "up-needs", [("x.csv", b"-,1\n", "text/csv")]), 400)
     assert members["title"] == "A value is missing in column 'sku'"
 
@@ -464,7 +464,7 @@ def test_each_line_runs_the_command(service: Service, database: Database) -> Non
     assert about["size"] == len(text)
 
 
-def test_many_lines_run_in_order(service: Service, database: Database) -> None:
+def test_row_commands_run_in_order(service: Service, database: Database) -> None:
     database.execute("truncate line")
     text = "".join(f"{n};x\n" for n in range(1, 3001)).encode()
     (entry,) = upload(service, "up-quietly", ("s.csv", text, "text/csv"))
@@ -477,7 +477,7 @@ def test_many_lines_run_in_order(service: Service, database: Database) -> None:
 PAIRS = "".join(f'"SKU ""{n}""\\",{n % 10}\n' for n in range(1, 2001)).encode()
 
 
-def test_each_of_many_rows_gets_the_result_of_the_one_before(service: Service, database: Database) -> None:
+def test_each_row_command_receives_the_result_of_the_previous_one(service: Service, database: Database) -> None:
     database.execute("truncate pair")
     (entry,) = upload(service, "up-sums", ("s.csv", PAIRS, "text/csv"))
     assert entry["lastResult"] == 9000
@@ -487,7 +487,7 @@ def test_each_of_many_rows_gets_the_result_of_the_one_before(service: Service, d
     ) == [(2000, 1, 2000, 9000, True, "s.csv")]
 
 
-def test_many_rows_are_inserted(service: Service, database: Database) -> None:
+def test_thousands_of_rows_are_inserted(service: Service, database: Database) -> None:
     database.execute("truncate pair")
     (entry,) = upload(service, "up-inserts?who=it's", ("s.csv", PAIRS + b"\nlast,7", "text/csv"))
     assert entry["lastResult"] is None
@@ -502,7 +502,7 @@ SHOP = "".join(
 ).encode()  # fmt: skip
 
 
-def test_cells_that_are_sent_as_columns_are_those_of_the_rows(service: Service, database: Database) -> None:
+def test_batched_rows_are_stored_as_single_rows_are(service: Service, database: Database) -> None:
     """Rows of any width, defaults, a trigger, a domain, casts: as where each row runs alone."""
     stored = []
     for path in ("up-shop", "up-shop-alone"):
@@ -522,7 +522,7 @@ def test_cells_that_are_sent_as_columns_are_those_of_the_rows(service: Service, 
         (b"a" * 21, 400, "value too long for type character varying(20)"),
     ],
 )
-def test_an_error_in_a_column_is_that_of_the_row(
+def test_an_error_in_a_batch_is_that_of_the_single_row(
     service: Service, database: Database, row: bytes, status: int, title: str
 ) -> None:
     database.execute("truncate shop")
@@ -533,7 +533,7 @@ def test_an_error_in_a_column_is_that_of_the_row(
     assert database.value("select count(*) from shop") == 0
 
 
-def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: Database) -> None:
+def test_an_error_in_a_late_row_rolls_back_all_rows(service: Service, database: Database) -> None:
     database.execute("truncate pair")
     for path in ("up-sums", "up-inserts?who=x"):
         result = problem(send(service, path, [("s.csv", PAIRS + b"x,many\n", "text/csv")]), 400)
@@ -544,7 +544,7 @@ def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: D
 @pytest.mark.parametrize(
     ("path", "last"), [("up-lasts", 'SKU "2000"\\2000'), ("up-upper", 'SKU "2000"\\2000'), ("up-sets", 2000)]
 )
-def test_the_last_result_of_many_is_returned(service: Service, path: str, last: object) -> None:
+def test_the_result_of_the_last_row_is_returned(service: Service, path: str, last: object) -> None:
     (entry,) = upload(service, path, ("s.csv", PAIRS, "text/csv"))
     assert entry["lastResult"] == last
 
@@ -555,7 +555,7 @@ def test_a_command_that_ends_with_a_comment_runs_for_each_row(service: Service, 
     assert entry["lastResult"] == 2000
 
 
-def test_a_value_of_the_request_is_no_part_of_the_command(service: Service, database: Database) -> None:
+def test_a_request_value_cannot_inject_sql_into_the_row_command(service: Service, database: Database) -> None:
     database.execute("truncate line")
     send(service, "up-pairs?tag='; drop table line; --", [("s.csv", b"a", "text/csv")])
     assert database.fetch("select number, cells, previous from line") == [
@@ -572,7 +572,7 @@ def test_a_result_of_another_type_is_returned_as_text(service: Service) -> None:
     ("content", "status"),
     [(b"", "Empty"), (b"a,b", "NoNewLines"), (b"a,b\rc,d\r", "NoNewLines"), (b"\0,b\n", "ProbablyBinary")],
 )
-def test_a_file_that_is_no_csv_is_reported(service: Service, content: bytes, status: str) -> None:
+def test_a_file_that_is_not_csv_is_reported(service: Service, content: bytes, status: str) -> None:
     (entry,) = upload(service, "up-csv", ("s.csv", content, "text/csv"))
     assert entry == {
         "type": "csv",
@@ -584,7 +584,7 @@ def test_a_file_that_is_no_csv_is_reported(service: Service, content: bytes, sta
     }
 
 
-def test_quotes_that_do_not_fit_end_the_request(service: Service, database: Database) -> None:
+def test_unbalanced_quotes_are_an_error_with_the_line(service: Service, database: Database) -> None:
     database.execute("truncate line")
     result = problem(send(service, "up-csv", [("s.csv", b'a,b\n"c,d\n', "text/csv")]), 500)
     assert result["title"] == "Internal Server Error"
@@ -592,7 +592,7 @@ def test_quotes_that_do_not_fit_end_the_request(service: Service, database: Data
     assert database.value("select count(*) from line") == 0
 
 
-def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database: Database) -> None:
+def test_an_error_of_a_row_command_rolls_back_previous_rows(service: Service, database: Database) -> None:
     database.execute("truncate line")
     result = problem(send(service, "up-failing-rows", [("s.csv", b"a\nb\nc\nd\n", "text/csv")]), 500)
     assert (result["title"], result["detail"]) == ("22012: division by zero", "22012")
@@ -601,7 +601,7 @@ def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database
     assert entry["lastResult"] is None
 
 
-def test_a_missing_command_is_logged(service: Service) -> None:
+def test_a_missing_row_command_is_an_error(service: Service) -> None:
     for _ in range(2):
         result = problem(send(service, "up-by-default", [("s.csv", b"a\nb\n", "text/csv")]), 500)
         assert result["title"].startswith("42883: procedure process_csv_row(")
@@ -610,7 +610,7 @@ def test_a_missing_command_is_logged(service: Service) -> None:
 # --- several handlers -----------------------------------------------------------------------------------------------
 
 
-def test_another_handler_takes_what_the_first_does_not(service: Service, database: Database) -> None:
+def test_files_refused_by_one_handler_are_stored_by_the_next(service: Service, database: Database) -> None:
     database.execute("truncate line")
     entries = upload(service, "up-fallback", ("a.csv", b"a,b\n", "text/csv"), ("b.bin", b"\0\0", "x/y"))
     assert [entry["type"] for entry in entries] == ["csv", "large_object"]
@@ -618,7 +618,7 @@ def test_another_handler_takes_what_the_first_does_not(service: Service, databas
     assert database.value("select count(*) from line") == 1
 
 
-def test_a_file_that_one_handler_has_stored_is_left_to_it(service: Service, database: Database) -> None:
+def test_a_file_is_stored_by_one_handler_only(service: Service, database: Database) -> None:
     database.execute("truncate line")
     entries = upload(service, "up-both", ("a.png", PNG, "image/png"), ("b.csv", b"a,b\n", "text/csv"))
     assert [(entry["type"], entry["fileName"], entry["status"]) for entry in entries] == [
@@ -632,18 +632,18 @@ def test_a_file_that_one_handler_has_stored_is_left_to_it(service: Service, data
 # --- the request ----------------------------------------------------------------------------------------------------
 
 
-def test_metadata_is_a_setting_too(service: Service, database: Database) -> None:
+def test_metadata_is_available_as_a_setting(service: Service, database: Database) -> None:
     assert send(service, "up-nothing", [("x", b"1", "text/plain")]).status_code == 204
     (about,) = json.loads(database.value("select about from metadata"))
     assert about["fileName"] == "x"
 
 
-def test_the_parameter_of_the_configuration_receives_it(service: Service) -> None:
+def test_the_configured_parameter_receives_the_metadata(service: Service) -> None:
     (entry,) = upload(service, "up-named-by-default", ("x", b"1", "text/plain"))
     assert entry["status"] == "Ok"
 
 
-def test_a_value_of_the_client_is_not_taken_for_metadata(service: Service) -> None:
+def test_a_request_value_cannot_replace_the_metadata(service: Service) -> None:
     (entry,) = upload(service, "up-strict?meta=null", ("x", b"1", "text/plain"))
     assert entry["fileName"] == "x"
 
@@ -658,7 +658,7 @@ def test_without_files_the_metadata_is_empty(service: Service) -> None:
     assert service.post("/api/up-default", data={"a": "b"}).json() == []
 
 
-def test_what_is_no_form_is_refused(service: Service) -> None:
+def test_invalid_forms_are_refused(service: Service) -> None:
     response = problem(service.post("/api/up-default", json={"a": 1}), 415)
     assert "Incorrect Content-Type" not in service.log
     assert response["detail"].startswith("Incorrect Content-Type: application/json")
@@ -687,7 +687,7 @@ def test_a_body_that_is_too_large_is_refused(service: Service) -> None:
     problem(send(service, "up-default", [("x", bytes(30_000_001), "x/y")]), 413)
 
 
-def test_a_name_in_the_extended_form_is_understood(service: Service) -> None:
+def test_an_extended_filename_parameter_is_decoded(service: Service) -> None:
     headers = {"content-type": "multipart/form-data; boundary=b"}
     part = b"--b\r\ncontent-disposition: form-data; name=f; filename*=UTF-8''na%C3%AFve%20%22x%22\r\n\r\n1\r\n--b--\r\n"
     response = service.post("/api/up-default", content=part, headers=headers)
@@ -696,19 +696,19 @@ def test_a_name_in_the_extended_form_is_understood(service: Service) -> None:
     assert '"fileName":"naïve \\"x\\"","contentType":""' in response.text
 
 
-def test_a_name_in_the_extended_form_loses_nul(service: Service) -> None:
+def test_a_nul_is_removed_from_an_extended_filename(service: Service) -> None:
     headers = {"content-type": "multipart/form-data; boundary=b"}
     part = b"--b\r\ncontent-disposition: form-data; name=f; filename*=UTF-8''a%00b.txt\r\n\r\n1\r\n--b--\r\n"
     (entry,) = service.post("/api/up-default", content=part, headers=headers).json()
     assert entry["fileName"] == "ab.txt"
 
 
-def test_a_method_that_was_another_is_post(service: Service) -> None:
+def test_uploads_annotated_with_get_are_served_by_post(service: Service) -> None:
     assert service.get("/api/up-needy?a=1").status_code == 405
 
 
 @pytest.mark.parametrize(("size", "status"), [(40_000, 200), (41_000, 431), (150_000, 431)])
-def test_large_pieces_make_no_large_heads(service: Service, size: int, status: int) -> None:
+def test_the_header_limit_is_independent_of_the_upload_chunk_size(service: Service, size: int, status: int) -> None:
     files = [("file", ("a.txt", b"a", "text/plain"))]
     response = service.post("/api/up-default", headers={"x-large": "y" * size}, files=files)
     assert response.status_code == status
@@ -716,5 +716,5 @@ def test_large_pieces_make_no_large_heads(service: Service, size: int, status: i
         assert response.json()["detail"] == "the request line and the headers are larger than 40960 bytes together"
 
 
-def test_a_long_line_counts_for_the_head(service: Service) -> None:
+def test_request_line_and_headers_share_one_limit(service: Service) -> None:
     assert service.get("/api/up-default?a=" + "y" * 30_000, headers={"x": "y" * 12_000}).status_code == 431

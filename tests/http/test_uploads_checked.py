@@ -68,7 +68,7 @@ def send(service: Service, content: bytes, digest: str | None, path: str = "up")
     "digest",
     ["sha-256=:<sha256>:", "sha-512=:<sha512>:, sha-256=:<sha256>:", "md5=:AAAA:", "md5=:AAAA:,sha-256=:<sha256>:"],
 )
-def test_a_digest_that_fits(service: Service, digest: str) -> None:
+def test_a_matching_content_digest_is_accepted(service: Service, digest: str) -> None:
     response = send(service, b"some bytes" * 1000, digest)
     assert response.status_code == 200, response.text
 
@@ -76,13 +76,13 @@ def test_a_digest_that_fits(service: Service, digest: str) -> None:
 @pytest.mark.parametrize(
     "digest", ["sha-256=:AAAA:", "sha-512=:<sha256>:", "sha-256=:<sha256>:, sha-512=:AAAA:", "x", "a=:*:"]
 )
-def test_a_digest_that_does_not_fit(service: Service, database: Database, digest: str) -> None:
+def test_a_mismatching_content_digest_is_refused(service: Service, database: Database, digest: str) -> None:
     before = database.value("select count(*) from pg_largeobject_metadata")
     assert "Content-Digest" in problem(send(service, b"some bytes" * 1000, digest), 400)["detail"]
     assert database.value("select count(*) from pg_largeobject_metadata") == before
 
 
-def test_a_command_lets_files_pass_or_not(service: Service) -> None:
+def test_a_check_command_accepts_or_rejects_files(service: Service) -> None:
     def status(content: bytes) -> Any:
         return send(service, content, None, "up-checked").json()[0]["status"]
 
@@ -90,7 +90,7 @@ def test_a_command_lets_files_pass_or_not(service: Service) -> None:
     assert status(b"clean " * 100_000 + b"virus") == "Rejected"
 
 
-def test_nothing_is_taken_unchecked(service: Service) -> None:
+def test_files_are_refused_if_the_check_command_cannot_run(service: Service) -> None:
     for path in ("up-unknown", "up-missing"):
         assert "cannot be checked" in problem(send(service, b"x", None, path), 500)["detail"]
     service.wait_for_log("rm -rf / is none of Service:UploadOptions:CheckCommands")

@@ -47,7 +47,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 CSV = {"file": ("s.csv", b"a\nb\n", "text/csv")}
 
 
-def test_claims_are_in_the_metadata_and_in_the_session(service: Service, database: Database) -> None:
+def test_claims_are_part_of_metadata_and_session_settings(service: Service, database: Database) -> None:
     database.execute("truncate line")
     problem(service.post("/api/up", files=CSV), 401)
     headers = with_cookie(service)
@@ -57,7 +57,7 @@ def test_claims_are_in_the_metadata_and_in_the_session(service: Service, databas
     assert database.fetch("select distinct about -> 'claims' ->> 'user_id', who from line") == [("41", "41")]
 
 
-def test_who_has_not_signed_in_has_no_claims(service: Service, database: Database) -> None:
+def test_anonymous_uploads_have_no_claims(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = service.post("/api/up-open", files=CSV).json()
     assert "claims" not in entry
@@ -66,7 +66,7 @@ def test_who_has_not_signed_in_has_no_claims(service: Service, database: Databas
     assert entry["claims"]["user_id"] == "41"
 
 
-def test_a_file_of_several_statements_takes_uploads(service: Service, database: Database) -> None:
+def test_a_file_of_several_statements_accepts_uploads(service: Service, database: Database) -> None:
     database.execute("truncate line")
     response = service.post("/api/up-file", files=CSV)
     assert response.status_code == 200, response.text

@@ -200,7 +200,7 @@ def test_an_empty_sheet_has_no_rows(service: Service) -> None:
     )
 
 
-def test_a_row_is_an_object_of_its_cells(service: Service, database: Database) -> None:
+def test_rows_can_be_passed_as_json_objects(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-json", workbook())
     assert entry["result"] is None
@@ -211,7 +211,7 @@ def test_a_row_is_an_object_of_its_cells(service: Service, database: Database) -
     }
 
 
-def test_a_file_that_is_no_workbook_is_reported(service: Service) -> None:
+def test_a_file_that_is_not_a_workbook_is_reported(service: Service) -> None:
     for content in (b"a,b\n", b"", b"PK\x03\x04 and nothing else", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and nothing"):
         assert upload(service, "up-first", content) == [
             {
@@ -225,7 +225,7 @@ def test_a_file_that_is_no_workbook_is_reported(service: Service) -> None:
         ]
 
 
-def test_what_is_no_workbook_may_be_csv(service: Service, database: Database) -> None:
+def test_a_file_that_is_not_a_workbook_can_be_imported_as_csv(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-or-csv", b"a,b\nc,d\n", "s.csv", "text/csv")
     assert (entry["type"], entry["lastResult"]) == ("csv", 2)
@@ -233,14 +233,14 @@ def test_what_is_no_workbook_may_be_csv(service: Service, database: Database) ->
     assert (entry["type"], entry["status"]) == ("csv", "ProbablyBinary")
 
 
-def test_an_error_of_a_command_is_no_fault_of_the_workbook(service: Service, database: Database) -> None:
+def test_an_error_of_the_row_command_is_not_reported_as_invalid_format(service: Service, database: Database) -> None:
     database.execute("truncate line")
     response = service.post("/api/up-failing", files={"file": ("q.xlsx", workbook(), XLSX)})
     assert problem(response, 500)["title"] == "22012: division by zero"
     assert database.value("select count(*) from line") == 0
 
 
-def test_a_sheet_that_is_broken_in_the_middle_leaves_no_row(service: Service, database: Database) -> None:
+def test_a_malformed_sheet_rolls_back_all_rows(service: Service, database: Database) -> None:
     database.execute("truncate line")
     broken = _with_part("xl/worksheets/sheet2.xml", b"<worksheet><sheetData><row></worksheet>")
     (entry,) = upload(service, "up-all", broken)
@@ -248,9 +248,7 @@ def test_a_sheet_that_is_broken_in_the_middle_leaves_no_row(service: Service, da
     assert database.value("select count(*) from line") == 0
 
 
-def test_errors_of_rows_do_not_count_if_another_handler_takes_the_workbook(
-    service: Service, database: Database
-) -> None:
+def test_a_malformed_workbook_is_passed_to_the_next_handler(service: Service, database: Database) -> None:
     broken = _with_part("xl/worksheets/sheet2.xml", b"<worksheet><sheetData><row></worksheet>")
     (entry,) = upload(service, "up-or-object", broken)
     assert (entry["type"], entry["success"]) == ("large_object", True)
@@ -288,7 +286,7 @@ def test_a_hostile_workbook_is_reported_and_has_no_other_effect(service: Service
     assert (entry["success"], entry["status"]) == (False, "InvalidFormat")
 
 
-def test_a_sheet_without_a_size_of_its_own_is_as_wide_as_its_widest_row(service: Service, database: Database) -> None:
+def test_a_sheet_without_dimensions_is_as_wide_as_its_widest_row(service: Service, database: Database) -> None:
     database.execute("truncate line")
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("S")
@@ -327,7 +325,7 @@ def many_rows(text: str = "") -> bytes:
     ],
     ids=["function", "call", "columns", "objects", "chained objects"],
 )
-def test_many_rows_are_kept_as_one_by_one(
+def test_batched_rows_of_a_workbook_are_stored_as_single_rows_are(
     service: Service, database: Database, path: str, column: str, kept: Callable[[int], object], result: object
 ) -> None:
     database.execute("truncate line")
@@ -342,7 +340,7 @@ def test_many_rows_are_kept_as_one_by_one(
 
 
 @pytest.mark.slow
-def test_long_rows_do_not_wait_for_others(service: Service, database: Database) -> None:
+def test_rows_with_long_texts_are_stored_in_small_batches(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-first", many_rows("x" * 30_000))
     assert (entry["rows"], entry["result"]) == (MANY, MANY)

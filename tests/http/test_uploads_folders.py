@@ -71,7 +71,7 @@ def test_a_module_in_the_working_directory_is_not_run(service: Service, tmp_path
     assert not marker.exists()
 
 
-def test_values_of_a_request_cannot_name_a_folder_of_the_service(service: Service, folder: Path) -> None:
+def test_request_values_cannot_name_a_folder_of_the_service(service: Service, folder: Path) -> None:
     link = folder / "link"
     link.symlink_to(service.folder)
     hostile = (
@@ -93,7 +93,7 @@ def test_values_of_a_request_cannot_name_a_folder_of_the_service(service: Servic
     assert (allowed / "x.sql").read_bytes() == b"select 1"
 
 
-def test_an_endpoint_that_names_such_a_folder_is_left_out(service: Service) -> None:
+def test_an_endpoint_with_a_folder_of_the_service_is_left_out(service: Service) -> None:
     assert service.post("/api/up-here", files={"f": ("x.py", b"")}).status_code == 404
     assert "uploaded files must not be written into .: it is the working directory of the service" in service.log
 
@@ -108,7 +108,9 @@ def test_an_endpoint_that_names_such_a_folder_is_left_out(service: Service) -> N
         ("Resumable:Path", "{folder}/.."),
     ],
 )
-def test_the_configuration_cannot_name_such_a_folder(database: Database, tmp_path: Path, key: str, path: str) -> None:
+def test_the_configuration_cannot_name_a_folder_of_the_service(
+    database: Database, tmp_path: Path, key: str, path: str
+) -> None:
     (tmp_path / "sql").mkdir()
     done = rowcall(
         tmp_path,
@@ -122,7 +124,7 @@ def test_the_configuration_cannot_name_such_a_folder(database: Database, tmp_pat
     assert f"Service:UploadOptions:{key}: uploaded files must not be written into" in done.stdout + done.stderr
 
 
-def test_protected_folders() -> None:
+def test_conflicts_with_protected_folders_are_described() -> None:
     folders = ProtectedFolders(
         (ProtectedFolder("/app", "A"), ProtectedFolder("/app/sql", "B", tree=True), ProtectedFolder("/lib", "C"))
     )

@@ -136,7 +136,9 @@ def no_connection_is_lost(service: Service, database: Database) -> None:
     ],
     ids=str,
 )
-def test_a_form_that_is_broken(service: Service, database: Database, folder: Path, body: bytes, status: int) -> None:
+def test_malformed_forms_store_nothing(
+    service: Service, database: Database, folder: Path, body: bytes, status: int
+) -> None:
     response = service.post("/api/up", content=body, headers=MULTIPART)
     assert response.status_code == status, response.text
     if status == 200:
@@ -144,24 +146,26 @@ def test_a_form_that_is_broken(service: Service, database: Database, folder: Pat
     assert nothing_stays(database, folder)
 
 
-def test_a_boundary_that_is_too_long(service: Service) -> None:
+def test_an_overlong_boundary_is_refused(service: Service) -> None:
     headers = {"content-type": f"multipart/form-data; boundary={'b' * 300}"}
     problem(service.post("/api/up", content=b"x", headers=headers), 400)
 
 
-def test_a_text_with_a_nul_is_no_csv(service: Service, database: Database, folder: Path) -> None:
+def test_a_nul_in_a_csv_file_is_an_error(service: Service, database: Database, folder: Path) -> None:
     response = problem(service.post("/api/up", files={"f": ("x.csv", b"a\nb\0c\n", "text/csv")}), 500)
     assert "line 2" in response["detail"]
     assert nothing_stays(database, folder)
 
 
-def test_a_line_without_end_is_refused(service: Service, database: Database, folder: Path) -> None:
+def test_an_overlong_csv_line_is_refused(service: Service, database: Database, folder: Path) -> None:
     response = problem(service.post("/api/up-rows", files={"f": ("x.csv", b"a" * 17_000_000, "text/csv")}), 500)
     assert "line 1" in response["detail"]
     assert nothing_stays(database, folder)
 
 
-def test_a_client_that_leaves_in_the_middle(service: Service, database: Database, folder: Path) -> None:
+def test_a_client_that_disconnects_during_an_upload_leaves_nothing(
+    service: Service, database: Database, folder: Path
+) -> None:
     with service.connect() as connection:
         connection.sendall(HEAD % b"up-files" + b"content-length: 1000000\r\n\r\n" + PART % b"cut.csv" + b"x" * 300_000)
         wait_until(lambda: list(folder.iterdir()), "the file is being written")
@@ -175,7 +179,7 @@ def test_a_client_that_leaves_in_the_middle(service: Service, database: Database
 
 
 @pytest.mark.slow
-def test_a_client_that_falls_silent_gets_an_error(service: Service, database: Database, folder: Path) -> None:
+def test_a_client_that_stops_sending_gets_408(service: Service, database: Database, folder: Path) -> None:
     head = HEAD % b"up-files" + b"content-length: 1000\r\n\r\n" + PART % b"silent.csv"
     response = service.raw(head)
     assert response is not None
@@ -183,7 +187,9 @@ def test_a_client_that_falls_silent_gets_an_error(service: Service, database: Da
     assert nothing_stays(database, folder)
 
 
-def test_a_server_that_ends_in_the_middle(service: Service, database: Database, folder: Path) -> None:
+def test_a_service_that_stops_during_an_upload_leaves_nothing(
+    service: Service, database: Database, folder: Path
+) -> None:
     with service.connect() as connection:
         body = PART % b"x.csv" + b"1\n2\n\r\n--b--\r\n"
         connection.sendall(HEAD % b"up-slow-rows" + b"content-length: %d\r\n\r\n" % len(body) + body)
@@ -195,7 +201,7 @@ def test_a_server_that_ends_in_the_middle(service: Service, database: Database, 
     no_connection_is_lost(service, database)
 
 
-def test_a_folder_that_cannot_be_written_to(service: Service, folder: Path) -> None:
+def test_a_read_only_folder_is_an_error(service: Service, folder: Path) -> None:
     (folder / "x").mkdir()
     response = problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
     assert "cannot be stored" in response["detail"]
@@ -204,13 +210,13 @@ def test_a_folder_that_cannot_be_written_to(service: Service, folder: Path) -> N
 
 
 @pytest.mark.usefixtures("service")  # its schema
-def test_a_folder_that_cannot_be_made(database: Database, serve_once: Serve) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", settings(Path("/proc/rowcall")))
     problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
 
 
 @pytest.mark.usefixtures("service")  # its schema
-def test_what_a_killed_worker_has_left_is_removed(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_files_of_a_killed_worker_are_removed(database: Database, serve_once: Serve, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("before")
     service = serve_once(database, "", settings(tmp_path), workers=2)
     # Both names twice: the second file of a name replaces the first one of the same request.
@@ -228,8 +234,8 @@ def test_what_a_killed_worker_has_left_is_removed(database: Database, serve_once
 
 
 @pytest.mark.usefixtures("service")  # its schema
-def test_a_file_that_is_still_in_use_is_checked_again(database: Database, serve_once: Serve, tmp_path: Path) -> None:
-    """As a process does that was killed, and that the system has not cleared away when the next service starts."""
+def test_a_locked_orphaned_file_is_checked_again_later(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """A killed process may still hold its lock when the next service starts."""
     hidden = tmp_path / f"{RESERVED}mine"
     hidden.mkdir()
     (hidden / "1").write_text("half of it")
@@ -245,7 +251,7 @@ def test_a_file_that_is_still_in_use_is_checked_again(database: Database, serve_
 
 
 @contextmanager
-def in_the_middle(service: Service, database: Database, folder: Path) -> Iterator[None]:
+def during_three_uploads(service: Service, database: Database, folder: Path) -> Iterator[None]:
     """Three uploads: of one half has arrived, one is at its rows, one in its routine, behind a file of that name."""
     (folder / "old.csv").write_text("before")
     whole = PART % b"old.csv" + b"1\r\n" + PART % b"new.csv" + b"2\r\n--b--\r\n"
@@ -269,9 +275,11 @@ def nothing_has_stayed(database: Database, folder: Path) -> None:
     assert database.value("select count(*) from pg_largeobject_metadata") == 0
 
 
-def test_a_service_that_is_killed_as_a_whole(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_files_of_a_killed_service_are_settled_at_the_next_start(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     service = serve_once(own_database, SCHEMA, settings(tmp_path), workers=2)
-    with in_the_middle(service, own_database, tmp_path):
+    with during_three_uploads(service, own_database, tmp_path):
         kill_all(service)
     assert (tmp_path / "old.csv").read_text() != "before"
     # What its requests have begun in the database comes to its end without them.
@@ -282,11 +290,13 @@ def test_a_service_that_is_killed_as_a_whole(own_database: Database, serve_once:
 
 
 @pytest.mark.slow
-def test_a_host_that_goes_down_with_everything(own_postgres: PostgresServer, serve_once: Serve, tmp_path: Path) -> None:
+def test_files_and_rows_agree_after_the_host_fails(
+    own_postgres: PostgresServer, serve_once: Serve, tmp_path: Path
+) -> None:
     database = create_database(own_postgres)
     service = serve_once(database, SCHEMA, settings(tmp_path), workers=2)
     postmaster = psutil.Process(own_postgres.pid)
-    with contextlib.suppress(psycopg.Error), in_the_middle(service, database, tmp_path):
+    with contextlib.suppress(psycopg.Error), during_three_uploads(service, database, tmp_path):
         kill_all(service)
         for process in (postmaster, *postmaster.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):  # a session ends by itself once its client is gone
@@ -323,7 +333,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_body_in_chunks_is_taken(service: Service, folder: Path) -> None:
+def test_a_chunked_body_is_accepted(service: Service, folder: Path) -> None:
     def chunks() -> object:
         yield PART % b"a.csv"
         for _ in range(50):
@@ -337,7 +347,7 @@ def test_a_body_in_chunks_is_taken(service: Service, folder: Path) -> None:
     (folder / "a.csv").unlink()
 
 
-def test_chunks_that_break_off_are_refused(service: Service, database: Database, folder: Path) -> None:
+def test_an_incomplete_chunked_body_is_refused(service: Service, database: Database, folder: Path) -> None:
     with service.connect() as connection:
         body = PART % b"x.csv" + b"1\r\n--b--\r\n"
         connection.sendall(HEAD % b"up-files" + b"transfer-encoding: chunked\r\n\r\n" + b"%x\r\n" % len(body) + body)
@@ -359,7 +369,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("service")  # its schema
-def test_a_disk_that_is_full(database: Database, serve_once: Serve, small_disk: Path) -> None:
+def test_a_full_disk_is_507(database: Database, serve_once: Serve, small_disk: Path) -> None:
     files, parts = small_disk / "files", small_disk / "parts"
     chosen = {**settings(files), "Service:UploadOptions:Resumable:Path": str(parts)}
     service = serve_once(database, "", chosen)
@@ -383,7 +393,7 @@ def test_a_disk_that_is_full(database: Database, serve_once: Serve, small_disk: 
 
 
 @pytest.mark.usefixtures("service")  # its schema
-def test_files_that_may_not_grow(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_a_file_size_limit_of_the_process_is_507(database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """Also where a file only waits for its handlers: the disk of the host."""
     service = serve_once(database, "", settings(tmp_path / "files"))
     for pid in service.pids():

@@ -95,7 +95,7 @@ def send(service: Service, path: str, *files: tuple[str, bytes, str]) -> httpx.R
     return service.post(path, files=[("f", file) for file in files])
 
 
-def test_a_file_becomes_an_object_in_parts(service: Service, store: ObjectStore) -> None:
+def test_a_file_is_stored_as_a_multipart_object(service: Service, store: ObjectStore) -> None:
     data = os.urandom(2 * PART + 12_345)
     response = send(service, "/api/up?about=horns", ("löud horn.bin", data, "application/x-horn"))
     assert response.json() == [
@@ -114,7 +114,7 @@ def test_a_file_becomes_an_object_in_parts(service: Service, store: ObjectStore)
     assert store.unfinished() == []
 
 
-def test_small_and_empty_files_and_traversal(service: Service, store: ObjectStore) -> None:
+def test_small_and_empty_files_are_stored_and_path_traversal_is_refused(service: Service, store: ObjectStore) -> None:
     files = [("a.txt", b"a", "text/plain"), ("empty.txt", b"", "text/plain"), ("../../b.txt", b"b", "text/plain")]
     entries = send(service, "/api/up?about=small", *files).json()
     assert [entry["key"] for entry in entries] == ["in/small/a.txt", "in/small/empty.txt", "in/small/b.txt"]
@@ -122,7 +122,7 @@ def test_small_and_empty_files_and_traversal(service: Service, store: ObjectStor
     problem(send(service, "/api/up?about=../x", files[0]), 400)
 
 
-def test_checks_and_other_handlers(service: Service, store: ObjectStore) -> None:
+def test_content_checks_and_following_handlers_apply_to_objects(service: Service, store: ObjectStore) -> None:
     files = [("a.txt", b"a\n", "text/plain"), ("b.txt", b"\0", "text/plain"), ("c.bin", b"c", "image/png")]
     entries = send(service, "/api/up-unique", *files).json()
     values = [(entry["type"], entry["status"]) for entry in entries]
@@ -133,7 +133,7 @@ def test_checks_and_other_handlers(service: Service, store: ObjectStore) -> None
     assert [entry["bucket"] for entry in entries[:3]] == ["other"] * 3
 
 
-def test_nothing_stays_of_what_fails(service: Service, store: ObjectStore, database: Database) -> None:
+def test_failed_uploads_leave_no_objects(service: Service, store: ObjectStore, database: Database) -> None:
     before = store.objects("main")
     data = os.urandom(PART + 5)
     assert problem(send(service, "/api/up-refused", ("refused.bin", data, "")), 400)["title"] == "not these"
@@ -151,7 +151,7 @@ def test_nothing_stays_of_what_fails(service: Service, store: ObjectStore, datab
     assert SECRET not in service.log
 
 
-def test_a_bucket_that_is_none(service: Service) -> None:
+def test_missing_and_invalid_buckets_are_errors(service: Service) -> None:
     result = problem(send(service, "/api/up-anywhere?bucket=nowhere", ("a", b"a", "")), 502)
     assert "NoSuchBucket" in result["detail"]
     for name in ("x", "..", "A_B", "a/b", "a@b.example"):
@@ -159,15 +159,17 @@ def test_a_bucket_that_is_none(service: Service) -> None:
 
 
 @pytest.mark.slow
-def test_a_wrong_secret_and_a_store_that_is_away(loaded: Database, serve_once: Serve, store: ObjectStore) -> None:
+def test_a_wrong_secret_is_502_and_an_unavailable_store_is_504(
+    loaded: Database, serve_once: Serve, store: ObjectStore
+) -> None:
     service = serve_once(loaded, "", settings(store.url, S3SecretAccessKey="wrong"))
     assert "SignatureDoesNotMatch" in problem(send(service, "/api/up?about=x", ("a", b"a", "")), 502)["detail"]
     away = serve_once(loaded, "", settings(f"http://127.0.0.1:{free_port()}"))
     assert "does not answer: no connection" in problem(send(away, "/api/up?about=x", ("a", b"a", "")), 504)["detail"]
 
 
-def test_answers_of_a_store_that_has_a_bad_day(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
-    """It is slow down once, the answer to the completion is lost once, and it fails in a success."""
+def test_transient_errors_of_the_store_are_retried(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
+    """One response is SlowDown, one response to the completion is lost, and one error has status 200."""
     began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
     tag = answer("", headers=[("ETag", '"t1"')])
     requested: list[str] = []
@@ -199,8 +201,10 @@ def test_answers_of_a_store_that_has_a_bad_day(loaded: Database, serve_once: Ser
 
 
 @pytest.mark.slow
-def test_what_failed_although_it_came_about_is_deleted(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
-    """The answers to the completion are lost. What had the key before must not go with what has failed."""
+def test_objects_of_failed_uploads_are_deleted_although_completion_was_unconfirmed(
+    loaded: Database, serve_once: Serve, upstream: Upstream
+) -> None:
+    """The responses to the completion are lost. An earlier object with the same key must not be deleted."""
     part = hashlib.md5(b"a", usedforsecurity=False)
     whole = hashlib.md5(part.digest(), usedforsecurity=False).hexdigest() + "-1"
     began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
@@ -255,7 +259,7 @@ def test_an_empty_file_whose_response_is_lost_is_deleted(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("described", "created"), [(503, 500), (404, 403)], ids=["not described", "refused"])
-def test_an_empty_file_that_may_be_another_is_not_deleted(
+def test_an_empty_file_that_another_request_may_have_stored_is_not_deleted(
     loaded: Database, serve_once: Serve, upstream: Upstream, described: int, created: int
 ) -> None:
     """The key has an empty object already, or gets that of another request while this one is refused."""
@@ -276,7 +280,7 @@ def test_an_empty_file_that_may_be_another_is_not_deleted(
     assert requested == {"HEAD", "PUT"}
 
 
-def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_once: Serve) -> None:
+def test_a_bucket_named_by_a_request_must_be_an_allowed_host(loaded: Database, serve_once: Serve) -> None:
     """Where the bucket is part of the host, a request could choose whom the service talks to."""
     allowed = {"Service:HttpClientOptions:AllowedHosts:0": "public.store.example"}
     chosen = settings("http://store.example", S3ForcePathStyle="false")

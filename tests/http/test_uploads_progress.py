@@ -88,21 +88,21 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SCHEMA, {"Service:UploadOptions:Enabled": "true"}, workers=2)
 
 
-def test_notices_of_rows_and_of_the_routine_are_heard(service: Service) -> None:
+def test_notices_of_rows_and_of_the_routine_are_streamed(service: Service) -> None:
     with EventStream(service, "/api/up-heard/progress?job-1") as stream:
         headers = {"X-NpgsqlRest-ID": "job-1"}
         assert service.post("/api/up-heard", files={"f": ("a.csv", b"7\n8\n")}, headers=headers).status_code == 200
         stream.wait_for("row 1", "row 2", "the routine runs")
 
 
-def test_what_waits_for_the_commit_is_heard_after_it_or_not_at_all(service: Service) -> None:
+def test_notices_deferred_to_the_commit_are_streamed_only_after_it(service: Service) -> None:
     with EventStream(service, "/api/up-settled/progress") as stream:
         problem(service.post("/api/up-settled", files={"f": ("a.csv", b"7\nx\n")}), 400)
         assert service.post("/api/up-settled", files={"f": ("a.csv", b"7\n8\n9\n")}).status_code == 200
         stream.wait_for("row 1", "row 2", "row 3", "the routine runs")
 
 
-def test_how_much_has_arrived_is_heard(service: Service) -> None:
+def test_received_bytes_are_streamed(service: Service) -> None:
     with EventStream(service, "/api/up-counted/progress") as stream:
         response = service.post("/api/up-counted", files={"f": ("a", b"x" * 3_000_000)})
         size = int(response.request.headers["content-length"])
@@ -112,7 +112,7 @@ def test_how_much_has_arrived_is_heard(service: Service) -> None:
         assert {json.loads(message)["of"] for message in stream.messages} == {size}
 
 
-def test_upload_chunks_report_how_much_of_the_file_has_arrived(service: Service) -> None:
+def test_resumable_uploads_stream_the_received_bytes_of_the_file(service: Service) -> None:
     tus = {"tus-resumable": "1.0.0", "X-NpgsqlRest-ID": "job-2"}
     begun = service.post("/api/up-in-pieces", headers={**tus, "upload-length": "3000000"})
     url = begun.request.url.join(begun.headers["location"])

@@ -325,7 +325,9 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_upload(service: Service, database: Database, folder: Path, name: str) -> None:
+def test_an_upload_has_the_expected_response_and_effects(
+    service: Service, database: Database, folder: Path, name: str
+) -> None:
     case = CASES[name]
     url = f"/api/up-{list(CASES).index(name)}?{case.query}"
     before = database.value("select count(*) from pg_largeobject_metadata")

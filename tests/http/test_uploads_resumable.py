@@ -159,7 +159,7 @@ def test_options_list_the_capabilities(service: Service) -> None:
     assert "tus-version" not in service.request("OPTIONS", "/api/up-plain").headers
 
 
-def test_pieces_become_a_file_with_the_last_one(
+def test_chunks_are_stored_as_a_file_after_the_last_one(
     service: Service, database: Database, folder: Path, clean: None
 ) -> None:
     url = create(service, 11, "/api/up?about=bells")
@@ -187,7 +187,7 @@ def test_pieces_become_a_file_with_the_last_one(
     assert database.value("select count(*) from kept where about = 'bells'") == 1
 
 
-def test_what_the_routine_says_is_there_for_who_asks(service: Service, clean: None) -> None:
+def test_the_result_of_the_routine_is_returned_if_preferred(service: Service, clean: None) -> None:
     url = create(service, 2)
     response = send(service, url, 0, b"ab", prefer="return=representation")
     assert response.status_code == 200, response.text
@@ -196,7 +196,7 @@ def test_what_the_routine_says_is_there_for_who_asks(service: Service, clean: No
     assert response.json()[0]["status"] == "Ok"
 
 
-def test_a_file_comes_with_its_creation(service: Service, folder: Path, clean: None) -> None:
+def test_a_creation_can_contain_the_whole_file(service: Service, folder: Path, clean: None) -> None:
     headers = {**PIECE, "upload-length": "5", "upload-metadata": f"filename {encoded('at once')}"}
     response = service.post("/api/up?about=x", headers=headers, content=b"hello")
     assert (response.status_code, response.headers["upload-offset"]) == (201, "5")
@@ -211,7 +211,7 @@ def test_a_file_comes_with_its_creation(service: Service, folder: Path, clean: N
     assert (folder / "empty").read_bytes() == b""
 
 
-def test_the_length_may_come_later(service: Service, folder: Path, clean: None) -> None:
+def test_the_length_can_be_deferred(service: Service, folder: Path, clean: None) -> None:
     response = service.post("/api/up?about=x", headers={**TUS, **NAMED, "upload-defer-length": "1"})
     url = str(response.request.url.join(response.headers["location"]))
     assert send(service, url, 0, b"ab").status_code == 204
@@ -220,7 +220,7 @@ def test_the_length_may_come_later(service: Service, folder: Path, clean: None) 
     assert (folder / "horn.txt").read_bytes() == b"abc"
 
 
-def test_several_handlers_take_it_as_they_take_a_form(service: Service, database: Database) -> None:
+def test_several_handlers_process_a_resumable_upload(service: Service, database: Database) -> None:
     url = create(service, 8, "/api/up-rows")
     assert send(service, url, 0, b"1,2\n").status_code == 204
     assert database.value("select count(*) from line") == 0
@@ -230,7 +230,7 @@ def test_several_handlers_take_it_as_they_take_a_form(service: Service, database
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256", "sha512", "md5"])
-def test_a_piece_is_held_against_its_checksum(service: Service, algorithm: str, clean: None) -> None:
+def test_a_chunk_with_a_wrong_checksum_is_refused(service: Service, algorithm: str, clean: None) -> None:
     def checksum(data: bytes) -> dict[str, str]:
         return {"upload-checksum": f"{algorithm} {base64.b64encode(hashlib.new(algorithm, data).digest()).decode()}"}
 
@@ -246,7 +246,7 @@ def test_a_piece_is_held_against_its_checksum(service: Service, algorithm: str, 
     assert offset_of(service, url) == 6
 
 
-def test_files_are_put_together(service: Service, folder: Path, waiting: Path, clean: None) -> None:
+def test_partial_uploads_are_concatenated(service: Service, folder: Path, waiting: Path, clean: None) -> None:
     urls = [create(service, 3, headers={"upload-concat": "partial"}) for _ in range(2)]
     for url, data in zip(urls, (b"abc", b"def"), strict=True):
         assert send(service, url, 0, data).status_code == 204
@@ -265,7 +265,7 @@ def test_files_are_put_together(service: Service, folder: Path, waiting: Path, c
     assert service.client.post(str(header.request.url), headers=overridden).status_code == 204
 
 
-def test_an_upload_is_given_up(service: Service, waiting: Path) -> None:
+def test_an_upload_can_be_terminated(service: Service, waiting: Path) -> None:
     url = create(service, 10)
     send(service, url, 0, b"abc")
     before = len(list(waiting.iterdir()))
@@ -294,7 +294,7 @@ def test_an_upload_is_given_up(service: Service, waiting: Path) -> None:
         ({**TUS, "upload-concat": f"final;{'0' * 32}"}, 404, "no part"),
     ],
 )
-def test_a_creation_that_does_not_fit(service: Service, headers: dict[str, str], status: int, says: str) -> None:
+def test_an_invalid_creation_is_refused(service: Service, headers: dict[str, str], status: int, says: str) -> None:
     response = service.post("/api/up?about=x", headers=headers)
     assert says in problem(response, status)["detail"]
     assert response.headers["tus-resumable"] == "1.0.0"
@@ -302,7 +302,7 @@ def test_a_creation_that_does_not_fit(service: Service, headers: dict[str, str],
         assert response.headers["tus-version"] == "1.0.0"
 
 
-def test_a_piece_that_does_not_fit(service: Service, clean: None) -> None:
+def test_an_invalid_chunk_is_refused(service: Service, clean: None) -> None:
     url = create(service, 5)
     assert problem(send(service, url, 1, b"x"), 409)["detail"] == "0 bytes have arrived; Upload-Offset says 1"
     problem(service.client.patch(url, content=b"x", headers={**TUS, "upload-offset": "0"}), 415)
@@ -319,7 +319,7 @@ def test_a_piece_that_does_not_fit(service: Service, clean: None) -> None:
     assert send(service, url, 0, b"hello").status_code == 204
 
 
-def test_an_upload_belongs_to_the_caller_that_has_begun_it(service: Service, folder: Path, clean: None) -> None:
+def test_only_the_creator_can_continue_an_upload(service: Service, folder: Path, clean: None) -> None:
     refused = service.post("/api/up-mine", headers={**TUS, "upload-length": "3"})
     assert refused.status_code == 401
 
@@ -349,14 +349,14 @@ def test_an_upload_belongs_to_the_caller_that_has_begun_it(service: Service, fol
     assert (folder / "horn.txt").read_bytes() == b"ef"
 
 
-def test_what_the_routine_refuses_is_gone(service: Service, folder: Path) -> None:
+def test_an_upload_refused_by_the_routine_is_deleted(service: Service, folder: Path) -> None:
     url = create(service, 3, "/api/up-refused")
     assert problem(send(service, url, 0, b"abc"), 400)["title"] == "not these"
     assert service.client.head(url, headers=TUS).status_code == 404
     assert list(folder.iterdir()) == []
 
 
-def test_the_last_byte_counts_when_the_routine_has_succeeded(
+def test_the_last_byte_is_acknowledged_after_the_routine_has_succeeded(
     service: Service, database: Database, folder: Path, clean: None
 ) -> None:
     url = create(service, 3, "/api/up-gated")
@@ -368,10 +368,10 @@ def test_the_last_byte_counts_when_the_routine_has_succeeded(
     assert (folder / "horn.txt").read_bytes() == b"abc"
 
 
-def test_who_comes_back_goes_on_although_the_old_connection_is_open(
+def test_an_upload_is_resumed_although_the_old_connection_is_open(
     service: Service, waiting: Path, folder: Path, clean: None
 ) -> None:
-    """The client's network is gone without a word: the service still waits for the rest of the piece."""
+    """The network of the client fails silently: the service still waits for the rest of the chunk."""
     url = create(service, 2_000_000)
     target = url.removeprefix(service.url).encode()
     with service.connect() as lost:
@@ -396,7 +396,7 @@ def test_who_comes_back_goes_on_although_the_old_connection_is_open(
     assert (folder / "horn.txt").read_bytes() == b"a" * 1_500_000 + b"b" * 500_000
 
 
-def test_a_worker_is_killed_in_the_middle(
+def test_an_upload_continues_after_its_worker_was_killed(
     loaded: Database, serve_once: Serve, settings: dict[str, str], folder: Path, clean: None
 ) -> None:
     """The official client of tus for Python, with a file whose last third is sent after the accident."""
@@ -422,7 +422,7 @@ def test_a_worker_is_killed_in_the_middle(
         for pid in before:
             os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not set(before) & set(service.pids()), "others have taken their place")
-    wait_until(lambda: answers(lambda: offset_of(service, url)), "they answer")
+    wait_until(lambda: is_served(lambda: offset_of(service, url)), "they answer")
     again = TusClient(f"{service.url}/api/up?about=killed").uploader(
         file_stream=io.BytesIO(data), chunk_size=400_000, url=url, upload_checksum=True
     )
@@ -433,7 +433,7 @@ def test_a_worker_is_killed_in_the_middle(
     assert loaded.value("select count(*) from kept where about = 'killed'") == 1
 
 
-def answers(ask: Callable[[], Any]) -> bool:
+def is_served(ask: Callable[[], Any]) -> bool:
     try:
         ask()
     except httpx.TransportError:
@@ -442,7 +442,7 @@ def answers(ask: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.slow
-def test_unfinished_uploads_are_removed(
+def test_unfinished_uploads_expire(
     loaded: Database, serve_once: Serve, settings: dict[str, str], waiting: Path, tmp_path: Path
 ) -> None:
     parts = tmp_path / "parts"
@@ -482,7 +482,7 @@ def url_of(begun: httpx.Response) -> str:
     return str(begun.request.url.join(begun.headers["location"]))
 
 
-def test_unfinished_uploads_are_bounded(narrow: Service, folder: Path, waiting: Path, clean: None) -> None:
+def test_the_number_of_unfinished_uploads_is_limited(narrow: Service, folder: Path, waiting: Path, clean: None) -> None:
     others, another = (narrow.new_client() for _ in range(2))
     with others, another:
         for who, client in ((7, others), (8, another)):
@@ -518,7 +518,7 @@ def test_unfinished_uploads_are_bounded(narrow: Service, folder: Path, waiting: 
     assert len(files_in(waiting.parent / "few")) == 2
 
 
-def test_parts_that_become_one_file_make_room(narrow: Service, folder: Path, clean: None) -> None:
+def test_concatenated_parts_do_not_count_as_unfinished(narrow: Service, folder: Path, clean: None) -> None:
     urls = [create(narrow, 3, headers={"upload-concat": "partial"}) for _ in range(3)]
     for url in urls:
         assert send(narrow, url, 0, b"abc").status_code == 204
@@ -528,7 +528,7 @@ def test_parts_that_become_one_file_make_room(narrow: Service, folder: Path, cle
     assert narrow.client.delete(url_of(begin(narrow.client)), headers=TUS).status_code == 204
 
 
-def test_pages_of_other_origins_may_send_pieces(
+def test_cors_permits_resumable_uploads_from_other_origins(
     loaded: Database, serve_once: Serve, settings: dict[str, str], folder: Path, clean: None
 ) -> None:
     service = serve_once(

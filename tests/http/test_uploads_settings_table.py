@@ -280,7 +280,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.mark.parametrize("number", range(len(ROWS)), ids=lambda number: f"{number}-{ROWS[number].comment[:70]}")
-def test_a_setting(service: Service, database: Database, number: int) -> None:
+def test_each_setting_has_the_documented_effect(service: Service, database: Database, number: int) -> None:
     row = ROWS[number]
     database.execute("truncate kept")
     files: list[tuple[str, File | tuple[None, bytes]]] = [("f", file) for file in row.files]
@@ -329,7 +329,7 @@ def test_an_endpoint_with_an_unknown_handler_is_left_out(
 
 
 @pytest.mark.parametrize("line", ['a,"b\n', '"a"b,c\n', '"a\nb"\n'])
-def test_quotes_that_do_not_close_end_the_request(service: Service, line: str) -> None:
+def test_unbalanced_quotes_end_the_request(service: Service, line: str) -> None:
     response = service.post("/api/up-0", files={"f": ("a.csv", line.encode(), CSV)})
     assert response.status_code == 500
     assert "line 1" in response.json()["detail"]
@@ -352,7 +352,7 @@ def test_quotes_that_do_not_close_end_the_request(service: Service, line: str) -
         (f"upload for csv|{ECHO}|csv_encoding = Windows-1252", b"\x81\n", "is not valid windows-1252"),
     ],
 )
-def test_a_file_with_invalid_bytes_is_refused_whole(
+def test_a_file_with_invalid_bytes_is_refused_completely(
     service: Service, database: Database, comment: str, data: bytes, error: str
 ) -> None:
     number = next(number for number, row in enumerate(ROWS) if row.comment == comment)
@@ -363,7 +363,7 @@ def test_a_file_with_invalid_bytes_is_refused_whole(
     assert database.value("select count(*) from kept") == 0
 
 
-def test_an_encoding_of_the_request_that_is_unknown_is_400(service: Service) -> None:
+def test_an_unknown_encoding_is_400(service: Service) -> None:
     number = next(number for number, row in enumerate(ROWS) if "|encoding = {_a}" in row.comment)
     response = service.post(f"/api/up-{number}?a=ebcdic", files={"f": ("a.csv", b"a\n", CSV)})
     assert response.status_code == 400

@@ -34,7 +34,7 @@ def validate(folder: Path, database: Database, *switches: str) -> tuple[int, lis
     return done.returncode, [item for item in report["startWarnings"] if "pooler" not in item]
 
 
-def test_warnings_about_tools_are_those_of_the_start(own_database: Database, tmp_path: Path) -> None:
+def test_validate_reports_the_warnings_about_tools_of_a_start(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(TOOLS)
     code, warnings = validate(tmp_path, own_database, "--Service:McpOptions:Enabled=true")
     assert code == 1
@@ -43,7 +43,7 @@ def test_warnings_about_tools_are_those_of_the_start(own_database: Database, tmp
 
 
 @pytest.mark.parametrize("crud", ["false", "true"])
-def test_prose_of_extensions_is_no_misspelt_annotation(own_database: Database, tmp_path: Path, crud: str) -> None:
+def test_comments_of_extensions_are_not_misspelt_annotations(own_database: Database, tmp_path: Path, crud: str) -> None:
     """The comment of the same function says something else where it is the user's own."""
     own_database.execute(EXTENSION)
     switch = f"--Service:CrudSource:Enabled={crud}"

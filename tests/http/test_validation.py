@@ -88,7 +88,7 @@ EMAIL = "Parameter 'mail' must be a valid email address"
         ("strictly", {"value": None}, NULL),
     ],
 )
-def test_a_value_that_breaks_a_rule_is_refused(built_in: Service, path: str, body: Any, message: str) -> None:
+def test_a_value_that_violates_a_rule_is_refused(built_in: Service, path: str, body: Any, message: str) -> None:
     members = problem(built_in.post(f"/api/{path}", json=body), 400)
     assert (members["title"], members["detail"]) == ("Bad Request", message)
 
@@ -105,23 +105,23 @@ def test_a_value_that_breaks_a_rule_is_refused(built_in: Service, path: str, bod
         ("two", {"a": "x", "b": "y"}),
     ],
 )
-def test_a_value_that_keeps_the_rules_passes(built_in: Service, path: str, body: Any) -> None:
+def test_a_valid_value_is_accepted(built_in: Service, path: str, body: Any) -> None:
     assert built_in.post(f"/api/{path}", json=body).text == "ran"
 
 
-def test_an_empty_number_is_null(built_in: Service) -> None:
+def test_an_empty_number_counts_as_null(built_in: Service) -> None:
     assert problem(built_in.get("/api/number?value="), 400)["detail"] == REQUIRED
     assert built_in.get("/api/number?value=0").text == "ran"
 
 
 @pytest.mark.parametrize(("query", "status"), [("value=", 400), ("value=a&value=b", 200), ("value=&value=", 200)])
-def test_an_array_in_the_query_is_its_elements_joined(built_in: Service, query: str, status: int) -> None:
+def test_an_array_in_the_query_is_checked_as_its_joined_elements(built_in: Service, query: str, status: int) -> None:
     """Two empty elements give a comma."""
     assert built_in.get(f"/api/array-in-query?{query}").status_code == status
 
 
 @pytest.mark.parametrize(("form", "status"), [("value=", 400), ("value=a&value=b", 200)])
-def test_an_array_in_a_form_is_its_elements_joined(built_in: Service, form: str, status: int) -> None:
+def test_an_array_in_a_form_is_checked_as_its_joined_elements(built_in: Service, form: str, status: int) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     response = built_in.post("/api/array-in-form", content=form.encode(), headers=headers)
     assert response.status_code == status
@@ -134,16 +134,16 @@ def test_values_of_the_path_and_of_the_whole_body_are_checked(built_in: Service)
     assert built_in.post("/api/whole-body", content=b"x").text == "ran"
 
 
-def test_a_missing_or_unusable_value_is_reported_first(built_in: Service) -> None:
+def test_missing_and_unconvertible_values_are_reported_before_rules(built_in: Service) -> None:
     problem(built_in.post("/api/needed", json={}), 404)
     problem(built_in.get("/api/number?value=x"), 400)
 
 
-def test_who_may_not_call_learns_nothing_of_the_rules(built_in: Service) -> None:
+def test_unauthorized_callers_get_no_validation_errors(built_in: Service) -> None:
     problem(built_in.post("/api/closed", json={"value": ""}), 401)
 
 
-def test_what_the_annotation_gets_wrong_is_warned_of(built_in: Service) -> None:
+def test_mistakes_in_validate_annotations_are_reported(built_in: Service) -> None:
     """Where a name does not exist the endpoint is left out: its values would reach it unchecked."""
     problem(built_in.post("/api/wrong", json={"value": ""}), 404)
     problem(built_in.post("/api/wrong-rule", json={"value": ""}), 404)
@@ -212,7 +212,9 @@ def configured(database: Database, serve: Serve) -> Service:
         ("named", {"value": "é"}, 400, "Validation failed for parameter 'value'"),
     ],
 )
-def test_configured_rules(configured: Service, path: str, body: Any, status: int, message: str) -> None:
+def test_values_that_violate_configured_rules_are_refused(
+    configured: Service, path: str, body: Any, status: int, message: str
+) -> None:
     response = configured.post(f"/api/{path}", json=body)
     assert (response.status_code, response.json()["detail"]) == (status, message)
 
@@ -227,7 +229,7 @@ def test_configured_rules(configured: Service, path: str, body: Any, status: int
         ("slow", {"value": "aaa"}),
     ],
 )
-def test_what_configured_rules_let_pass(configured: Service, path: str, body: Any) -> None:
+def test_values_that_satisfy_configured_rules_are_accepted(configured: Service, path: str, body: Any) -> None:
     """Lengths are counted in characters, arrays as JSON; the built-in rules are gone."""
     response = configured.post(f"/api/{path}", content=_compact(body))
     assert response.text == "ran"
@@ -248,11 +250,11 @@ def _compact(body: Any) -> bytes:
         "public.gone(text): validate '_value': the rule 'required' is none of long, named, short, slow, zip; the",
     ],
 )
-def test_rules_that_cannot_be_used_are_named_once(configured: Service, warning: str) -> None:
+def test_unusable_rules_are_reported_once(configured: Service, warning: str) -> None:
     assert configured.log.count(warning) == 1
 
 
-def test_switched_off_the_built_in_rules_stay(own_database: Database, serve_once: Serve) -> None:
+def test_built_in_rules_apply_although_configured_rules_are_disabled(own_database: Database, serve_once: Serve) -> None:
     sql = function("one", "_value text", "HTTP POST\\nvalidate _value using zip, required")
     sql += function("other", "_value text", "HTTP POST\\nvalidate _value using zipp")
     service = serve_once(own_database, sql, RULES | {"ValidationOptions:Enabled": "false"})

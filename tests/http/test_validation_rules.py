@@ -73,7 +73,7 @@ def service(database: Database, serve: Serve) -> Service:
 @pytest.mark.parametrize(
     "change", [{}, {"seats": 1}, {"seats": 4}, {"seats": None}, {"mail": "a@b.c"}, {"price": 9.99}]
 )
-def test_what_holds_passes(service: Service, change: dict[str, object]) -> None:
+def test_valid_values_are_accepted(service: Service, change: dict[str, object]) -> None:
     assert answer(service.post("/book", json=GOOD | change)) == (200, TEXT, "booked")
 
 
@@ -88,7 +88,7 @@ def test_what_holds_passes(service: Service, change: dict[str, object]) -> None:
         ({"price": 10}, 422, "Parameter 'price' must be at most 9.99"),
     ],
 )
-def test_values_that_break_a_rule_are_reported(
+def test_values_that_violate_a_rule_are_reported(
     service: Service, change: dict[str, object], status: int, message: str
 ) -> None:
     assert problem(service.post("/book", json=GOOD | change), status)["detail"] == message
@@ -106,17 +106,17 @@ def test_the_default_message_states_the_bounds(service: Service) -> None:
     ]
 
 
-def test_all_broken_rules_are_reported_at_once(service: Service) -> None:
+def test_all_violated_rules_are_reported_at_once(service: Service) -> None:
     members = problem(service.post("/book", json={"seats": 9, "names": [], "mail": "x"}), 400)
     assert [error["parameter"] for error in members["errors"]] == ["seats", "names", "mail"]
 
 
-def test_arrays_of_a_query_are_counted_too(service: Service) -> None:
+def test_elements_of_arrays_in_a_query_are_counted(service: Service) -> None:
     assert answer(service.get("/look?names=a,b,c&names=d")) == (200, TEXT, "seen")
     problem(service.get("/look?names=a&names=b&names=c"), 400)
 
 
-def test_array_literals_and_segments_of_the_path_are_counted(service: Service) -> None:
+def test_elements_of_array_literals_and_lengths_of_segments_are_counted(service: Service) -> None:
     assert answer(service.get("/meet/Ann")) == (200, TEXT, "met")
     assert answer(service.post("/lease/1", json={"rooms": ["(0,0),(1,1)", "(0,0),(1,1)"]})) == (200, TEXT, "leased")
     problem(service.post("/lease/1", json={"rooms": ["(0,0),(1,1)"] * 3}), 400)
@@ -125,13 +125,13 @@ def test_array_literals_and_segments_of_the_path_are_counted(service: Service) -
     problem(service.post("/book", json=GOOD | {"names": "{ }"}), 400)
 
 
-def test_rules_that_are_replaced_do_not_exist(database: Database, serve_once: Serve) -> None:
+def test_replaced_built_in_rules_are_unknown(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", SETTINGS | {"ValidationOptions:ReplaceBuiltInRules": "true"})
     problem(service.post("/book", json=GOOD), 404)
     assert "validate 'mail': the rule 'email' is none of" in service.log
 
 
-def test_the_old_way_is_a_key_away(database: Database, serve_once: Serve) -> None:
+def test_messages_of_validation_can_be_those_of_npgsqlrest(database: Database, serve_once: Serve) -> None:
     keys = {"ValidationOptions:ReplaceBuiltInRules": "true", "ValidationOptions:DatabaseNamesInMessages": "true"}
     comments = SQL[SQL.index("comment on") : SQL.index("create function look")]
     service = serve_once(database, comments.replace("validate mail using email\n", ""), SETTINGS | keys)

@@ -38,19 +38,19 @@ def header(service: Service, name: str, query: str = "") -> str | None:
     return value
 
 
-def test_a_variable_is_filled_in_once_and_cannot_end_the_header(service: Service) -> None:
+def test_a_variable_is_expanded_once_and_cannot_end_the_header(service: Service) -> None:
     assert header(service, "x-site") == "northX-Evil: 1 of Ada"
     assert header(service, "content-type") == "text/northX-Evil: 1"
     assert header(service, "x-evil") is None
 
 
-def test_a_parameter_of_the_same_name_wins(service: Service) -> None:
+def test_a_parameter_has_precedence_over_a_variable_of_the_same_name(service: Service) -> None:
     assert header(service, "x-both", "?region=earth") == "earth"
 
 
-def test_one_that_is_not_set_has_the_text_given_for_it(service: Service) -> None:
+def test_an_unset_variable_has_its_default_text(service: Service) -> None:
     assert header(service, "x-unset") == "[]  plain"
 
 
-def test_others_stay_as_written(service: Service) -> None:
+def test_variables_that_are_not_permitted_are_not_replaced(service: Service) -> None:
     assert header(service, "x-closed") == "{HOME}"

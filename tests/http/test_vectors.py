@@ -60,9 +60,9 @@ def meaning(text: str) -> Any:
     return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=lambda pairs: pairs)
 
 
-def wanted(vector: dict[str, Any]) -> str:
-    """The JSON of a vector. Where it has the blank of a timestamp in a composite, rendering-26 wins: `T` at every
-    depth."""
+def expected_json(vector: dict[str, Any]) -> str:
+    """Return the JSON of a vector. Timestamps in composites have `T` instead of a blank at every depth
+    (rendering-26)."""
     return BLANK.sub(r"\1T", vector.get("recommended", vector["json"]))
 
 
@@ -118,11 +118,13 @@ def services(database: Database, serve: Serve, missing: set[int]) -> dict[bool, 
     list(enumerate(VECTORS)),
     ids=[f"{vector['context']}-{vector['pg_type']}-{vector['note'] or 'plain'}" for vector in VECTORS],
 )
-def test_vector(number: int, vector: dict[str, Any], services: dict[bool, Service], missing: set[int]) -> None:
+def test_each_vector_is_served_as_expected(
+    number: int, vector: dict[str, Any], services: dict[bool, Service], missing: set[int]
+) -> None:
     if number in missing:
         pytest.skip(f"this server cannot make it: {vector['sql']}")
     resolve = vector.get("resolve_nested", True)
-    expected = wanted(vector)
+    expected = expected_json(vector)
     response = services[resolve].get(f"/vectors/{number}")
     assert response.status_code == 200, response.text
     row = dict(meaning(response.text)[0])

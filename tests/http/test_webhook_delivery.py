@@ -215,7 +215,9 @@ def test_incomplete_response_is_a_failure_with_its_status(
     assert own_database.fetch("select status, error from rowcall.webhook_delivery") == expected
 
 
-def test_subscribers_of_the_database(start: Callable[..., Service], own_database: Database, upstream: Upstream) -> None:
+def test_subscribers_in_the_database_receive_messages(
+    start: Callable[..., Service], own_database: Database, upstream: Upstream
+) -> None:
     upstream.on("/gone", answer({}, 410))
     secret = SECRETS.split()[0]
     rows = [
@@ -259,7 +261,7 @@ def test_allowed_networks_admit_subscribers_of_the_database(
 
 
 @pytest.mark.slow
-def test_a_subscriber_that_fails_is_left_alone_for_a_time(
+def test_a_failing_subscriber_is_paused(
     start: Callable[..., Service], own_database: Database, upstream: Upstream
 ) -> None:
     upstream.on("/shop", answer({}, 503))
@@ -295,7 +297,9 @@ def test_invalid_topics_and_settings_are_refused(own_database: Database, upstrea
 
 
 @pytest.mark.slow
-def test_without_the_schema_rowcall(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
+def test_deliveries_begin_after_the_schema_is_installed(
+    own_database: Database, upstream: Upstream, serve_once: Serve
+) -> None:
     upstream.on("*", answer({}))
     service = serve_once(own_database, settings=settings(upstream))
     service.wait_for_log("Webhooks:Enabled needs version 5 of the schema rowcall: run rowcall --install")
@@ -304,7 +308,7 @@ def test_without_the_schema_rowcall(own_database: Database, upstream: Upstream, 
     wait_until(lambda: ids(upstream.to("/shop")) == [1], "it is delivered after the installation", 30)
 
 
-def test_secrets_are_for_the_service_only(own_database: Database) -> None:
+def test_secrets_are_readable_by_the_service_only(own_database: Database) -> None:
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{}')")
     assert own_database.value("select has_schema_privilege('pg_monitor', 'rowcall', 'usage')")
@@ -335,7 +339,7 @@ def test_attempts_are_in_the_audit_trail(own_database: Database, upstream: Upstr
 
 
 @pytest.mark.slow
-def test_metrics_count_what_waits(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
+def test_metrics_count_waiting_jobs_and_messages(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute("select rowcall.enqueue('POST /nowhere', '{}', _queue => 'slow') from generate_series(1, 3)")
     own_database.execute(SQL + "comment on function buy(int, boolean) is 'HTTP POST /buy\njob'")
@@ -355,7 +359,7 @@ def test_metrics_count_what_waits(own_database: Database, upstream: Upstream, se
 
 
 @pytest.mark.slow
-def test_order_and_completeness_with_failures_and_kills(
+def test_messages_are_ordered_and_complete_despite_failures_and_killed_workers(
     own_database: Database, upstream: Upstream, serve_once: Serve
 ) -> None:
     """A receiver that fails at random, and two hosts whose workers are killed, get every message in order by key."""

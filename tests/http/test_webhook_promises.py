@@ -68,7 +68,9 @@ def again(database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_messages_of_a_time_without_a_service(start: Start, own_database: Database, upstream: Upstream) -> None:
+def test_messages_published_while_the_service_is_stopped_are_delivered(
+    start: Start, own_database: Database, upstream: Upstream
+) -> None:
     """A host that is killed in the middle of a delivery repeats it after its start, with the same id."""
     begun = threading.Event()
 
@@ -109,7 +111,7 @@ def test_delays_between_attempts_grow(start: Start, own_database: Database, upst
 
 
 @pytest.mark.parametrize(("status", "expected"), [(503, 500), (429, 500), (500, 10)])
-def test_a_subscriber_may_ask_for_a_pause(
+def test_retry_after_of_a_subscriber_delays_the_next_attempt(
     start: Start, own_database: Database, upstream: Upstream, status: int, expected: int
 ) -> None:
     upstream.on("/shop", answer({}, status, [("Retry-After", "500")]))
@@ -119,7 +121,7 @@ def test_a_subscriber_may_ask_for_a_pause(
     assert 0.75 * expected - 60 < seconds < 1.25 * expected
 
 
-def test_a_redirect_is_no_success(start: Start, own_database: Database, upstream: Upstream) -> None:
+def test_a_redirect_counts_as_failure(start: Start, own_database: Database, upstream: Upstream) -> None:
     upstream.on("/shop", answer({}, 302, [("Location", upstream.url + "/elsewhere")]))
     start(Backoff="100 seconds")
     publish(own_database)
@@ -141,7 +143,7 @@ def test_a_response_has_a_time_limit(start: Start, own_database: Database, upstr
 
 
 @pytest.mark.slow
-def test_delivered_messages_are_removed_and_dead_ones_stay(
+def test_delivered_messages_are_removed_and_dead_messages_retained(
     start: Start, own_database: Database, upstream: Upstream
 ) -> None:
     start(Retention="1 hour", GiveUpAfter="0 seconds")
@@ -156,7 +158,7 @@ def test_delivered_messages_are_removed_and_dead_ones_stay(
     assert own_database.fetch("select payload ->> 'id' from rowcall.webhook_message") == [("2",)]
 
 
-def test_messages_of_a_time_are_replayed(start: Start, own_database: Database, upstream: Upstream) -> None:
+def test_messages_of_a_period_are_replayed(start: Start, own_database: Database, upstream: Upstream) -> None:
     start()
     for number in (1, 2, 3):
         publish(own_database, number)

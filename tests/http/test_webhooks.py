@@ -134,7 +134,7 @@ def test_the_example_of_the_specification(own_database: Database, serve_once: Se
     assert (response.status_code, response.text) == (200, "0")
 
 
-def test_standard_webhooks(service: Service, database: Database) -> None:
+def test_standard_webhooks_signatures_are_verified(service: Service, database: Database) -> None:
     body = '{"type": "opened",  "text": "\u00e9"}'.encode()
     assert send(service, "/standard", body, standard(body, "msg_1")).text == "1"
     assert database.value("select payload ->> 'text' from received where what = 'opened'") == "\u00e9"
@@ -156,7 +156,7 @@ def test_standard_webhooks(service: Service, database: Database) -> None:
     assert database.value("select count(*) from received where what = 'opened'") == 2
 
 
-def test_asymmetric_signatures(service: Service) -> None:
+def test_asymmetric_signatures_are_verified(service: Service) -> None:
     body = b'{"type": "asymmetric"}'
     when = str(int(time.time()))
     signature = base64.b64encode(PRIVATE.sign(f"msg_a.{when}.".encode() + body)).decode()
@@ -210,7 +210,7 @@ def test_a_failed_webhook_can_be_repeated(service: Service, database: Database) 
     assert send(service, "/standard", better, standard(better, "msg_b")).text == "1"
 
 
-def test_stripe(service: Service) -> None:
+def test_stripe_signatures_are_verified(service: Service) -> None:
     body = b'{"id": "evt_1", "type": "paid"}'
 
     def headers(body: bytes, at: float) -> dict[str, str]:
@@ -227,7 +227,7 @@ def test_stripe(service: Service) -> None:
     problem(send(service, "/stripe", body, {}), 400)
 
 
-def test_github(service: Service) -> None:
+def test_github_signatures_are_verified(service: Service) -> None:
     body = b'{"type": "push"}'
     signature = "sha256=" + hmac.new(PLAIN.encode(), body, hashlib.sha256).hexdigest()
     assert send(service, "/github", body, {"x-hub-signature-256": signature, "x-github-delivery": "1"}).text == "1"
@@ -238,7 +238,7 @@ def test_github(service: Service) -> None:
     problem(send(service, "/github", body, {"x-hub-signature": "sha1=00"}), 400)
 
 
-def test_slack_signs_forms(service: Service) -> None:
+def test_slack_signatures_of_forms_are_verified(service: Service) -> None:
     body, when = b"token=x&command=%2Fweather", str(int(time.time()))
     signed = f"v0:{when}:".encode() + body
     headers = {
@@ -251,19 +251,19 @@ def test_slack_signs_forms(service: Service) -> None:
     problem(send(service, "/slack", body + b"&x=1", headers), 403)
 
 
-def test_shopify(service: Service) -> None:
+def test_shopify_signatures_are_verified(service: Service) -> None:
     body = b'{"type": "sold"}'
     signature = base64.b64encode(hmac.digest(PLAIN.encode(), body, "sha256")).decode()
     assert send(service, "/shopify", body, {"x-shopify-hmac-sha256": signature}).text == "1"
     problem(send(service, "/shopify", body, {"x-shopify-hmac-sha256": signature.lower()}), 403)
 
 
-def test_a_signature_replaces_signing_in_unless_the_comment_asks_for_it(service: Service) -> None:
+def test_a_signature_replaces_authentication_unless_the_comment_requires_both(service: Service) -> None:
     body = b"{}"
     problem(send(service, "/guarded", body, standard(body, "msg_g")), 401)
 
 
-def test_a_start_says_of_no_webhook_that_its_senders_cannot_sign_in(service: Service) -> None:
+def test_the_start_warning_about_sign_in_ignores_endpoints_of_webhooks(service: Service) -> None:
     """Only /guarded asks for a user besides the signature."""
     assert "1 endpoint is for signed-in callers, and no way to sign in is on" in service.log
     assert "POST /guarded answers 401 to all callers" in service.log
@@ -291,7 +291,9 @@ def test_without_the_schema_rowcall(own_database: Database, serve_once: Serve) -
     assert service.post("/standard").status_code == 404
 
 
-def test_the_audit_counts_no_verified_webhook_as_open(service: Service, database: Database, tmp_path: Path) -> None:
+def test_the_audit_does_not_count_verified_webhooks_as_open(
+    service: Service, database: Database, tmp_path: Path
+) -> None:
     settings = [f"--{key}={value}" for key, value in SETTINGS.items()]
     done = rowcall(tmp_path, "--audit", f"--ConnectionStrings:Default={database.conninfo}", *settings)
     assert "0 of " in done.stdout.splitlines()[0]

@@ -25,7 +25,9 @@ async def finish() -> None:
 
 
 @pytest.mark.parametrize("ending", [fail, give_up, finish])
-def test_work_that_ends_begins_again(ending: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture) -> None:
+def test_background_work_that_ends_is_restarted(
+    ending: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture
+) -> None:
     begun = []
 
     async def work() -> None:
@@ -44,7 +46,7 @@ def test_work_that_ends_begins_again(ending: Callable[[], Awaitable[None]], capl
     assert [record.getMessage().partition(" and ")[0] for record in caplog.records][:2] == ["the work has ended"] * 2
 
 
-def test_cancelled_work_has_ended(caplog: pytest.LogCaptureFixture) -> None:
+def test_cancelled_background_work_ends(caplog: pytest.LogCaptureFixture) -> None:
     async def wait() -> None:
         await asyncio.Event().wait()
 
@@ -61,7 +63,7 @@ def test_cancelled_work_has_ended(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("ending", [fail, finish])
-def test_cancelled_work_that_ends_in_another_way_does_not_begin_again(
+def test_cancelled_background_work_that_ends_otherwise_is_not_restarted(
     ending: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work() -> None:
@@ -81,7 +83,7 @@ def test_cancelled_work_that_ends_in_another_way_does_not_begin_again(
     assert caplog.records == []
 
 
-def test_error_of_what_is_started_once_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_one_time_background_work_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def begin() -> None:
         background = Background()
         background.start(fail())

@@ -55,7 +55,7 @@ def names(call: ast.AST) -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_place_that_starts_a_program_is_known() -> None:
+def test_every_call_that_starts_a_program_is_listed() -> None:
     values = {name: list(starts(tree)) for name, tree in sources()}
     values = {name: calls for name, calls in values.items() if calls}
     assert set(values) == INTERPRETERS.keys() | OTHER_PROGRAMS
@@ -100,14 +100,16 @@ def test_a_child_does_not_import_from_the_working_directory(
     assert (done.stdout, done.stderr) == ("b'{}'\n", "")
 
 
-def test_other_folders_of_pythonpath_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_folders_of_pythonpath_are_preserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lib").mkdir()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["lib", "", str(ROOT)]))
     assert interpreter_environment()["PYTHONPATH"] == os.pathsep.join([str(tmp_path / "lib"), str(ROOT)])
 
 
-def test_the_command_forgets_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_removes_the_working_directory_from_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = [str(tmp_path), "", "/usr/lib"]
     drop_working_directory(path)
@@ -115,7 +117,7 @@ def test_the_command_forgets_the_working_directory(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_a_whole_command_does_not_import_later_modules_from_there(tmp_path: Path) -> None:
+def test_a_command_does_not_import_from_the_working_directory(tmp_path: Path) -> None:
     (tmp_path / "lmdb.py").write_text("raise SystemExit('imported from the working directory')")
     code = "import sys; from rowcall.service import cli; cli.main(['--version']); import lmdb; print('harmless')"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

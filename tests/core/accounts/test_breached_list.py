@@ -29,7 +29,7 @@ def listed(hashes: list[str], end: str, counts: list[int], *, last_end: bool) ->
     last_end=st.booleans(),
     lower=st.booleans(),
 )
-def test_the_search_finds_exactly_the_lines(
+def test_the_search_finds_exactly_the_listed_hashes(
     hashes: list[str], others: list[str], end: str, counts: list[int], last_end: bool, lower: bool
 ) -> None:
     data = listed(hashes, end, counts, last_end=last_end)
@@ -40,7 +40,7 @@ def test_the_search_finds_exactly_the_lines(
 
 
 @given(st.binary(max_size=400))
-def test_any_bytes_are_a_list_or_named_as_none(data: bytes) -> None:
+def test_any_bytes_are_a_valid_list_or_reported(data: bytes) -> None:
     wrong = mistake(reader(data), len(data))
     try:
         found = contains(reader(data), len(data), digest("password"))
@@ -90,9 +90,9 @@ def test_a_long_list_is_examined_by_samples() -> None:
         (b"0" * 40 + b":5\n" + b"G" * 40 + b":5\n", "the line at byte 43 is not `HASH:COUNT`"),
     ],
 )
-def test_files_that_are_no_lists(data: bytes, reason: str) -> None:
+def test_malformed_lists_are_reported(data: bytes, reason: str) -> None:
     assert (mistake(reader(data), len(data)) or "").startswith(reason)
 
 
-def test_the_digest_of_a_password() -> None:
+def test_a_password_is_digested_with_sha1_in_hexadecimal() -> None:
     assert digest("password") == b"5BAA61E4C9B93F3F0682250B6CF8331B7EE68FD8"

@@ -44,18 +44,18 @@ def test_a_refused_attempt_does_not_extend_the_delay() -> None:
     assert attempts(LIMIT, 0, 0, 0, 0.5, 0.9, 1) == [(0, 1), (0, 2), (0, 3), (0.5, 3), (0.1, 3), (0, 4)]
 
 
-def test_failures_are_forgotten_after_a_time_without_attempts() -> None:
+def test_failures_expire_after_a_time_without_attempts() -> None:
     assert attempts(LIMIT, 0, 0, 0, 600, 600) == [(0, 1), (0, 2), (0, 3), (0, 1), (0, 2)]
 
 
-def test_the_delay_has_an_end() -> None:
+def test_the_delay_is_limited() -> None:
     assert LIMIT.delay_after(2) == 0
     assert LIMIT.delay_after(8) == 32
     assert LIMIT.delay_after(9) == 60
     assert LIMIT.delay_after(1_000_000) == 60
 
 
-def test_an_attempt_that_is_given_back_does_not_count() -> None:
+def test_a_returned_attempt_does_not_count() -> None:
     state = None
     for _ in range(3):
         state = begin(LIMIT, state, 0.0)[1]

@@ -54,7 +54,7 @@ def test_a_domain_whose_normalized_form_has_syntax_of_mail_is_refused(name: str,
 
 
 @pytest.mark.parametrize("domain", ["a.example＞.b.example", "a℀b.example", "a＠b.example", f"{70 * 'ü'}.example"])
-def test_a_waiting_mail_to_such_a_domain_is_not_sent(domain: str) -> None:
+def test_mail_to_an_invalid_domain_is_refused(domain: str) -> None:
     mail = {"from": f"x@{domain}", "to": [f"x@{domain}"], "text": "x"}
     for refused in (recipients_of, sender_of, lambda mail: message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))):
         with pytest.raises(MailError, match="domain is not valid"):
@@ -62,7 +62,7 @@ def test_a_waiting_mail_to_such_a_domain_is_not_sent(domain: str) -> None:
 
 
 @pytest.mark.parametrize("address", ['"ann marie"@example.com', r'"a\"b\\c"@example.com', "a.b@example.com"])
-def test_a_quoted_local_part_stays_beside_a_name_that_is_not_ascii(address: str) -> None:
+def test_a_quoted_local_part_is_preserved_with_a_non_ascii_name(address: str) -> None:
     cells = [cell("to", f"Jörg <j@example.com>, {address}"), cell("reply_to", f"Jörg <{address}>"), cell("text", "x")]
     mail = mail_of(cells, Template(), None, "shop@example.com")
     assert mail is not None

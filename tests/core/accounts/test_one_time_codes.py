@@ -49,7 +49,7 @@ def test_a_code_is_accepted_within_the_drift(secret: bytes, moment: int, drift: 
 
 
 @given(st.text(max_size=80))
-def test_texts_that_are_no_code(text: str) -> None:
+def test_any_text_is_a_six_digit_code_or_none(text: str) -> None:
     code = plain_code(text)
     assert code is None or (len(code) == 6 and set(code) <= set("0123456789"))
 
@@ -69,11 +69,11 @@ def test_texts_that_are_no_code(text: str) -> None:
         (["1"], None),
     ],
 )
-def test_codes_as_users_write_them(text: object, code: str | None) -> None:
+def test_codes_are_accepted_with_separators(text: object, code: str | None) -> None:
     assert plain_code(text) == code
 
 
-def test_recovery_codes_are_different_and_can_be_written_in_any_way() -> None:
+def test_recovery_codes_are_unique_and_compared_without_case_and_separators() -> None:
     codes = new_recovery_codes(100)
     assert len(set(codes)) == 100
     assert all(len(code.replace("-", "")) == 16 for code in codes)
@@ -83,7 +83,7 @@ def test_recovery_codes_are_different_and_can_be_written_in_any_way() -> None:
     }
 
 
-def test_the_address_for_an_app() -> None:
+def test_the_enrolment_address_has_secret_issuer_and_label() -> None:
     secret = new_secret()
     app = AuthenticatorApp(enrolment_address(secret, "Shop & Söhne", "ana@example.com"))
     assert app.secret == secret

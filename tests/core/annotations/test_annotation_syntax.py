@@ -68,7 +68,7 @@ ONE_MEANING = [item for item in CATALOGUE if item.apply and not item.assign_word
 @pytest.mark.parametrize("annotation", ONE_MEANING, ids=lambda annotation: annotation.name)
 @settings(max_examples=examples(10))
 @given(data=st.data())
-def test_every_alias_means_the_same(annotation: Annotation, data: st.DataObject) -> None:
+def test_every_alias_has_the_same_effect(annotation: Annotation, data: st.DataObject) -> None:
     line = data.draw(lines(annotation.syntax))
     word, _, rest = line.partition(" ")
     expected = read(line)

@@ -28,12 +28,12 @@ def test_the_page_in_docs_is_current() -> None:
     assert page == manual(TEXTS, SETTINGS), "run `make docs`"
 
 
-def test_every_word_that_a_comment_may_use_is_on_the_page() -> None:
+def test_every_word_of_an_annotation_is_on_the_page() -> None:
     page = manual(TEXTS, SETTINGS)
     assert [word for annotation in CATALOGUE for word in annotation.aliases if f"`{word}`" not in page] == []
 
 
-def test_every_example_is_with_the_module_of_its_annotation() -> None:
+def test_every_example_is_in_the_module_of_its_annotation() -> None:
     stand = {module: set(examples(text)) for module, text in TEXTS.items()}
     assert {module: names - {item.name for item in GROUPS[module]} for module, names in stand.items()} == {
         module: set() for module in stand
@@ -56,7 +56,7 @@ def test_every_annotation_has_a_valid_example(annotation: Annotation) -> None:
 
 
 @pytest.mark.parametrize("annotation", [one for one in CATALOGUE if not one.in_files], ids=lambda one: one.name)
-def test_every_effective_annotation_is_shown_by_a_request(annotation: Annotation) -> None:
+def test_every_effective_annotation_has_an_example_with_a_request(annotation: Annotation) -> None:
     """tests/docs runs the examples: requests with their responses, event streams with their events.
 
     No request shows what an annotation does to generated code. Its example shows the code, and

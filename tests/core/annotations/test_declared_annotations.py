@@ -153,7 +153,7 @@ def test_bad_values_are_reported(comment: str) -> None:
     assert diagnostic.object == "f()"
 
 
-def test_a_setting_for_one_handler_yields_to_the_one_for_all() -> None:
+def test_a_setting_for_all_handlers_has_precedence_over_one_for_a_single_handler() -> None:
     upload = option("csv_row_command = select 1\nrow_command = select 2\nexcel_check_format = true", "upload")
     assert isinstance(upload, Upload)
     assert (upload.setting("csv", "row_command"), upload.setting("excel", "check_format")) == ("select 2", "true")

@@ -30,7 +30,7 @@ NAMES = ("_password", "password", "_card_no", "cardNo", "note")
         "encrypt several secrets coming along here",
     ],
 )
-def test_sentences(text: str) -> None:
+def test_prose_reads_as_sentence(text: str) -> None:
     line = Line(text)
     assert reads_as_sentence(line, line.arguments, NAMES)
 
@@ -52,7 +52,7 @@ def test_sentences(text: str) -> None:
         "decrypt cardno2",
     ],
 )
-def test_misspelt_names(text: str) -> None:
+def test_misspelt_names_do_not_read_as_sentence(text: str) -> None:
     line = Line(text)
     assert not reads_as_sentence(line, line.arguments, NAMES)
 
@@ -61,12 +61,12 @@ def test_misspelt_names(text: str) -> None:
     ("word", "other", "distance"),
     [("", "", 0), ("ab", "ba", 1), ("abc", "abd", 1), ("abc", "ab", 1), ("a", "abcde", 3)],
 )
-def test_edit_distance(word: str, other: str, distance: int) -> None:
+def test_the_edit_distance_is_computed(word: str, other: str, distance: int) -> None:
     assert edit_distance(word, other, 2) == distance
     assert edit_distance(other, word, 2) == distance
 
 
-def test_short_words_are_similar_to_nothing() -> None:
+def test_short_words_are_similar_to_no_other() -> None:
     assert not is_similar("pin", "bin")
     assert is_similar("note", "noet")
     assert not is_similar("note", "node2")

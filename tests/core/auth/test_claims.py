@@ -34,7 +34,7 @@ def user(*claims: tuple[str, str]) -> User:
         ([("b", "1"), ("a", "2"), ("b", "3")], {"b": ["1", "3"], "a": "2"}),
     ],
 )
-def test_grouping(claims: list[tuple[str, str]], groups: dict[str, object]) -> None:
+def test_claims_are_grouped_by_type(claims: list[tuple[str, str]], groups: dict[str, object]) -> None:
     result = group_claims(claims, "user_roles")
     assert result == groups
     assert list(result) == list(groups)
@@ -57,7 +57,7 @@ def test_a_list_survives_as_an_array_literal(values: list[str]) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))))
-def test_elements_undoes_literal(values: list[str | None]) -> None:
+def test_elements_is_the_inverse_of_literal(values: list[str | None]) -> None:
     assert elements(literal(list(values), quoted=True)) == values
 
 
@@ -76,7 +76,7 @@ def test_elements_of_literals_of_the_server(text: str, values: list[str | None])
     assert elements(text) == values
 
 
-def test_forms_for_parameters() -> None:
+def test_claims_are_converted_to_texts_and_arrays() -> None:
     known = user(("user_id", "41"), ("user_roles", 'a"b'), ("depot", ""))
     assert known.texts == {"user_id": b"41", "user_roles": b'{"a\\"b"}', "depot": None}
     assert known.arrays == {"user_id": b'{"41"}', "user_roles": b'{"a\\"b"}', "depot": None}
@@ -103,7 +103,7 @@ def test_forms_for_parameters() -> None:
         ([""], False),
     ],
 )
-def test_access(values: list[str], admitted: bool) -> None:
+def test_roles_ids_and_names_are_matched_for_access(values: list[str], admitted: bool) -> None:
     """Roles match as written or in lower case, ids and names exactly and only with their prefix; no other claim matches
     (access-3)."""
     known = user(

@@ -30,11 +30,11 @@ SCHEME = CookieScheme(cookie="yard")
         ("yard=a=b", "a=b"),
     ],
 )
-def test_reading(header: str, value: str | None) -> None:
+def test_cookies_are_read(header: str, value: str | None) -> None:
     assert cookie_value(header, "yard") == value
 
 
-def test_writing() -> None:
+def test_cookies_are_written() -> None:
     assert set_session(SCHEME, "v", secure=False) == ["yard=v; max-age=1209600; path=/; samesite=lax; httponly"]
     assert end_session(SCHEME, "", secure=False) == [
         "yard=; expires=Thu, 01 Jan 1970 00:00:00 GMT; path=/; samesite=lax; httponly"
@@ -61,11 +61,11 @@ def test_a_value_of_any_size_survives_a_round_trip(size: int) -> None:
 @pytest.mark.parametrize(
     "header", ["yard=chunks-2; yardC1=a", "yard=chunks-x; yardC1=a", "yard=chunks-", "yard=chunks-99", "yard=chunks-²"]
 )
-def test_missing_parts_give_nothing(header: str) -> None:
+def test_a_cookie_with_missing_parts_has_no_value(header: str) -> None:
     assert session_value(header, "yard") is None
 
 
-def test_ending_removes_the_parts_too() -> None:
+def test_ending_a_session_removes_all_parts_of_the_cookie() -> None:
     names = [
         cookie.partition("=")[0] for cookie in end_session(SCHEME, "yard=chunks-2; yardC1=a; yardC2=b", secure=False)
     ]

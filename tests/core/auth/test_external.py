@@ -40,7 +40,7 @@ PROVIDER = Provider("Acme", "/signin-acme", "client", auth_url="https://id.examp
         (None, None),
     ],
 )
-def test_emails_where_providers_put_them(info: object, email: str | None) -> None:
+def test_emails_are_found_in_profiles_of_providers(info: object, email: str | None) -> None:
     assert email_of(info) == email
 
 
@@ -56,7 +56,7 @@ def test_emails_where_providers_put_them(info: object, email: str | None) -> Non
         ({}, None),
     ],
 )
-def test_names_where_providers_put_them(info: dict[str, object], name: str | None) -> None:
+def test_names_are_found_in_profiles_of_providers(info: dict[str, object], name: str | None) -> None:
     assert name_of(info) == name
 
 
@@ -74,16 +74,18 @@ def test_names_where_providers_put_them(info: dict[str, object], name: str | Non
         (None, "ip", "1.2.3.4", None),
     ],
 )
-def test_analytics_get_the_address(given_: str | None, key: str, address: str | None, kept: str | None) -> None:
+def test_the_client_address_is_added_to_analytics(
+    given_: str | None, key: str, address: str | None, kept: str | None
+) -> None:
     assert with_address(given_, key, address) == kept
 
 
-def test_the_way_to_a_provider_by_its_template() -> None:
+def test_the_authorization_url_follows_the_template_of_the_provider() -> None:
     url = authorization_url(PROVIDER, None, "https://me.example/signin-acme?x=1", "st&te", None, None)
     assert url == "https://id.example/a?c=client&r=https%3A%2F%2Fme.example%2Fsignin-acme%3Fx%3D1&s=st%26te&scope=a%20b"
 
 
-def test_the_way_to_an_issuer() -> None:
+def test_the_authorization_url_of_an_issuer_has_the_parameters_of_openid_connect() -> None:
     provider = Provider("Id", "/signin-id", "me", issuer="https://id.example", scope="openid email")
     url = authorization_url(provider, "https://id.example/auth?tenant=7", "https://me/cb", "s", "verifier", "n")
     assert url == (
@@ -93,7 +95,7 @@ def test_the_way_to_an_issuer() -> None:
     )
 
 
-def test_the_challenge_of_rfc_7636() -> None:
+def test_the_code_challenge_equals_the_example_of_rfc_7636() -> None:
     """Its appendix B."""
     verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     assert code_challenge(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
@@ -109,7 +111,7 @@ def test_the_challenge_of_rfc_7636() -> None:
         ("https://x#part", "https://x?a=1#part"),
     ],
 )
-def test_what_is_added_to_an_address(url: str, wanted: str) -> None:
+def test_parameters_are_added_to_a_url(url: str, wanted: str) -> None:
     assert with_query(url, {"a": "1"}) == wanted
     assert with_query(url, {}) == url
 
@@ -121,7 +123,7 @@ def _message_of(page: bytes) -> object:
 
 
 @given(st.text(min_size=1), st.text(), st.text())
-def test_nothing_gets_out_of_the_script(key: str, url: str, state: str) -> None:
+def test_values_cannot_end_the_script_of_the_sign_in_page(key: str, url: str, state: str) -> None:
     """Whatever the texts hold, the script ends where it ends and reads what was meant."""
     provider = Provider(key, "/signin", "client")
     page = sign_in_page(ExternalOptions((provider,)), provider, url, state)
@@ -134,7 +136,7 @@ def test_nothing_gets_out_of_the_script(key: str, url: str, state: str) -> None:
 
 
 @given(st.text(min_size=1), st.text())
-def test_nothing_gets_out_of_what_the_script_reads(key: str, url: str) -> None:
+def test_values_cannot_end_the_json_of_the_sign_in_page(key: str, url: str) -> None:
     provider = Provider(key, "/signin", "client")
     page = sign_in_page(ExternalOptions((provider,)), provider, url, "s", "/signin/script.js")
     match = re.search(
@@ -146,7 +148,7 @@ def test_nothing_gets_out_of_what_the_script_reads(key: str, url: str) -> None:
     assert page.count(b"</script>") == 2
 
 
-def test_a_page_of_ones_own() -> None:
+def test_a_custom_sign_in_page_is_used() -> None:
     options = ExternalOptions((PROVIDER,), template="<p>{0}, {0} {2} {{x}}</p>{1}", analytics="{ a: 1 }")
     page = sign_in_page(options, Provider("A<b", "/s", "c"), None, None).decode()
     assert page.startswith("<p>A&lt;b, A&lt;b {2} {{x}}</p><script>")
@@ -173,13 +175,13 @@ def test_a_page_of_ones_own() -> None:
         ({"at_hash": 7}, "access token"),
     ],
 )
-def test_what_an_id_token_must_say(changes: dict[str, object], fault: str | None) -> None:
+def test_an_id_token_with_invalid_claims_is_refused(changes: dict[str, object], fault: str | None) -> None:
     """The access token and its digest are those of OpenID Connect Core, A.3."""
     claims = {"aud": "client", "sub": "248289761001", "nonce": "n", **changes}
     result = fault_of(PROVIDER, claims, "n", "RS256", "jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y")
     assert (result is None) if fault is None else (fault in str(result))
 
 
-def test_values_of_a_command_without_a_type() -> None:
+def test_parameters_of_a_command_without_a_type_are_text() -> None:
     """json, jsonb and text parameters all take them (external-sign-in-6)."""
     assert number_placeholders("f($1,$4,$2)", {4: ""}) == ("f($1::text,$2,$3::text)", (1, 4, 2))

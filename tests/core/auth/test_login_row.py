@@ -15,7 +15,7 @@ def cell(name: str, text: str | None, oid: int = TEXT, json: str = "null", is_ar
     return Cell(name, oid, is_array, text, json)
 
 
-def test_every_other_column_is_a_claim() -> None:
+def test_columns_without_a_special_meaning_are_claims() -> None:
     row = read_login_row([cell("user_id", "41", INTEGER), cell("depot", "north"), cell("hash", "x")], OPTIONS)
     assert row.claims == (("user_id", "41"), ("depot", "north"))
     assert row.hash == "x"
@@ -36,7 +36,7 @@ def test_a_false_status_refuses_in_any_column() -> None:
 
 @pytest.mark.parametrize("oid", [SMALLINT, INTEGER, BIGINT])
 @pytest.mark.parametrize("status", [200, 202, 403, 500])
-def test_integer_status(oid: int, status: int) -> None:
+def test_an_integer_status_is_read(oid: int, status: int) -> None:
     row = read_login_row([cell("status", str(status), oid), cell("body", None)], OPTIONS)
     assert row.status == status
     assert not row.refused
@@ -57,7 +57,7 @@ def test_null_scheme_and_hash_are_absent() -> None:
     assert row.hash is None
 
 
-def test_special_columns_of_other_names() -> None:
+def test_special_columns_can_have_other_names() -> None:
     options = LoginOptions(status="ok", hash="digest")
     row = read_login_row([cell("ok", "t", BOOLEAN), cell("digest", "x"), cell("status", "fine")], options)
     assert row.hash == "x"

@@ -67,7 +67,7 @@ def test_an_invalid_hash_verifies_no_password(stored: str) -> None:
 
 
 @pytest.mark.parametrize("iterations", [ITERATIONS, STRONGER, STRONGER + 1])
-def test_a_check_takes_the_rounds_of_the_decoy_at_least(iterations: int) -> None:
+def test_a_check_takes_at_least_the_rounds_of_the_decoy(iterations: int) -> None:
     """Otherwise a quick response would reveal a hash from before the work factor was raised."""
     work = iterations_of(decoy(STRONGER)) or 0
     assert iterations + missing_rounds(iterations, work) == max(iterations, STRONGER)

@@ -16,7 +16,7 @@ def uses(*generations: int) -> list[bool]:
     return [families.use(Mark("f", generation), 0.0, LATER) for generation in generations]
 
 
-def test_each_generation_once() -> None:
+def test_each_generation_is_accepted_once() -> None:
     assert uses(0, 1, 2) == [True, True, True]
 
 
@@ -25,7 +25,7 @@ def test_a_second_use_ends_the_family() -> None:
 
 
 @given(st.lists(st.integers(0, 8), max_size=20))
-def test_no_generation_twice_and_none_after_a_refusal(generations: list[int]) -> None:
+def test_no_generation_is_accepted_twice_or_after_a_refusal(generations: list[int]) -> None:
     answers = uses(*generations)
     taken = [generation for generation, first in zip(generations, answers, strict=True) if first]
     assert taken == sorted(set(taken))
@@ -51,7 +51,7 @@ def test_a_family_is_removed_when_its_tokens_have_expired() -> None:
 
 
 @given(st.text("abcXYZ019-_", min_size=1, max_size=64), st.integers(0, 999_999_998))
-def test_a_mark_survives_serialization(family: str, generation: int) -> None:
+def test_a_family_mark_survives_serialization(family: str, generation: int) -> None:
     mark = Mark(family, generation)
     assert mark_of(mark.text, "whatever") == mark
     assert mark.next == Mark(family, generation + 1)

@@ -68,7 +68,7 @@ class TestQuery:
     def test_a_key_without_value_is_an_empty_text(self) -> None:
         assert query_value("text", "x") == b""
 
-    def test_escapes_and_plus_are_decoded_and_broken_escapes_stay(self) -> None:
+    def test_escapes_and_plus_are_decoded_and_broken_escapes_preserved(self) -> None:
         assert query_value("text", "x=a+b%20%c3%A9%zz%4") == "a b é%zz%4".encode()
 
     @pytest.mark.parametrize("query", ["x=%ff", "%ff=1", "x=%00", "%00=1", "x=%ed%a0%80"])
@@ -96,7 +96,7 @@ class TestQueryNulls:
         assert query_value("text", "x=", query_null=QueryNull.EMPTY_STRING) is None
 
     @pytest.mark.parametrize("type_name", ["text", "integer", "jsonb"])
-    def test_null_literal_makes_the_word_null(self, type_name: str) -> None:
+    def test_null_literal_converts_the_word_null(self, type_name: str) -> None:
         assert query_value(type_name, "x=NuLL", query_null=QueryNull.NULL_LITERAL) is None
 
     def test_null_literal_applies_to_each_element(self) -> None:
@@ -110,7 +110,7 @@ class TestQueryNulls:
 class TestPath:
     subject = binder(parameter("parcel", path=True), parameter("texts", "text[]"))
 
-    def test_the_path_wins_over_query_and_body(self) -> None:
+    def test_the_path_has_precedence_over_query_and_body(self) -> None:
         assert self.subject.bind_query("texts=a&parcel=8", {"parcel": "7"}).values == [b"7", b'{"a"}']
         assert self.subject.bind_body(b'{"texts":["a",null],"parcel":8}', {"parcel": "7"}).values == [
             b"7",
@@ -150,7 +150,7 @@ class TestComposites:
     def test_an_attribute_that_does_not_convert_is_400(self) -> None:
         assert refusal(self.fit.bind_query, "boxWidth=q")[0] == 400
 
-    def test_the_parameter_itself_is_no_key(self) -> None:
+    def test_the_name_of_a_composite_parameter_is_not_a_key(self) -> None:
         assert refusal(self.fit.bind_query, "box=1")[0] == 404
 
 
@@ -227,7 +227,7 @@ class TestBody:
 class TestFaults:
     """Everything that is wrong with a request is reported at once, with its place."""
 
-    def test_all_of_them_are_listed(self) -> None:
+    def test_all_faults_are_listed(self) -> None:
         subject = binder(parameter("a"), parameter("b", "date"), parameter("c", "text"))
         assert faults(subject.bind_query, "a=x&b=2026-02-30&d=1") == (
             404,

@@ -11,7 +11,7 @@ from tests.harness.parameters import binder, json_value, parameter, query_value,
 
 class TestJsonValues:
     @pytest.mark.parametrize("number", ["1.50", "12345678901234567890", "1e400", "-0.0", "1E+2"])
-    def test_digits_survive(self, number: str) -> None:
+    def test_digits_of_numbers_are_preserved(self, number: str) -> None:
         for type_name in ("numeric", "text", "jsonb", "inet"):
             assert json_value(type_name, number) == number.encode()
 
@@ -115,7 +115,7 @@ class TestTypes:
             ("inet", "anything", "anything"),
         ],
     )
-    def test_accepted(self, type_name: str, text: str, bound: str) -> None:
+    def test_valid_texts_are_bound(self, type_name: str, text: str, bound: str) -> None:
         assert query_value(type_name, f"x={text}") == bound.encode()
 
     @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ class TestTypes:
             ("time without time zone", "10"),
         ],
     )
-    def test_refused(self, type_name: str, text: str) -> None:
+    def test_invalid_texts_are_refused(self, type_name: str, text: str) -> None:
         assert refusal(query_value, type_name, f"x={text}")[0] == 400
 
 

@@ -60,7 +60,7 @@ def test_the_comments_mode_selects_the_endpoints(mode: CommentsMode, comment: st
     assert (build(comment, EndpointDefaults().of_source(mode)).endpoint is not None) is made
 
 
-def test_diagnostics_of_an_object_without_endpoint_are_kept() -> None:
+def test_diagnostics_of_an_object_without_endpoint_are_returned() -> None:
     built = build("timeout soon")
     assert built.endpoint is None
     assert [diagnostic.object for diagnostic in built.diagnostics] == ["public.f()"]
@@ -105,7 +105,7 @@ def test_sign_in_is_required_by_default() -> None:
     assert endpoint().options.requires_authorization
 
 
-def test_prose_and_annotations_are_kept_with_the_endpoint() -> None:
+def test_prose_and_annotations_are_stored_in_the_endpoint() -> None:
     made = endpoint(comment="Adds one.\nsingle\nCareful!")
     assert (made.annotations, made.prose) == (("single",), ("Adds one.", "Careful!"))
 
@@ -126,7 +126,7 @@ def test_prose_and_annotations_are_kept_with_the_endpoint() -> None:
         (HIDDEN, ValueKind.OTHER, False),
     ],
 )
-def test_value_kinds(oid: int, kind: ValueKind, array: bool) -> None:
+def test_types_have_the_expected_value_kind(oid: int, kind: ValueKind, array: bool) -> None:
     (item,) = endpoint(parameter("a", oid)).parameters
     assert (item.kind, item.array) == (kind, array)
 
@@ -186,7 +186,7 @@ def test_void_drops_the_result() -> None:
     assert endpoint(comment="void").shape.path is ResultPath.VOID
 
 
-def test_a_procedure_is_tagged_as_one() -> None:
+def test_a_procedure_has_the_tag_procedure() -> None:
     assert endpoint(comment="for procedure\nsingle", kind=RoutineKind.PROCEDURE).options.single
 
 
@@ -213,9 +213,7 @@ def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
         ({"volatility": Volatility.STABLE}, "", None),
     ],
 )
-def test_reading_from_a_replica_that_never_comes_to_it_is_reported(
-    changes: dict[str, Any], lines: str, said: str | None
-) -> None:
+def test_read_from_replica_without_effect_is_reported(changes: dict[str, Any], lines: str, said: str | None) -> None:
     made = replace(routine(comment=f"HTTP POST\nread_from replica{lines}"), **changes)
     values = [item for item in build_endpoint(made, catalog(made), EVERYTHING).diagnostics if "replica" in item.message]
     assert [said is not None and said in item.message and item.line == "read_from replica" for item in values] == [

@@ -69,7 +69,7 @@ def test_http_exposes_and_sets_method_and_path(comment: str, expected: tuple[str
         ("@param_type BODY_JSON", Transport.BODY),
     ],
 )
-def test_a_method_resets_the_transport_and_the_last_line_wins(comment: str, transport: Transport) -> None:
+def test_a_method_resets_the_transport_and_the_last_line_applies(comment: str, transport: Transport) -> None:
     assert options(comment).transport is transport
 
 
@@ -82,7 +82,7 @@ def test_a_path_that_cannot_be_routed_is_refused_and_the_rest_of_the_line_applie
     assert len(draft.diagnostics) == 1
 
 
-def test_path_alone_does_not_expose() -> None:
+def test_a_path_without_http_does_not_expose() -> None:
     draft = read("path /Some/Where")
     assert (draft.exposed, draft.path) == (False, "/some/where")
 
@@ -147,7 +147,7 @@ def test_path_alone_does_not_expose() -> None:
         ("column_names\ncolumns = false", "column_names", False),
     ],
 )
-def test_effects(comment: str, field: str, value: object) -> None:
+def test_annotations_change_their_option(comment: str, field: str, value: object) -> None:
     assert getattr(options(comment), field) == value
 
 
@@ -162,12 +162,12 @@ def test_effects(comment: str, field: str, value: object) -> None:
         ("two words: x", ()),
     ],
 )
-def test_header_lines(comment: str, headers: tuple[tuple[str, str], ...]) -> None:
+def test_header_lines_are_parsed(comment: str, headers: tuple[tuple[str, str], ...]) -> None:
     assert options(comment).headers == headers
 
 
 @pytest.mark.parametrize("name", ["Content-Type", "content_type", "CONTENT-TYPE"])
-def test_the_last_content_type_wins_and_is_no_header_line(name: str) -> None:
+def test_the_last_content_type_applies_and_is_not_a_header_line(name: str) -> None:
     result = options(f"{name}: text/csv\n{name}: text/html")
     assert (result.content_type, result.headers) == ("text/html", ())
 
@@ -198,7 +198,7 @@ def test_a_header_value_cannot_smuggle_control_characters() -> None:
         ("param x = 5", ()),
     ],
 )
-def test_custom_parameters(comment: str, custom: tuple[tuple[str, str], ...]) -> None:
+def test_custom_parameters_are_parsed(comment: str, custom: tuple[tuple[str, str], ...]) -> None:
     assert dict(options(comment).custom) == dict(custom)
 
 
@@ -207,7 +207,7 @@ def test_an_unknown_escape_is_reported() -> None:
 
 
 @pytest.mark.parametrize("comment", [r"_token = select '\d' || {a}", r"@_token = select '\d' || {a}"])
-def test_a_key_that_is_a_parameter_is_an_expression_kept_verbatim(comment: str) -> None:
+def test_an_annotation_with_a_parameter_as_key_is_an_expression(comment: str) -> None:
     assert options(comment).expressions == (("_token", r"select '\d' || {a}"),)
 
 
@@ -227,7 +227,7 @@ def test_a_block_ends_at_the_next_one() -> None:
     assert (draft.exposed, result.single, result.void) == (True, False, True)
 
 
-def test_objects_without_tags_treat_blocks_as_prose() -> None:
+def test_for_lines_are_prose_for_objects_without_tags() -> None:
     draft = read("for procedure\nHTTP", tags=frozenset())
     assert (draft.exposed, draft.prose) == (True, ["for procedure"])
 
@@ -276,7 +276,7 @@ def test_other_lines_are_prose_without_a_warning(comment: str) -> None:
         "for procedure\nX-Key: swordfish\nproxy http://kim:swordfish@127.0.0.1\nkey = swordfish",
     ],
 )
-def test_lines_that_resemble_annotations_are_not_published(comment: str) -> None:
+def test_lines_that_resemble_annotations_are_not_part_of_the_prose(comment: str) -> None:
     draft = read(f"{comment}\nfor function\nAdds one.")
     assert draft.prose == ["Adds one."]
 
@@ -317,7 +317,7 @@ def test_any_text_is_parsed(comment: str) -> None:
     assert set(lines[:first]) <= accounted <= set(lines)
 
 
-def test_every_annotation_is_declared_with_all_that_the_manual_needs() -> None:
+def test_every_annotation_is_declared_completely() -> None:
     for annotation in CATALOGUE:
         assert annotation.name
         assert annotation.syntax
@@ -334,17 +334,17 @@ def test_every_changed_option_exists() -> None:
 
 
 @pytest.mark.parametrize("comment", ["table_format = {format}", "@table_format = {format}", "table_format {format}"])
-def test_a_table_format_is_no_custom_parameter(comment: str) -> None:
+def test_a_table_format_is_not_a_custom_parameter(comment: str) -> None:
     assert options(comment).table_format == "{format}"
     assert options(comment).custom == ()
 
 
-def test_names_of_a_spreadsheet_keep_their_blanks() -> None:
+def test_names_of_a_spreadsheet_may_contain_blanks() -> None:
     chosen = options("excel_file_name Open orders, {year}\nexcel_sheet = Page 1")
     assert (chosen.excel_file_name, chosen.excel_sheet) == ("Open orders, {year}", "Page 1")
 
 
-def test_prose_about_table_formats_changes_nothing() -> None:
+def test_prose_about_table_formats_has_no_effect() -> None:
     assert options("table_format is for people").table_format is None
 
 
@@ -395,7 +395,7 @@ def test_a_line_may_name_a_renamed_parameter_in_any_case_or_as_in_requests(name:
         "@validate_message _token required  Bad, bad address",
     ],
 )
-def test_the_message_of_a_rule_is_everything_behind_parameter_and_rule(line: str) -> None:
+def test_the_message_of_a_rule_is_the_text_behind_parameter_and_rule(line: str) -> None:
     assert options(line).validation_messages == (("_token", "required", "Bad, bad address"),)
 
 
@@ -421,7 +421,7 @@ def test_joining_words_may_be_in_any_case(line: str) -> None:
 @pytest.mark.parametrize(
     ("earlier", "later"), [("authorize admin", "allow_anonymous"), ("@anon", "requires_authorization admin")]
 )
-def test_a_warning_names_both_lines_about_who_may_call(earlier: str, later: str) -> None:
+def test_conflicting_access_annotations_are_reported_with_both_lines(earlier: str, later: str) -> None:
     (diagnostic,) = read(f"HTTP\n{earlier}\n{later}").diagnostics
     assert diagnostic.line == later
     assert f"`{later}` cancels the earlier line `{earlier}`" in diagnostic.message
@@ -435,7 +435,7 @@ def test_lifetime_and_profile_of_a_cache_may_be_assigned() -> None:
 
 
 @pytest.mark.parametrize("later", ["cache_profile cold", "cache_profile = cold"])
-def test_of_two_cache_profiles_the_later_wins_with_a_warning(later: str) -> None:
+def test_of_two_cache_profiles_the_later_applies_with_a_warning(later: str) -> None:
     draft = Draft("f()", "GET")
     read_comment(f"HTTP\ncache_profile hot\ncached\n{later}", draft)
     assert draft.get("caching", Caching()).profile == "cold"

@@ -36,7 +36,7 @@ def warnings(comment: str) -> list[str]:
         ("paramter $1 number type is int", "parameter"),
     ],
 )
-def test_a_near_miss_is_reported_with_what_was_meant(line: str, meant: str) -> None:
+def test_a_near_miss_is_reported_with_a_suggestion(line: str, meant: str) -> None:
     [message] = warnings(line)
     assert f"did you mean {meant!r}" in message
 
@@ -102,7 +102,7 @@ def test_a_near_miss_of_a_protective_annotation_leaves_the_endpoint_out(line: st
         "fs_check_image = false",
     ],
 )
-def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
+def test_other_lines_do_not_leave_an_endpoint_out(line: str) -> None:
     assert not read(f"HTTP\n{line}").refused
 
 
@@ -118,7 +118,7 @@ def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
         "7",
     ],
 )
-def test_prose_stays_prose(line: str) -> None:
+def test_prose_is_not_reported_as_near_miss(line: str) -> None:
     draft = read(line)
     assert (draft.prose, draft.diagnostics) == ([line], [])
 
@@ -169,19 +169,19 @@ def test_a_bad_value_of_a_protective_annotation_leaves_the_endpoint_out(line: st
         "check_text = {_n}",
     ],
 )
-def test_sentences_and_switches_that_are_off_leave_no_endpoint_out(line: str) -> None:
+def test_sentences_and_disabled_switches_do_not_leave_an_endpoint_out(line: str) -> None:
     assert not read(f"HTTP\n{line}").refused
 
 
 @pytest.mark.parametrize("line", ["authorize: boss", "Allow_Anonymous: true", "login: yes", "internal: true"])
-def test_a_header_called_like_an_annotation_of_access_leaves_the_endpoint_out(line: str) -> None:
+def test_a_header_named_like_an_access_annotation_leaves_the_endpoint_out(line: str) -> None:
     draft = read(f"HTTP\n{line}")
     assert draft.headers == []
     assert draft.refused
     assert "did you mean" in draft.diagnostics[0].message
 
 
-def test_any_other_such_header_is_left_out_and_reported() -> None:
+def test_a_header_named_like_another_annotation_is_dropped_and_reported() -> None:
     draft = read("HTTP\ntimeout: 1s\nX-Real: yes")
     assert (draft.headers, draft.refused) == ([("X-Real", "yes")], False)
     assert "did you mean `timeout 1s`?" in draft.diagnostics[0].message
@@ -191,7 +191,7 @@ def test_any_other_such_header_is_left_out_and_reported() -> None:
 @pytest.mark.parametrize(
     "line", ["tsclient", "@tsclient false", "tsclient_module yard", "excel_sheet_name Parts of it"]
 )
-def test_an_annotation_without_its_sign_is_reported(line: str) -> None:
+def test_an_annotation_without_its_equals_sign_is_reported(line: str) -> None:
     [message] = warnings(line)
     assert message.startswith(
         f"this is no annotation: it is written `{line.split()[0].strip('@').removeprefix('excel_')} ="
@@ -199,7 +199,7 @@ def test_an_annotation_without_its_sign_is_reported(line: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Cache-Control", "Content-Disposition", "ETag", "Location", "Link", "Vary", "Server"])
-def test_headers_of_http_are_no_annotations(name: str) -> None:
+def test_headers_of_http_are_not_annotations(name: str) -> None:
     assert (read(f"HTTP\n{name}: x").headers, name.lower() in BY_WORD) == ([(name, "x")], name in ("ETag", "Vary"))
 
 
@@ -219,7 +219,7 @@ def test_headers_of_http_are_no_annotations(name: str) -> None:
         ("timeout", False),
     ],
 )
-def test_words_that_an_annotation_does_not_take_are_reported(line: str, refused: bool) -> None:
+def test_unexpected_words_of_an_annotation_are_reported(line: str, refused: bool) -> None:
     draft = read(line)
     assert len(draft.diagnostics) == 1
     assert draft.refused is refused
@@ -230,11 +230,11 @@ def test_words_that_an_annotation_does_not_take_are_reported(line: str, refused:
     ["HTTP", "HTTP PATCH /x", "HTTP QUERY", "HTTP /x", "HTTP x", "HTTP GET /x", "single", "single = true", "raw",
      "authorize boss, clerk", "validate _n using required, email", "param _n default 3", "timeout 2 minutes"],
 )  # fmt: skip
-def test_what_is_right_is_not_reported(line: str) -> None:
+def test_valid_annotations_are_not_reported(line: str) -> None:
     assert warnings(line) == []
 
 
-def test_two_minutes_are_two_minutes() -> None:
+def test_a_timeout_in_minutes_is_read() -> None:
     assert read("timeout 2 minutes").changes["timeout"] == 120
 
 
@@ -242,7 +242,7 @@ def test_two_minutes_are_two_minutes() -> None:
     ("line", "served"),
     [("HTTP GTE /x", "POST /x"), ("HTTP GET /x please", "POST at the default path"), ("HTTP FETCH", "POST /fetch")],
 )
-def test_a_mistaken_http_line_names_what_is_served(line: str, served: str) -> None:
+def test_a_mistake_in_an_http_line_is_reported_with_the_served_route(line: str, served: str) -> None:
     draft = read(line)
     assert [item.message.partition("; served is ")[2] for item in draft.diagnostics] == [served]
 
@@ -261,12 +261,12 @@ def test_a_route_without_http_is_a_warning(line: str) -> None:
     ["Get the user", "get /etc/passwd from disk", "GET", "/x", "FETCH /x", "Lists it.\nGET /x", "GET /x\nHTTP GET /y",
      "@author Kim of the yard office", "@return the parcels of one customer"],
 )  # fmt: skip
-def test_prose_and_exposed_routines_are_no_route_without_http(comment: str) -> None:
+def test_prose_and_exposed_routines_are_not_reported_as_route_without_http(comment: str) -> None:
     draft = read(comment)
     assert (draft.diagnostics, draft.meant_http) == ([], False)
 
 
-def test_comments_of_extensions_are_no_route_without_http() -> None:
+def test_comments_of_extensions_are_not_reported_as_route_without_http() -> None:
     draft = Draft("shop.f()", "POST", tags=frozenset({"function"}), of_extension=True)
     read_comment("GET /x", draft)
     assert (draft.diagnostics, draft.meant_http) == ([], False)

@@ -21,7 +21,7 @@ COLUMNS = (column("id"), column("card_no", 25), column("row"))
         ("parameter_hash password\nparam_hash _note", True),
     ],
 )
-def test_a_hash_of_an_unknown_parameter(line: str, served: bool) -> None:
+def test_parameter_hash_with_an_unknown_parameter_leaves_the_endpoint_out(line: str, served: bool) -> None:
     made = routine(parameter("_password", 25), parameter("_note", 25), comment=f"HTTP POST\n{line}")
     built = build_endpoint(made, catalog(made), EVERYTHING)
     assert (built.endpoint is not None) == served
@@ -86,7 +86,7 @@ def test_a_line_that_cannot_protect_leaves_the_endpoint_out(line: str) -> None:
         "validates what comes",
     ],
 )
-def test_prose_with_the_same_first_word_changes_nothing(line: str) -> None:
+def test_prose_with_the_same_first_word_has_no_effect(line: str) -> None:
     made = routine(
         parameter("_password", 25), columns=COLUMNS, returns=2249, returns_set=True, comment=f"HTTP POST\n{line}"
     )
@@ -113,7 +113,7 @@ def test_names_are_those_of_the_database_or_of_requests(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["parameter_hash _password, _note", "Param_hash _password and more"])
-def test_several_words_behind_parameter_hash_leave_the_endpoint_out(line: str) -> None:
+def test_parameter_hash_with_several_words_leaves_the_endpoint_out(line: str) -> None:
     made = routine(parameter("_password", 25), parameter("_note", 25), comment=f"HTTP POST\n{line}")
     built = build_endpoint(made, catalog(made), EVERYTHING)
     assert built.endpoint is None

@@ -21,7 +21,7 @@ def test_invalid_entries_are_none(data: bytes) -> None:
     assert result is None or data[0] == 3
 
 
-def test_tags_of_operators_survive_whatever_names_contain() -> None:
+def test_tags_with_any_names_survive_a_round_trip() -> None:
     # A quoted name of a table can contain a line end, and so can a key of the configuration.
     tags = (profile_tag("long\nlived"), endpoint_tag("GET /a\r\nb"))
     result = unpack_entry(pack_entry(Entry(b"", 1, tags=tags)))

@@ -51,7 +51,7 @@ def test_addresses(text: str, address: RedisAddress) -> None:
         "redis://h/" + "9" * 5000,
     ],
 )
-def test_what_cannot_be_used_is_reported_without_the_password(text: str) -> None:
+def test_invalid_addresses_are_reported_without_the_password(text: str) -> None:
     with pytest.raises(BadAddressError) as error:
         parse_redis(f"{text},password=much-secret" if "://" not in text else text)
     assert "much-secret" not in str(error.value)

@@ -30,7 +30,7 @@ def test_a_cast_does_not_depend_on_the_search_path(oid: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("oid", "text"), [(1042, "bpchar"), (1042 + ARRAY, "bpchar[]"), (1560, '"bit"'), (1560 + ARRAY, '"bit"[]')]
 )
-def test_a_cast_never_means_length_one(oid: int, text: str) -> None:
+def test_a_cast_to_char_or_bit_does_not_mean_length_one(oid: int, text: str) -> None:
     assert cast_text(oid, TYPES) == text
 
 
@@ -43,7 +43,7 @@ def test_a_cast_never_means_length_one(oid: int, text: str) -> None:
         (Attribute("a", CRATE, "shop.crate"), '"shop"."crate"'),
     ],
 )
-def test_the_length_of_an_attribute_is_kept(attribute: Attribute, text: str) -> None:
+def test_the_length_of_an_attribute_is_preserved(attribute: Attribute, text: str) -> None:
     assert attribute_cast_text(attribute, TYPES) == text
 
 

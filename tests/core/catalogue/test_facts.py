@@ -33,7 +33,7 @@ from rowcall.core.catalogue.value_constraints import choices_of, keeps_nulls_out
         ("CHECK ((n > 3))", ()),
     ],
 )
-def test_check_constraints_with_lists_give_the_values(constraint: str, choices: tuple[str | int, ...]) -> None:
+def test_check_constraints_with_lists_give_the_allowed_values(constraint: str, choices: tuple[str | int, ...]) -> None:
     assert choices_of(constraint) == choices
 
 

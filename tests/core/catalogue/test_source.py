@@ -52,7 +52,7 @@ def test_the_source_writes_the_statement() -> None:
     assert call_sql(script(parameter("a", default=True), parameter("b")), 0b10) == "script 10 of 2"
 
 
-def test_a_composite_parameter_stays_one_value() -> None:
+def test_a_composite_parameter_of_a_source_is_not_split() -> None:
     assert [item.cast for item in script(parameter("box", GAUGE)).parameters] == ['"public"."gauge"']
 
 

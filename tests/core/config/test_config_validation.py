@@ -27,7 +27,7 @@ def unknown(text: str, *overrides: tuple[str, str], environment: dict[str, str] 
         '{"CommandRetryOptions": {"Strategies": {"mine": {"ErrorCodes": ["1"], "Extra": 1}}}}',
     ],
 )
-def test_known_keys_and_open_maps_pass(text: str) -> None:
+def test_known_keys_and_open_maps_are_accepted(text: str) -> None:
     assert unknown(text) == []
 
 

@@ -66,7 +66,7 @@ def test_lists_merge_by_index() -> None:
     assert settings.texts("Service:IncludeSchemas") == ("x", "b", "c")
 
 
-def test_the_command_line_sets_list_elements_and_wins() -> None:
+def test_the_command_line_sets_list_elements_with_precedence() -> None:
     settings = load('{"Service": {"IncludeSchemas": ["a"]}}', overrides={"service:includeschemas:1": "b", "urls": "u"})
     assert settings.texts("Service:IncludeSchemas") == ("a", "b")
     assert settings.text("Urls") == "u"
@@ -123,7 +123,7 @@ def test_the_section_of_the_established_system_is_the_section_service(name: str)
     assert load(switched_on, environment=environment).text("Service:UrlPathPrefix") == "/v3"
 
 
-def test_environment_keys_win_over_files_and_lose_to_the_command_line() -> None:
+def test_environment_keys_have_precedence_over_files_but_not_over_the_command_line() -> None:
     text = '{"Config": {"AddEnvironmentVariables": true}, "Urls": "file", "EnvironmentName": "file"}'
     environment = {"URLS": "env", "environmentname": "env", "Service__UrlPathPrefix": "/env", "SERVICE": "ignored"}
     settings = load(text, environment=environment, overrides={"EnvironmentName": "line"})
@@ -132,7 +132,7 @@ def test_environment_keys_win_over_files_and_lose_to_the_command_line() -> None:
     assert settings.text("Service:UrlPathPrefix") == "/env"
 
 
-def test_environment_keys_are_off_unless_a_file_enables_them() -> None:
+def test_environment_keys_are_disabled_by_default() -> None:
     settings = load(environment={"URLS": "env"}, overrides={"Config:AddEnvironmentVariables": "true"})
     assert settings.text("Urls") == "http://localhost:8080"
 
@@ -248,7 +248,7 @@ FORMER = "HttpServer:Shutdown:GoodbyeTime"
 PRESENT = "HttpServer:Shutdown:ConnectionCloseTime"
 
 
-def test_a_former_name_of_a_key_sets_it_with_a_warning_in_every_source() -> None:
+def test_a_former_name_of_a_key_is_accepted_with_a_warning_in_every_source() -> None:
     text = '{"Config": {"AddEnvironmentVariables": true}, "Kestrel": {"shutdown": {"goodbyeTime": "1s"}}}'
     variables = {"HttpServer__Shutdown__GoodbyeTime": "2s"}
     for settings, seconds in (

@@ -121,7 +121,5 @@ def test_no_password_of_the_environment_is_ever_shown(secret: str, form: str) ->
 
 
 @given(secrets, st.sampled_from(FORMS))
-def test_no_password_of_a_string_that_comes_from_the_environment_as_a_whole_is_ever_shown(
-    secret: str, form: str
-) -> None:
+def test_no_password_of_a_whole_connection_string_in_the_environment_is_ever_shown(secret: str, form: str) -> None:
     assert "§" not in mask_in_parts("{!DATABASE}", {"DATABASE": written(form, secret)})

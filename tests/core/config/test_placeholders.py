@@ -38,7 +38,7 @@ SET = {"HOST": "db", "EMPTY": "", "BRACES": "{HOST}"}
         ("{}", "{}"),
     ],
 )
-def test_a_placeholder_becomes_the_variable_or_stays(text: str, expected: str) -> None:
+def test_a_placeholder_is_replaced_by_its_variable_if_set(text: str, expected: str) -> None:
     assert resolve(text, SET) == expected
 
 
@@ -53,7 +53,7 @@ def test_masking_never_fails() -> None:
 
 
 @given(st.text(st.sampled_from("{}!:AB x"), max_size=20))
-def test_text_without_set_variables_and_required_ones_is_unchanged(text: str) -> None:
+def test_text_without_set_and_required_variables_is_unchanged(text: str) -> None:
     assert "{!" in text or resolve(text, {}) == text
 
 
@@ -103,7 +103,7 @@ def test_the_switch_turns_replacement_off() -> None:
     assert '"Urls": "{U}{!U}{!V}{!V:v}"' in format_entries(effective(loaded))
 
 
-def test_the_default_connection_string_uses_its_variables_regardless_of_the_switch() -> None:
+def test_the_default_connection_string_uses_its_variables_even_if_replacement_is_off() -> None:
     loaded = settings('{"Config": {"ParseEnvironmentVariables": false}}', {"PGDATABASE": "shop"})
     assert "Host=localhost;Port=5432;Database=shop;" in (loaded.map_text("ConnectionStrings", "Default") or "")
 
@@ -127,5 +127,5 @@ def test_only_cr_and_lf_end_a_line_of_an_env_file() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_an_env_file(text: str) -> None:
+def test_any_text_is_parsed_as_an_env_file(text: str) -> None:
     assert all(name == name.strip() and name for name in parse_env_file(text))

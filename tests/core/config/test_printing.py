@@ -31,13 +31,13 @@ def test_every_key_follows_its_description_in_canonical_spelling() -> None:
     assert '    // Prefix of generated paths. null or an empty text: none.\n    "UrlPathPrefix": "/v1",\n' in text
 
 
-def test_placeholders_are_resolved_as_far_as_they_can_be() -> None:
+def test_placeholders_are_resolved_if_their_variables_are_set() -> None:
     text = '{"Urls": "http://{HOST}:{!PORT:80}/{!NOT_SET}", "ApplicationName": "{NOT_SET}"}'
     assert '"Urls": "http://h:80/{!NOT_SET}"' in shown(text, HOST="h")
     assert '"ApplicationName": "{NOT_SET}"' in shown(text)
 
 
-def test_a_number_with_thousands_of_digits_is_shown_as_it_is_written() -> None:
+def test_a_number_with_thousands_of_digits_is_shown_unchanged() -> None:
     assert f'"Workers": "{"9" * 5000}"' in shown(f'{{"HttpServer": {{"Workers": {"9" * 5000}}}}}', "Workers")
 
 
@@ -50,7 +50,7 @@ def test_values_have_the_type_of_their_key() -> None:
 
 
 @pytest.mark.parametrize("text", ["inf", "nan", "1e5", "007", "08000", "1_000", "0.50", "-0", "٣", "9" * 400 + ".5"])
-def test_texts_that_a_number_would_change_stay_texts(text: str) -> None:
+def test_texts_that_look_like_numbers_are_printed_as_texts(text: str) -> None:
     entries = effective(assemble(load_files([]), [("CacheOptions:Profiles:a:When:0:Value", text)], {}).settings)
     (value,) = json.loads(_without_comments(format_entries(find_entries(entries, "a"))))["CacheOptions"]["Profiles"][
         "a"
@@ -87,12 +87,12 @@ def test_no_secret_is_shown(text: str) -> None:
     assert "geheim" not in shown(text, PW="geheim", LEGACY="http://me:geheim@legacy")
 
 
-def test_no_secret_of_a_variable_in_place_of_an_address_is_shown() -> None:
+def test_no_secret_of_a_variable_that_replaces_an_address_is_shown() -> None:
     text = '{"Service": {"ProxyOptions": {"Host": "{!LEGACY:http://localhost}"}}}'
     assert "geheim" not in shown(text, LEGACY="http=x;Password=geheim")
 
 
-def test_a_map_of_claims_is_shown_with_any_names_of_claims() -> None:
+def test_a_claim_mapping_is_shown_even_if_a_name_contains_token() -> None:
     mapping = '{"Service": {"AuthenticationOptions": {"ContextKeyClaimsMapping": {"request.token": "token_id"}}}}'
     assert '"request.token": "token_id"' in shown(mapping)
 
@@ -107,17 +107,17 @@ def test_a_filter_matches_key_description_or_value_and_keeps_the_sections() -> N
     assert body == {"Service": {"UrlPathPrefix": "/zebra"}}
 
 
-def test_a_section_that_matches_by_itself_stays_whole() -> None:
+def test_a_section_whose_name_matches_is_printed_completely() -> None:
     body = json.loads(_without_comments(shown("{}", "retryoptions")))
     assert set(body["ConnectionSettings"]["RetryOptions"]) == {"Enabled", "RetrySequenceSeconds", "ErrorCodes"}
 
 
-def test_a_list_that_matches_stays_whole() -> None:
+def test_a_list_with_a_matching_element_is_printed_completely() -> None:
     body = json.loads(_without_comments(shown("{}", "57P03")))
     assert len(body["ConnectionSettings"]["RetryOptions"]["ErrorCodes"]) == 10
 
 
-def test_characters_that_end_lines_elsewhere_stay_in_a_long_list() -> None:
+def test_unicode_line_separators_are_preserved_in_a_long_list() -> None:
     codes = [f"a\u2028b\x85{'c' * 100}", "d"]
     text = shown(json.dumps({"ConnectionSettings": {"RetryOptions": {"ErrorCodes": codes}}}), "ErrorCodes")
     assert json.loads(_without_comments(text))["ConnectionSettings"]["RetryOptions"]["ErrorCodes"] == codes
@@ -127,7 +127,7 @@ def _without_comments(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//"))
 
 
-def test_nothing_matches_nothing() -> None:
+def test_a_filter_without_matches_finds_nothing() -> None:
     assert find_entries(effective(Settings()), "no such thing") == ()
 
 
@@ -165,12 +165,12 @@ def test_a_printed_configuration_can_be_read_again(given_: list[tuple[str, str]]
 
 @effort(max_examples=examples(25), deadline=None)
 @given(overrides(), st.text(min_size=1, max_size=4))
-def test_a_filtered_print_can_be_read_too(given_: list[tuple[str, str]], word: str) -> None:
+def test_a_filtered_configuration_can_be_read_again(given_: list[tuple[str, str]], word: str) -> None:
     entries = find_entries(effective(assemble(load_files([]), given_, {}).settings), word)
     parse("printed", format_entries(entries))
 
 
-def test_the_starting_point_changes_nothing() -> None:
+def test_the_starter_file_equals_the_defaults() -> None:
     started = assemble(load_files([SourceText("rowcall.json", starter())]), [], {})
     assert started.unknown == ()
     assert format_entries(effective(started.settings)) == format_entries(effective(Settings()))

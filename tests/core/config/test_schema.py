@@ -34,7 +34,7 @@ def _plain(node: Node, lines: list[str]) -> Any:
     return list(children.values()) if node.is_array else children
 
 
-def test_it_is_a_schema_of_draft_07() -> None:
+def test_the_schema_is_valid_for_draft_07() -> None:
     Draft7Validator.check_schema(SCHEMA)
     assert "draft-07" in SCHEMA["$schema"]
 
@@ -49,7 +49,7 @@ def test_it_is_a_schema_of_draft_07() -> None:
     ],
     ids=["nothing", "starter", "everything", "established"],
 )
-def test_real_files_are_valid(text: str) -> None:
+def test_real_files_are_valid_for_the_schema(text: str) -> None:
     assert [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(plain(text))] == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rowcall.core.data.interning import Same, clear_all, memoize
 
 
-def test_keys_are_equal_only_for_the_same_object() -> None:
+def test_keys_are_equal_only_for_the_identical_object() -> None:
     first, second = [1], [1]
     assert Same(first) == Same(first)
     assert Same(first) != Same(second)

@@ -37,11 +37,11 @@ def closed(who: Any) -> dict[str, Any]:
     return contract(endpoint(access=who))
 
 
-def asked(**parameter: Any) -> dict[str, Any]:
+def with_parameter(**parameter: Any) -> dict[str, Any]:
     return contract(endpoint(request={"id": GIVEN | parameter}))
 
 
-def answered(**properties: Any) -> dict[str, Any]:
+def with_response(**properties: Any) -> dict[str, Any]:
     return contract(endpoint(response=rows(**properties)))
 
 
@@ -64,30 +64,38 @@ LATER = endpoint(routine="public.f(text)", request={"id": GIVEN | {"schema": TEX
         (closed("signed in"), OLD, ["doubtful: GET /f: authorization: signed in before, anyone now"]),
         (closed(["a"]), closed(["a", "b"]), ["doubtful: GET /f: authorization: roles a before, roles a, b now"]),
         (closed(["a", "b"]), closed(["a"]), ["breaking: GET /f: authorization: roles a, b before, roles a now"]),
-        (asked(required=False), OLD, ["breaking: GET /f: parameter id is now required"]),
-        (OLD, asked(required=False), ["compatible: GET /f: parameter id is no longer required"]),
-        (OLD, asked(schema=BIGINT), ["compatible: GET /f: parameter id is integer (int64), was integer (int32)"]),
-        (asked(schema=BIGINT), OLD, ["breaking: GET /f: parameter id is integer (int32), was integer (int64)"]),
-        (OLD, asked(schema=TEXT), ["breaking: GET /f: parameter id is string, was integer (int32)"]),
-        (OLD, asked(**{"in": "body"}), ["breaking: GET /f: parameter id moves from the query to the body"]),
+        (with_parameter(required=False), OLD, ["breaking: GET /f: parameter id is now required"]),
+        (OLD, with_parameter(required=False), ["compatible: GET /f: parameter id is no longer required"]),
+        (
+            OLD,
+            with_parameter(schema=BIGINT),
+            ["compatible: GET /f: parameter id is integer (int64), was integer (int32)"],
+        ),
+        (
+            with_parameter(schema=BIGINT),
+            OLD,
+            ["breaking: GET /f: parameter id is integer (int32), was integer (int64)"],
+        ),
+        (OLD, with_parameter(schema=TEXT), ["breaking: GET /f: parameter id is string, was integer (int32)"]),
+        (OLD, with_parameter(**{"in": "body"}), ["breaking: GET /f: parameter id moves from the query to the body"]),
         (OLD, contract(endpoint(request={"no": GIVEN})), ["breaking: GET /f: parameter id is renamed to no"]),
         (OLD, contract(endpoint(request={})), ["breaking: GET /f: parameter id is removed"]),
         (contract(endpoint(request={})), OLD, ["breaking: GET /f: parameter id is added and required"]),
         (
             contract(endpoint(request={})),
-            asked(required=False),
+            with_parameter(required=False),
             ["compatible: GET /f: parameter id is added"],
         ),
-        (OLD, answered(id=INT), ["breaking: GET /f: each of the response has no name any more"]),
-        (answered(id=INT), OLD, ["compatible: GET /f: each of the response has a new name"]),
+        (OLD, with_response(id=INT), ["breaking: GET /f: each of the response has no name any more"]),
+        (with_response(id=INT), OLD, ["compatible: GET /f: each of the response has a new name"]),
         (
-            answered(id=INT),
-            answered(id=BIGINT),
+            with_response(id=INT),
+            with_response(id=BIGINT),
             ["doubtful: GET /f: id of each of the response is integer (int64), was integer (int32)"],
         ),
         (
-            answered(id=INT),
-            answered(id=INT | {"type": ["integer", "null"]}),
+            with_response(id=INT),
+            with_response(id=INT | {"type": ["integer", "null"]}),
             ["doubtful: GET /f: id of each of the response may now be null"],
         ),
         (OLD, contract(endpoint(response=None)), ["breaking: GET /f: it now answers with nothing"]),
@@ -97,13 +105,13 @@ LATER = endpoint(routine="public.f(text)", request={"id": GIVEN | {"schema": TEX
             ["breaking: GET /f: the response is text/plain, no longer application/json"],
         ),
         (
-            asked(schema=colours("red", "blue")),
-            asked(schema=colours("red")),
+            with_parameter(schema=colours("red", "blue")),
+            with_parameter(schema=colours("red")),
             ["breaking: GET /f: parameter id takes fewer values: red only"],
         ),
         (
-            answered(id=colours("red")),
-            answered(id=colours("red", "blue")),
+            with_response(id=colours("red")),
+            with_response(id=colours("red", "blue")),
             ["doubtful: GET /f: id of each of the response may have more values: red, blue"],
         ),
         (
@@ -158,7 +166,7 @@ def test_each_change_is_named(old: dict[str, Any], new: dict[str, Any], expected
     assert [str(change) for change in changes(old, new)] == expected
 
 
-def test_a_contract_is_its_text() -> None:
+def test_a_contract_survives_serialization() -> None:
     assert contract_from(contract_text(OLD)) == OLD
 
 
@@ -200,6 +208,6 @@ def deep(levels: int) -> dict[str, Any]:
         [endpoint(functions=["f"])],
     ],
 )
-def test_contracts_that_a_comparison_cannot_read_are_refused(variants: Any) -> None:
+def test_contracts_with_other_members_are_refused(variants: Any) -> None:
     with pytest.raises(ContractError, match="is no contract: GET /f has other members"):
         contract_from(json.dumps({"rowcall_contract": 1, "endpoints": {"GET /f": variants}}))

@@ -30,7 +30,7 @@ from rowcall.core.downloads.disposition import content_disposition, is_passive, 
         ("日本", "attachment; filename=\"__\"; filename*=UTF-8''%E6%97%A5%E6%9C%AC"),
     ],
 )
-def test_names(name: str, header: str) -> None:
+def test_file_names_are_written_into_content_disposition(name: str, header: str) -> None:
     assert content_disposition("attachment", name) == header
 
 
@@ -65,5 +65,5 @@ def test_any_name_makes_a_header_that_parsers_read_back(name: str) -> None:
         ("anything", False),
     ],
 )
-def test_types_that_run_no_scripts(kind: str, passive: bool) -> None:
+def test_media_types_that_cannot_run_scripts_are_recognised(kind: str, passive: bool) -> None:
     assert is_passive(kind) is passive

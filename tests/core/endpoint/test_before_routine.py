@@ -42,7 +42,7 @@ def test_local_commands_end_with_the_transaction(sql: str, lasting: str) -> None
         "select set_config('app.tenant', 'north', false)",
     ],
 )
-def test_commands_that_last_as_long_as_the_session_are_unchanged(sql: str) -> None:
+def test_commands_with_session_scope_are_unchanged(sql: str) -> None:
     assert not ends_with_transaction(sql)
     assert for_the_session(sql) == sql
 
@@ -63,7 +63,7 @@ def test_commands_that_last_as_long_as_the_session_are_unchanged(sql: str) -> No
         "select set_config('app.x', 'y', true), set_config('transaction_deferrable', 'on', false)",
     ],
 )
-def test_settings_of_a_transaction_have_no_form_for_the_session(sql: str) -> None:
+def test_transaction_settings_have_no_session_form(sql: str) -> None:
     assert for_the_session(sql) is None
 
 

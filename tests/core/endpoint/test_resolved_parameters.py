@@ -58,7 +58,7 @@ def test_values_may_have_the_types_of_their_parameters() -> None:
     assert statement(item.typed) == "select $1::integer, $2::text, $3::text"
 
 
-def test_what_an_expression_cannot_mean_is_reported() -> None:
+def test_mistakes_in_expressions_are_reported() -> None:
     first = "_uid = select {unknown} || '{a}{uid}'"
     made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment=f"{first}\n_box = select 1")
     assert [(item.line, item.message) for item in expression_diagnostics(made)] == [

@@ -87,7 +87,7 @@ def test_one_scalar_out_parameter_is_a_scalar() -> None:
          ["n", "id", "unitCode", "id"]),
     ],
 )  # fmt: skip
-def test_rows(changes: dict[str, Any], is_set: bool, named: bool, expected: list[str]) -> None:
+def test_results_with_columns_are_rows(changes: dict[str, Any], is_set: bool, named: bool, expected: list[str]) -> None:
     shape = shape_of(**changes)
     assert (shape.path, shape.is_set, shape.named) == (ResultPath.ROWS, is_set, named)
     assert (keys(shape), shape.content_type) == (expected, JSON)

@@ -34,7 +34,7 @@ VALUES = {0: "7", 1: None}
         ("{ id }", "{ id }"),
     ],
 )
-def test_placeholders_become_values_and_the_rest_stays(text: str, filled: str) -> None:
+def test_placeholders_are_replaced_and_other_text_is_preserved(text: str, filled: str) -> None:
     assert parse_template(text, NAMES).fill(VALUES.get) == filled
 
 
@@ -60,7 +60,7 @@ def test_only_names_that_look_like_a_parameter_are_reported() -> None:
     assert parse_template("{_idd} {1} {} {a b} {id} {a-b} {größe}", NAMES).unknown == ("_idd", "größe")
 
 
-def test_values_are_cleaned_and_literals_are_not() -> None:
+def test_values_are_cleaned_and_literal_text_is_not() -> None:
     assert parse_template("a{id}", NAMES).fill({0: "a7"}.get, str.upper) == "aA7"
 
 

@@ -40,11 +40,11 @@ def seen_by(event: Event) -> str:
         (Publication(Audience.ALL, (), False, ()), "authorize north", ""),
     ],
 )
-def test_audiences(publication: Publication, hint: str | None, seen: str) -> None:
+def test_events_are_visible_to_their_audience(publication: Publication, hint: str | None, seen: str) -> None:
     assert seen_by(publication.event("m", hint, "")) == seen
 
 
-def test_plain_words_match_ids_and_names_if_the_key_permits_it() -> None:
+def test_plain_words_match_user_ids_and_names_if_configured() -> None:
     event = Publication(Audience.AUTHORIZE, ("42",), False, ()).event("m", None, "")
     assert Viewer("", MO, roles_match_users=True).may_see(event)
     assert not Viewer("", KIRI, roles_match_users=True).may_see(event)
@@ -57,7 +57,7 @@ def test_a_hint_does_not_widen_later_events() -> None:
 
 
 @pytest.mark.parametrize("hint", ["retry", "everyone all", "authorise boss"])
-def test_a_hint_that_names_no_audience(hint: str) -> None:
+def test_an_invalid_hint_is_an_error(hint: str) -> None:
     with pytest.raises(HintError, match="none of all, matching, authorize"):
         Publication(Audience.ALL, (), False, ()).event("m", hint, "")
 
@@ -76,7 +76,7 @@ def test_a_hint_that_names_no_audience(hint: str) -> None:
         ("", False),
     ],
 )
-def test_payloads_fit_claims(payload: str, fits: bool) -> None:
+def test_events_are_filtered_by_claims_in_their_payload(payload: str, fits: bool) -> None:
     viewer = Viewer("ignored", KIRI, "news", (("depot", "depot"),))
     assert viewer.may_see(Event(payload, channel="news")) is fits
     assert not Viewer("", None, "news", (("depot", "depot"),)).may_see(Event(payload, channel="news"))
@@ -84,14 +84,14 @@ def test_payloads_fit_claims(payload: str, fits: bool) -> None:
 
 
 @pytest.mark.parametrize("claim", ["True", "true"])
-def test_a_boolean_fits_the_claim_of_a_login_row_and_of_a_token(claim: str) -> None:
+def test_a_boolean_payload_matches_claims_of_login_rows_and_tokens(claim: str) -> None:
     admin = User((("is_admin", claim),), IdentityClaims(), "x")
     viewer = Viewer("", admin, "news", (("is_admin", "is_admin"),))
     payloads = ('{"is_admin":true}', f'{{"is_admin":"{claim}"}}', '{"is_admin":false}', '{"is_admin":1}')
     assert [viewer.may_see(Event(payload, channel="news")) for payload in payloads] == [True, True, False, False]
 
 
-def test_events_of_a_tenant_are_for_its_viewers() -> None:
+def test_events_of_a_tenant_are_visible_to_its_viewers_only() -> None:
     event = Publication(Audience.AUTHORIZE, (), False, ()).event("m", None, "")
     of_red = event._replace(tenant="red")
     red, blue, none = (Viewer("", MO, tenant=tenant) for tenant in ("red", "blue", ""))

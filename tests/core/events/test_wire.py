@@ -46,11 +46,11 @@ def test_positions_survive_a_round_trip(position: dict[str, int]) -> None:
 
 
 @given(st.text())
-def test_any_text_is_a_position(text: str) -> None:
+def test_any_text_can_be_read_as_a_position(text: str) -> None:
     assert all(isinstance(number, int) for number in read_position(text).values())
 
 
-def test_the_host_that_was_silent_for_the_longest_time_is_left_out_first() -> None:
+def test_the_least_recently_updated_host_is_dropped_first_from_a_position() -> None:
     position: dict[str, int] = {}
     for origin in range(MOST_ORIGINS):
         advance(position, str(origin), 1)

@@ -25,5 +25,5 @@ CSV, LINES = ("csv", "text/csv"), ("jsonl", "application/jsonl")
         ("application/jsonl, application/*;q=0.9, */*;q=0.1", LINES),
     ],
 )
-def test_preferred_format(accept: str, expected: tuple[str, str] | None) -> None:
+def test_the_preferred_format_follows_the_accept_header(accept: str, expected: tuple[str, str] | None) -> None:
     assert preferred_format(accept, ("csv", "jsonl")) == expected

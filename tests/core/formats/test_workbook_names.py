@@ -20,7 +20,7 @@ from rowcall.core.formats.workbook_names import content_disposition, file_name, 
         ("new\r\nSet-Cookie: x", "newSet-Cookie: x.xlsx"),
     ],
 )
-def test_file_name(text: str, name: str) -> None:
+def test_workbook_file_names_are_made_safe(text: str, name: str) -> None:
     assert file_name(text, "list_orders") == name
 
 
@@ -40,7 +40,7 @@ def test_a_routine_name_loses_its_quotes_and_slashes() -> None:
         ("hIsToRy", "History_"),
     ],
 )
-def test_sheet_name(text: str, name: str) -> None:
+def test_sheet_names_are_made_valid(text: str, name: str) -> None:
     assert sheet_name(text, "list_orders") == name
 
 

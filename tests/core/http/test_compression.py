@@ -46,7 +46,7 @@ def test_codings_that_are_not_offered_are_not_selected() -> None:
 
 
 @given(st.text())
-def test_any_header_gets_a_result(accepted: str) -> None:
+def test_any_accept_encoding_header_selects_a_supported_coding_or_none(accepted: str) -> None:
     assert BOTH.choose(accepted) in ("br", "gzip", None)
 
 

@@ -29,17 +29,17 @@ def client(options: Forwarding, peer: str = PEER, **headers: str) -> Client:
     return client_of(options, values, peer, "http")
 
 
-def test_off_means_the_peer() -> None:
+def test_disabled_forwarding_uses_the_address_of_the_peer() -> None:
     assert client(Forwarding(), **{"for": "9.9.9.9", "proto": "https"}) == Client("10.1.1.1", "http", None)
 
 
-def test_one_step_by_default() -> None:
+def test_one_forwarded_entry_is_used_by_default() -> None:
     options = Forwarding(enabled=True)
     result = client(options, LOCAL, **{"for": "5.5.5.5, 9.9.9.9", "proto": "https", "host": "shop.example"})
     assert result == Client("9.9.9.9", "https", "shop.example")
 
 
-def test_walk_from_the_nearest_proxy() -> None:
+def test_entries_are_walked_from_the_nearest_proxy() -> None:
     options = Forwarding(enabled=True, limit=2, networks=NETWORKS)
     assert client(options, **{"for": "5.5.5.5, 9.9.9.9, 10.2.2.2"}).address == "9.9.9.9"
 

@@ -15,30 +15,30 @@ SHORT = Candidate(frozenset("a"), frozenset(), 1)
 LONG = Candidate(frozenset("abc"), frozenset("b"), 3)
 
 
-def test_an_exact_number_of_values_decides() -> None:
+def test_a_candidate_with_the_exact_number_of_values_is_selected() -> None:
     assert choose([LONG, SHORT], [], 1) == 1
     assert choose([LONG, SHORT], ["b", "c"], 1) == 0
 
 
-def test_defaults_of_the_primary_fill_the_gap() -> None:
+def test_defaults_of_the_primary_replace_missing_values() -> None:
     assert choose([LONG, SHORT], ["b"], 1) == 0
 
 
-def test_a_candidate_with_the_keys_is_found_in_any_order_of_discovery() -> None:
+def test_a_candidate_with_the_keys_is_selected_in_any_order_of_discovery() -> None:
     assert choose([SHORT, LONG], ["b"], 1) == 1
 
 
-def test_equal_totals_are_distinguished_by_their_names() -> None:
+def test_candidates_with_equal_numbers_are_distinguished_by_names() -> None:
     assert choose([candidate("a", "b"), candidate("a", "c")], ["a", "c"], 0) == 1
 
 
-def test_of_equal_candidates_the_primary_wins() -> None:
+def test_of_equal_candidates_the_primary_is_selected() -> None:
     assert choose([candidate("a"), candidate("a")], ["a"], 0) == 0
 
 
-def test_the_primary_answers_when_nothing_fits() -> None:
+def test_the_primary_is_selected_if_no_candidate_fits() -> None:
     assert choose([LONG, SHORT], ["x", "y", "z"], 1) == 0
 
 
-def test_an_exact_number_with_unknown_keys_still_beats_the_primary() -> None:
+def test_an_exact_number_with_unknown_keys_precedes_the_primary() -> None:
     assert choose([candidate("a", "b"), candidate("a")], ["x"], 0) == 1

@@ -15,7 +15,7 @@ from rowcall.core.http.routing import MOST_CHANGES, RouteError, Routing, build_r
 from tests.core.routines import endpoint, parameter
 
 
-def made(method: str, path: str, *parameters: Parameter, name: str = "f") -> Endpoint:
+def endpoint_at(method: str, path: str, *parameters: Parameter, name: str = "f") -> Endpoint:
     return endpoint(*parameters, name=name, comment=f"HTTP {method} {path}")
 
 
@@ -28,7 +28,7 @@ def router(*templates: str) -> Router:
 
 def _from_text(template: str) -> Endpoint:
     method, path = template.split()
-    return made(method, path, name=template)
+    return endpoint_at(method, path, name=template)
 
 
 def found(built: Router, method: str, path: str) -> tuple[str, dict[str, str]] | None:
@@ -54,7 +54,7 @@ def test_the_root_can_be_a_path() -> None:
     assert found(router("GET /"), "GET", "/") == ("/", {})
 
 
-def test_a_known_literal_path_is_answered_with_the_same_object() -> None:
+def test_a_repeated_literal_path_returns_the_same_object() -> None:
     built = router("GET /a/b")
     assert built.find("GET", "/a/b") is built.find("GET", "/a/b")
 
@@ -70,11 +70,11 @@ def test_literals_beat_parameters_from_the_left() -> None:
     assert found(built, "GET", "/a/b/c") == ("/a/b/{y}", {"y": "c"})
 
 
-def test_a_dead_end_behind_a_literal_is_left_by_backtracking() -> None:
+def test_routing_backtracks_from_a_literal_without_match() -> None:
     assert found(router("GET /a/b/c", "GET /a/{x}/d"), "GET", "/a/b/d") == ("/a/{x}/d", {"x": "b"})
 
 
-def test_an_empty_segment_is_no_value() -> None:
+def test_an_empty_segment_does_not_match_a_parameter() -> None:
     assert found(router("GET /a/{x}/c"), "GET", "/a//c") is None
 
 
@@ -99,8 +99,10 @@ def test_methods_have_their_own_routes() -> None:
 
 
 @pytest.mark.parametrize("second", ["/a/{y}", "/a/{x?}"])
-def test_of_two_ambiguous_templates_the_later_is_left_out_and_both_are_named(second: str) -> None:
-    built, (diagnostic,) = build_router([made("GET", "/a/{x}", name="one"), made("GET", second, name="two")])
+def test_the_later_of_two_ambiguous_templates_is_left_out_and_both_are_reported(second: str) -> None:
+    built, (diagnostic,) = build_router(
+        [endpoint_at("GET", "/a/{x}", name="one"), endpoint_at("GET", second, name="two")]
+    )
     assert [route.path for route in built.routes] == ["/a/{x}"]
     assert diagnostic.object == "public.two()"
     assert "/a/{x} of public.one()" in diagnostic.message
@@ -137,15 +139,15 @@ def test_raw_paths_that_are_not_utf8_are_malformed(raw: str) -> None:
 
 
 def test_overloads_share_one_route_in_the_order_of_discovery() -> None:
-    small = made("POST", "/f/{a}", parameter("a"), name="small")
-    large = made("POST", "/f/{a}", parameter("a"), parameter("b"), name="large")
+    small = endpoint_at("POST", "/f/{a}", parameter("a"), name="small")
+    large = endpoint_at("POST", "/f/{a}", parameter("a"), parameter("b"), name="large")
     built, diagnostics = build_router([small, large])
     (route,) = built.routes
     assert diagnostics == []
     assert (route.candidates, route.primary, route.path_values) == ((small, large), large, 1)
 
 
-def test_a_template_may_be_deep() -> None:
+def test_a_template_may_have_a_thousand_segments() -> None:
     path = "/a" * 1000
     assert found(router(f"GET {path}"), "GET", path.upper()) == (path, {})
 
@@ -157,21 +159,21 @@ CONCRETE = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=4).ma
 
 @given(st.lists(PATH, max_size=6), CONCRETE)
 def test_the_tree_finds_the_same_route_as_trying_every_template(templates: list[str], path: str) -> None:
-    built, _ = build_router(made("GET", template, name=str(index)) for index, template in enumerate(templates))
-    fitting = [route.path for route in built.routes if _fits(route.path, path)]
+    built, _ = build_router(endpoint_at("GET", template, name=str(index)) for index, template in enumerate(templates))
+    fitting = [route.path for route in built.routes if _matches(route.path, path)]
     best = min(fitting, key=lambda template: ["{" in segment for segment in template.split("/")], default=None)
     match = built.find("GET", path)
     assert (match and match.route.path) == best
 
 
-def _fits(template: str, path: str) -> bool:
+def _matches(template: str, path: str) -> bool:
     expected, given_ = template.split("/"), path.split("/")
     return len(expected) == len(given_) and all(
         "{" in segment or segment == actual for segment, actual in zip(expected, given_, strict=True)
     )
 
 
-OTHERS = [made("GET", f"/others/{number}", name=f"other_{number}") for number in range(12 * MOST_CHANGES)]
+OTHERS = [endpoint_at("GET", f"/others/{number}", name=f"other_{number}") for number in range(12 * MOST_CHANGES)]
 """Enough routes that a few changes do not rebuild the router."""
 FORMS = st.builds(
     lambda method, segments, end: f"{method} /{'/'.join(segments)}{end}",
@@ -179,7 +181,7 @@ FORMS = st.builds(
     st.lists(st.sampled_from(["a", "B", "b", "{x}", "{y}", "c{z}"]), min_size=1, max_size=3),
     st.sampled_from(["", "", "", "", "/", "/{o?}"]),
 )
-ASKED = [
+REQUESTED_PATHS = [
     f"/{'/'.join(parts)}{end}"
     for parts in (
         ["a"],
@@ -222,5 +224,5 @@ def test_a_change_of_many_routes_rebuilds_all() -> None:
 def _found_by(built: Router) -> list[object]:
     return [
         (path, built.allowed_methods(path), *(found(built, method, path) for method in ("GET", "PUT")))
-        for path in ASKED
+        for path in REQUESTED_PATHS
     ]

@@ -15,7 +15,7 @@ FINE = Policy("p", Kind.SLIDING_WINDOW, permits=1, seconds=20_000, segments=10_0
 BUCKET = Policy("p", Kind.TOKEN_BUCKET, permits=3, seconds=5, added=2, queue=2)
 
 
-def asked(policy: Policy, *times: float) -> list[tuple[bool, float]]:
+def decisions_at(policy: Policy, *times: float) -> list[tuple[bool, float]]:
     """Return the decision for each request, with the seconds to wait."""
     state, result = None, []
     for now in times:
@@ -43,8 +43,10 @@ YES = (True, 0.0)
         (BUCKET, (0, 100, 100, 100, 100), [YES, YES, YES, YES, (True, 5)]),
     ],
 )
-def test_decisions(policy: Policy, times: tuple[float, ...], decisions: list[tuple[bool, float]]) -> None:
-    assert asked(policy, *times) == decisions
+def test_decisions_follow_the_policy(
+    policy: Policy, times: tuple[float, ...], decisions: list[tuple[bool, float]]
+) -> None:
+    assert decisions_at(policy, *times) == decisions
 
 
 @given(

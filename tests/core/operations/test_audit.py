@@ -38,7 +38,7 @@ def found(constraints: DatabaseFacts) -> list[tuple[str, str]]:
         (Role("r", owns_database=True), [("medium", "owns-database")]),
     ],
 )
-def test_the_role(role: Role, expected: list[tuple[str, str]]) -> None:
+def test_excessive_privileges_of_the_role_are_found(role: Role, expected: list[tuple[str, str]]) -> None:
     assert found(DatabaseFacts(role)) == expected
 
 
@@ -51,13 +51,15 @@ def test_the_role(role: Role, expected: list[tuple[str, str]]) -> None:
         ('app, "public"', False, [("medium", "definer-open-schema")]),
     ],
 )
-def test_definers(path: str | None, parsed: bool, expected: list[tuple[str, str]]) -> None:
+def test_security_definer_functions_with_unsafe_search_paths_are_found(
+    path: str | None, parsed: bool, expected: list[tuple[str, str]]
+) -> None:
     constraints = DatabaseFacts(ROLE, (Definer(1, "f()", "boss", False, path, parsed),), public_schemas=("public",))
     assert found(constraints) == [("medium", "public-create"), *expected]
 
 
 @pytest.mark.parametrize(("fresh", "expected"), [(None, [("low", "impersonation")]), (300.0, [])])
-def test_users_that_may_act_as_others(fresh: float | None, expected: list[tuple[str, str]]) -> None:
+def test_impersonation_endpoints_are_found(fresh: float | None, expected: list[tuple[str, str]]) -> None:
     plain = endpoint()
     requested = replace(plain.options, login=True, impersonation=Impersonation.BEGINS, roles=("support",), fresh=fresh)
     result = endpoint_findings(
@@ -72,7 +74,7 @@ def test_users_that_may_act_as_others(fresh: float | None, expected: list[tuple[
     assert [(item.severity.value, item.code) for item in result] == expected
 
 
-def test_ineffective_policies() -> None:
+def test_policies_without_effect_are_found() -> None:
     table = TableFacts(1, "t", False, True, False, True, frozenset({"select"}))
     assert found(DatabaseFacts(ROLE, tables=(table,))) == [("high", "policies-without-effect")]
 
@@ -87,7 +89,7 @@ def test_ineffective_policies() -> None:
         ("abababababababababababababababab", True),
     ],
 )
-def test_secrets(secret: str, weak: bool) -> None:
+def test_weak_secrets_are_found_and_not_shown(secret: str, weak: bool) -> None:
     why = weakness(secret)
     assert (why is not None) is weak
     assert secret not in (why or "")
@@ -101,7 +103,7 @@ def test_secrets(secret: str, weak: bool) -> None:
         (("user_id", "user_name"), "_name", []),
     ],
 )
-def test_logins_that_can_return_no_hash(columns: tuple[str, ...], named: str, expected: list[str]) -> None:
+def test_logins_that_cannot_return_a_hash_are_found(columns: tuple[str, ...], named: str, expected: list[str]) -> None:
     made = endpoint(
         parameter(named, 25), returns=2249, columns=tuple(column(name, 25) for name in columns), comment="login"
     )
@@ -109,7 +111,7 @@ def test_logins_that_can_return_no_hash(columns: tuple[str, ...], named: str, ex
     assert [code for code in codes if code != "anonymous-write"] == expected
 
 
-def test_an_invalidation_endpoint_writes_no_data() -> None:
+def test_an_invalidation_endpoint_does_not_count_as_writing() -> None:
     made = endpoint(parameter("_sku", 25), returns=25)
     posted = replace(made, method="POST")
     invalidating = replace(posted, options=replace(posted.options, invalidates="GET"))

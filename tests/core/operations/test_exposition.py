@@ -25,7 +25,7 @@ from rowcall.core.operations.exposition import Family, Histogram, exposition, wa
         ("application/openmetrics-text;q=much", False),
     ],
 )  # fmt: skip
-def test_the_header_accept_chooses(accept: str, expected: bool) -> None:
+def test_the_accept_header_selects_the_format(accept: str, expected: bool) -> None:
     assert wants_open_metrics(accept) is expected
 
 
@@ -33,7 +33,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\
 
 
 @given(texts, texts, st.floats(0, 1e15), st.lists(st.integers(0, 10**9), min_size=3, max_size=3))
-def test_both_parsers_read_the_same_values(help_text: str, label: str, value: float, counts: list[int]) -> None:
+def test_both_formats_have_the_same_values(help_text: str, label: str, value: float, counts: list[int]) -> None:
     requests = Family("requests", "counter", help_text)
     requests.add(value, route=label)
     duration = Family("duration_seconds", "histogram", "time")

@@ -24,7 +24,7 @@ from rowcall.core.outgoing.address import BadUrlError, names_its_host, read_addr
         ('http://h/{"a":1}', "http://h/%7B%22a%22:1%7D"),
     ],
 )
-def test_a_url_is_read(text: str, url: str) -> None:
+def test_a_url_is_parsed_and_normalized(text: str, url: str) -> None:
     assert read_address(text).url == url
 
 
@@ -75,7 +75,7 @@ def test_secrets_are_not_shown(text: str, shown: str) -> None:
         ("https://{_u}@h/", False),
     ],
 )
-def test_a_host_is_fixed_if_no_value_can_change_it(template: str, named: bool) -> None:
+def test_templates_whose_host_no_value_can_change_are_recognised(template: str, named: bool) -> None:
     assert names_its_host(template) is named
 
 
@@ -83,12 +83,12 @@ def test_a_host_is_fixed_if_no_value_can_change_it(template: str, named: bool) -
     ("location", "url"),
     [("/b?c", "http://h:1/b?c"), ("b", "http://h:1/x/b"), ("//o/z", "http://o/z"), ("https://o", "https://o/")],
 )
-def test_a_redirect_is_joined(location: str, url: str) -> None:
+def test_a_relative_redirect_is_resolved(location: str, url: str) -> None:
     assert redirect_target(read_address("http://h:1/x/a?q"), location).url == url
 
 
 @given(st.text(max_size=40))
-def test_a_value_behind_a_named_host_never_changes_it(value: str) -> None:
+def test_a_value_behind_a_literal_host_never_changes_the_host(value: str) -> None:
     try:
         address = read_address(f"https://example.com/{value}")
     except BadUrlError:

@@ -44,7 +44,7 @@ HOST = "examplebucket.s3.amazonaws.com"
         ),
     ],
 )
-def test_the_published_examples(
+def test_signatures_equal_the_published_examples(
     method: str, path: str, query: dict[str, str], headers: list[tuple[str, str]], body: bytes, signature: str
 ) -> None:
     digest = hashlib.sha256(body).hexdigest()

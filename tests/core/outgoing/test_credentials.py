@@ -49,7 +49,7 @@ def test_claims_about_the_client_are_not_forwarded(name: str) -> None:
     assert request_headers([(name, "1"), ("a", "b")], (), with_body=False) == [("a", "b")]
 
 
-def test_the_client_gets_it_again() -> None:
+def test_forwarding_headers_name_the_client() -> None:
     assert forwarded_headers("::1", "https", "a.example:1") == [
         ("x-forwarded-proto", "https"),
         ("x-forwarded-for", "::1"),

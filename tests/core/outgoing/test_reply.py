@@ -20,5 +20,5 @@ from rowcall.core.outgoing.reply import headers_json
         ("\xe9", "é"),
     ],
 )
-def test_value_of_a_header(value: str, expected: str) -> None:
+def test_a_header_value_is_converted_to_json(value: str, expected: str) -> None:
     assert json.loads(headers_json([("X-Value", value)])) == {"X-Value": expected}

@@ -16,7 +16,7 @@ from rowcall.core.outgoing.request_definition import (
 from tests.core.routines import TYPES
 
 
-def test_a_whole_definition() -> None:
+def test_a_complete_definition_is_read() -> None:
     comment = (
         "# where an address is\r\n  timeout 2s\r\n@retry_delay 200ms, 1s on 429, 503\r\n\r\n"
         "  post https://geo.example.net/v1/{_ip}?a=b HTTP/1.1\r\nX-Key: {GEO_KEY}\r\n# cache = 5 minutes\r\n"
@@ -64,7 +64,7 @@ def test_a_whole_definition() -> None:
         ("timeout 5s", None),
     ],
 )
-def test_what_a_comment_describes(comment: str, definition: RequestDefinition | None) -> None:
+def test_comments_are_read_as_definitions(comment: str, definition: RequestDefinition | None) -> None:
     assert read_definition(comment) == Reading(definition)
 
 
@@ -107,7 +107,7 @@ NOT_SENT = "is not sent: the service sets it itself if a request needs it"
         ("TRANSFER-encoding: chunked", f"the header TRANSFER-encoding {NOT_SENT}"),
     ],
 )
-def test_what_is_no_header_of_the_request_is_reported_and_not_sent(line: str, problem: str) -> None:
+def test_invalid_header_lines_are_reported_and_not_sent(line: str, problem: str) -> None:
     reading = read_definition(f"POST https://a\n{line}\nX: 1\n\nbody")
     assert reading.problems == (problem,)
     assert reading.definition is not None
@@ -128,7 +128,7 @@ def test_a_url_that_can_never_be_called_is_reported(url: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["/api/{x}", "{host}/a", "https://{host}/a", "https://a:1/{x}?{y}"])
-def test_a_url_that_values_complete_is_checked_when_it_is_called(url: str) -> None:
+def test_a_url_with_placeholders_is_checked_at_the_call(url: str) -> None:
     assert read_definition(f"GET {url}").problems == ()
 
 

@@ -21,7 +21,7 @@ def _written(text: str) -> str:
 
 
 @given(st.lists(st.tuples(keys, texts, comments), max_size=6))
-def test_texts_are_read_back(entries: list[tuple[str, str, str]]) -> None:
+def test_texts_survive_a_round_trip(entries: list[tuple[str, str, str]]) -> None:
     lines = [f"{comment}\n  {key} = {_written(text)} {comment}\r\n" for key, text, comment in entries]
     assert parse_configuration_file("a.conf", "".join(lines), {}) == {key: text for key, text, _ in entries}
 
@@ -50,7 +50,7 @@ def test_other_files_are_refused_with_their_line(text: str) -> None:
         ('a = "\\x"', "a.conf:1: the value of a has the unknown escape \\x"),
     ],
 )
-def test_messages(text: str, message: str) -> None:
+def test_syntax_errors_have_the_expected_message(text: str, message: str) -> None:
     with pytest.raises(ConfigurationFileError, match=f"^{re.escape(message)}$"):
         parse_configuration_file("a.conf", text, {})
 

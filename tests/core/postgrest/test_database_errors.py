@@ -82,7 +82,9 @@ def test_status_by_message(state: str, message: str, status: int) -> None:
 
 
 @pytest.mark.parametrize(("anonymous", "status", "challenge"), [(True, 401, "Bearer"), (False, 403, None)])
-def test_a_missing_privilege(anonymous: bool, status: int, challenge: str | None) -> None:
+def test_a_missing_privilege_is_401_for_anonymous_callers_and_403_for_others(
+    anonymous: bool, status: int, challenge: str | None
+) -> None:
     error = from_database("42501", "permission denied", None, None, anonymous=anonymous)
     assert (error.status, error.headers.get("www-authenticate")) == (status, challenge)
 
@@ -104,7 +106,7 @@ BODY = '{"code":"1","message":"m"}'
         (BODY, '{"status":400}', "Invalid JSON value for DETAIL: '{\"status\":400}'", _OF_DETAIL),
     ],
 )
-def test_parts_of_a_composed_error_that_cannot_be_read(
+def test_invalid_json_in_a_composed_error_is_pgrst121(
     message: str, detail: str | None, details: str, hint: str
 ) -> None:
     error = from_database("PGRST", message, detail, None, anonymous=True)
@@ -125,7 +127,7 @@ def test_parts_of_a_composed_error_that_cannot_be_read(
         (BODY, '{"status":400,"headers":{},"status_text":1}'),
     ],
 )
-def test_parts_of_a_composed_error_of_other_types_cannot_be_read(message: str, detail: str) -> None:
+def test_wrong_types_in_a_composed_error_are_pgrst121(message: str, detail: str) -> None:
     error = from_database("PGRST", message, detail, None, anonymous=True)
     assert (error.status, error.code) == (500, "PGRST121")
 

@@ -182,7 +182,7 @@ def test_status_set_by_sql(text: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " 200", "x", "-200", "199", "600", "200" * 9, "2" * 5000, "٢٠٠"])
-def test_text_that_is_no_status(text: str) -> None:
+def test_an_invalid_status_set_by_sql_is_an_error(text: str) -> None:
     with pytest.raises(ApiError) as caught:
         status_by_sql(text)
     assert (caught.value.status, caught.value.code) == (500, "PGRST112")

@@ -19,7 +19,7 @@ names = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
 
 
 @given(st.binary(max_size=60) | st.text('[]{}",:a1\n\r&=%', max_size=40).map(str.encode), st.sampled_from(TYPES))
-def test_each_body_is_read_or_refused(body: bytes, content_type: str) -> None:
+def test_each_body_is_parsed_or_refused(body: bytes, content_type: str) -> None:
     for columns in (None, ("a",)):
         for function in (False, True):
             try:
@@ -80,7 +80,7 @@ def test_a_text_that_is_not_utf_8_is_refused_as_by_postgresql(body: bytes, shown
         ('a\nx"' + "y" * 200, f'parse error (endOfInput) at "{"y" * 99} (truncated)'),
     ],
 )
-def test_csv_that_is_refused(body: str, message: str) -> None:
+def test_invalid_csv_is_refused(body: str, message: str) -> None:
     with pytest.raises(ApiError) as raised:
         parse_payload(body.encode(), CSV, None)
     assert (raised.value.code, raised.value.message) == ("PGRST102", message)

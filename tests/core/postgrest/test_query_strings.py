@@ -68,7 +68,7 @@ def _filter(query: str) -> tuple[tuple[str, ...], Condition]:
         ('id=in.(a"b,c\\d)', Field("id"), Operation("in", ('a"b', "c\\d"))),
     ],
 )
-def test_filters(query: str, field: Field, operation: Operation) -> None:
+def test_filters_are_parsed(query: str, field: Field, operation: Operation) -> None:
     assert _filter(query) == ((), Condition(field, operation))
 
 
@@ -266,7 +266,7 @@ def test_ranges() -> None:
         (f"limit=1{'0' * 5000}", None),
     ],
 )
-def test_limits_at_the_edges(query: str, rows: Range | None) -> None:
+def test_boundary_values_of_limit_and_offset(query: str, rows: Range | None) -> None:
     assert dict(parse_query(query).ranges).get(()) == rows
 
 
@@ -359,7 +359,7 @@ _GRAMMARS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("what", _GRAMMARS)
 @given(_TEXTS)
-def test_what_words_the_errors_refuses_the_same_texts(what: str, text: str) -> None:
+def test_the_parser_for_error_messages_refuses_the_same_texts(what: str, text: str) -> None:
     text = f"and({text})" if what == "logic tree" else text
     is_refused = _is_refused(_GRAMMARS[what], text)
     outcome = PARSERS[what](text, 0)

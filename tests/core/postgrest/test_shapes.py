@@ -52,7 +52,7 @@ def statement(raw: str) -> Statement:
 
 
 @given(st.lists(parts, max_size=5))
-def test_a_shape_with_values_is_the_query_string(items: list[str]) -> None:
+def test_a_shape_with_its_values_equals_the_query_string(items: list[str]) -> None:
     raw = "&".join(items)
     try:
         expected = statement(raw)
@@ -85,7 +85,7 @@ def call(raw: str) -> Statement:
 
 
 @given(st.lists(called, max_size=4))
-def test_a_shape_of_a_call_with_arguments_is_the_query_string(items: list[str]) -> None:
+def test_a_shape_of_a_call_with_its_arguments_equals_the_query_string(items: list[str]) -> None:
     raw = "&".join(items)
     try:
         expected = call(raw)
@@ -101,7 +101,7 @@ def test_a_shape_of_a_call_with_arguments_is_the_query_string(items: list[str]) 
         assert Template(planned).fill(shape[1]) == expected
 
 
-def test_arguments_and_filters_of_a_call_have_marks() -> None:
+def test_arguments_and_filters_of_a_call_are_replaced_by_marks() -> None:
     assert shape_of("a=1&name=eq.x&b=is.null&order=id", is_operation) == (
         "a=%000%00&name=eq.%001%00&b=is.null&order=id",
         ("1", "x"),
@@ -116,7 +116,7 @@ def test_values_do_not_change_the_shape() -> None:
 @pytest.mark.parametrize(
     "query", ["name=eq.%00", "name=eq.\0", "a=eq.1;b=eq.2", "name=eq.é", "name=eq." + "x" * (LONGEST - 7)]
 )
-def test_queries_without_a_shape(query: str) -> None:
+def test_some_queries_have_no_shape(query: str) -> None:
     assert shape_of(query) is None
 
 
@@ -136,6 +136,6 @@ fragments = st.one_of(
 @example("a=eq.&" * (LONGEST // 6))
 @example("a=eq." + "%41" * ((LONGEST - 5) // 3))
 @example("a=" + "+" * (LONGEST - 2))
-def test_the_pass_in_cython_gives_shapes_and_values_of_its_twin(query: str) -> None:
+def test_the_cython_parser_gives_the_shapes_and_values_of_its_twin(query: str) -> None:
     assert shape_of(query) == shape_of_twin(query)
     assert shape_of(query, is_operation) == shape_of_twin(query, is_operation)

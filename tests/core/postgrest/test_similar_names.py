@@ -28,7 +28,7 @@ def test_the_most_similar_name(name: str, names: list[str], proposed: str | None
 
 
 @pytest.mark.parametrize(("count", "proposed"), [(499, True), (500, False)])
-def test_large_schemas_have_no_proposals(count: int, proposed: bool) -> None:
+def test_no_similar_name_is_proposed_in_large_schemas(count: int, proposed: bool) -> None:
     names = [f"table{number}" for number in range(count)]
     with pytest.raises(ApiError) as caught:
         find_relation(Schema({("api", name): Relation("api", name, ()) for name in names}, {}), ("api", "tabl1"))

@@ -61,7 +61,7 @@ queries = st.one_of(
 
 
 @given(st.lists(queries, min_size=1, max_size=4))
-def test_texts_of_the_client_are_parameters_or_quoted(parts: list[str]) -> None:
+def test_client_texts_in_statements_are_parameters_or_quoted(parts: list[str]) -> None:
     try:
         query = parse_query("&".join(parts))
         statement = read_statement(SCHEMA, read_plan(SCHEMA, ("api", "item"), query, aggregates=True))

@@ -32,18 +32,18 @@ NEWER = key(3, NOW - 1 * DAY, NOW + 89 * DAY)
 FUTURE = key(4, NOW + 80 * DAY, NOW + 170 * DAY)
 
 
-def test_the_newest_active_key_protects() -> None:
+def test_the_newest_active_key_encrypts() -> None:
     assert KeyRing((OLD, NEWER, CURRENT, FUTURE)).latest_active_key(NOW) is NEWER
 
 
-def test_an_expired_key_opens_and_does_not_protect() -> None:
+def test_an_expired_key_decrypts_and_does_not_encrypt() -> None:
     ring = KeyRing((OLD,))
     assert ring.latest_active_key(NOW) is None
     assert ring.key(OLD.id) is OLD
 
 
 @pytest.mark.parametrize("now", [NOW - 200 * DAY, NOW - 50 * DAY, NOW - 10 * DAY, NOW, NOW + 80 * DAY, NOW + 200 * DAY])
-def test_within_a_settled_span_the_same_key_protects(now: float) -> None:
+def test_the_encrypting_key_does_not_change_within_a_stable_interval(now: float) -> None:
     ring = KeyRing((OLD, NEWER, CURRENT, FUTURE))
     since, until = ring.stable_interval(now)
     assert since <= now < until
@@ -51,12 +51,12 @@ def test_within_a_settled_span_the_same_key_protects(now: float) -> None:
     assert {ring.latest_active_key(moment) for moment in moments} == {ring.latest_active_key(now)}
 
 
-def test_an_empty_ring_needs_a_key_at_once() -> None:
+def test_an_empty_ring_needs_a_key_immediately() -> None:
     assert KeyRing().successor_start(NOW) == NOW
     assert KeyRing((OLD, FUTURE)).successor_start(NOW) == NOW
 
 
-def test_a_successor_is_made_before_it_is_needed() -> None:
+def test_a_successor_is_created_before_the_key_expires() -> None:
     ring = KeyRing((CURRENT,))
     assert ring.successor_start(NOW) is None
     assert ring.successor_start(CURRENT.expires - ANNOUNCED + 1) == CURRENT.expires
@@ -75,7 +75,7 @@ def test_the_ring_is_checked_daily_and_when_a_key_is_due() -> None:
 
 @settings(deadline=None)
 @given(st.floats(0, 400), st.integers(1, 200))
-def test_a_ring_that_is_renewed_always_protects(days: float, lifetime: int) -> None:
+def test_a_renewed_ring_always_has_an_active_key(days: float, lifetime: int) -> None:
     """If it is checked when it says so, and a key is created when one is due."""
     now, end = NOW, NOW + days * DAY
     ring = KeyRing()
@@ -92,11 +92,11 @@ def test_a_ring_that_is_renewed_always_protects(days: float, lifetime: int) -> N
         now = later
 
 
-def test_joining_drops_no_key() -> None:
+def test_merging_rings_drops_no_key() -> None:
     assert KeyRing((OLD, CURRENT)).with_keys([NEWER]).keys == (OLD, CURRENT, NEWER)
 
 
-def test_an_element_keeps_everything() -> None:
+def test_a_key_survives_serialization() -> None:
     made = Key(b"i" * 16, 1.5, 2.5, 3.5, b"s" * SECRET, "AES_128_CBC", "HMACSHA512")
     stored = read_element(element_text(made, plain_secret(made.secret)))
     assert stored.with_secret(open_plain(stored.secret)) == made

@@ -44,7 +44,7 @@ def opened(_key: str, cursor: str, order: tuple[OrderTerm, ...]) -> Position:
 
 
 @given(st.lists(pairs, max_size=5), st.booleans(), st.booleans())
-def test_texts_of_the_client_are_parameters(parts: list[tuple[str, str]], counted: bool, positioned: bool) -> None:
+def test_client_texts_in_queries_are_parameters(parts: list[tuple[str, str]], counted: bool, positioned: bool) -> None:
     assert LANGUAGE is not None
     try:
         request = read_request(LANGUAGE, parts, opened, counted=counted)

@@ -77,7 +77,7 @@ def test_a_constructor_has_the_defaults_of_the_keys() -> None:
     assert (example.items, example.even, example.inner, example.last) == (("A",), {}, Inner(), 120.0)
 
 
-def test_a_declaration_without_annotation_is_no_field() -> None:
+def test_a_class_attribute_without_annotation_is_not_a_field() -> None:
     assert "ignored" not in {field.name for field in dataclasses.fields(Example)}
     assert not hasattr(Example(), "ignored")
 

@@ -31,7 +31,7 @@ SUSPECTS = Suspects(frozenset({"set_config", "place_order"}), frozenset({"busy_v
         ("call p(); truncate t; merge into t using s on true when matched then do nothing", "GET"),
     ],
 )
-def test_the_strongest_change_mentioned_decides(sql: str, method: str) -> None:
+def test_the_statement_with_the_strongest_effect_selects_the_method(sql: str, method: str) -> None:
     assert automatic_method(split(sql).statements) == method
 
 
@@ -102,7 +102,7 @@ def way(sql: str) -> str:
         ("begin; update t set a=1; commit and chain; update t set a=2; commit; select 1", "b!uc!uc!s|"),
     ],
 )
-def test_statements_are_sent_together_if_it_makes_no_difference(sql: str, expected: str) -> None:
+def test_statements_are_sent_together_if_the_result_is_the_same(sql: str, expected: str) -> None:
     assert way(sql) == expected
 
 
@@ -116,7 +116,7 @@ def test_statements_are_sent_together_if_it_makes_no_difference(sql: str, expect
         ("select 1; select 2", ".."),
     ],
 )
-def test_statements_behind_the_end_of_a_transaction_are_known(sql: str, expected: str) -> None:
+def test_statements_after_the_end_of_a_transaction_are_detected(sql: str, expected: str) -> None:
     statements = split(sql).statements
     ways = execution_plans(statements, [effect(statement, SUSPECTS) for statement in statements])
     shown = zip(statements, ways, strict=True)

@@ -32,14 +32,14 @@ def test_placeholders_are_found_outside_of_strings_and_comments_only(sql: str, e
     assert names(sql) == expected
 
 
-def test_statements_are_numbered_alone() -> None:
+def test_parameters_are_numbered_for_each_statement() -> None:
     first, second, third = read_file("select :a, :b, :a; select :b; select 1").parameters.statements
     assert (first.text, first.numbers) == ("select $1, $2, $1", (0, 1))
     assert (second.text, second.numbers) == ("select $1", (1,))
     assert (third.text, third.numbers) == ("select 1", ())
 
 
-def test_positional_placeholders_are_numbered_and_gaps_stay_parameters() -> None:
+def test_positional_placeholders_are_numbered_and_gaps_are_parameters() -> None:
     (statement,) = read_file("select $3, $2").parameters.statements
     assert (statement.text, statement.numbers) == ("select $2, $1", (1, 2))
 
@@ -65,7 +65,7 @@ def test_a_position_in_the_numbered_text_maps_to_the_file() -> None:
     assert excerpt(sql, 3, 3) == "  wrong\n  ^"
 
 
-def test_the_excerpt_of_a_long_line_is_cut_around_the_place() -> None:
+def test_the_excerpt_of_a_long_line_is_cut_around_the_position() -> None:
     shown, caret = excerpt("x" * 5000 + "!", 1, 5001).split("\n")
     assert len(shown) <= 120
     assert shown[caret.index("^")] == "!"
@@ -101,7 +101,7 @@ def test_a_param_line_may_give_a_type(line: str, expected: str | None) -> None:
         ("param :id text default 'x'", "text"),
     ],
 )
-def test_with_its_colon_a_lone_type_word_is_a_type(line: str, expected: str | None) -> None:
+def test_a_lone_type_name_after_a_colon_is_a_type(line: str, expected: str | None) -> None:
     hint = read_file(f"-- {line}\nselect :id").notes.hints.get(0)
     assert (None if hint is None else hint.type_name) == expected
 
@@ -115,7 +115,7 @@ def test_with_its_colon_a_lone_type_word_is_a_type(line: str, expected: str | No
         ("param $1 id timestamp with time zone ;", ("timestamp with time zone", "timestamp")),
     ],
 )
-def test_a_semicolon_is_no_part_of_a_type(line: str, expected: tuple[str, ...]) -> None:
+def test_a_semicolon_is_not_part_of_a_type(line: str, expected: tuple[str, ...]) -> None:
     hint = read_file(f"-- {line}\nselect $1").notes.hints.get(0)
     assert (() if hint is None else hint.readings) == expected
 
@@ -149,7 +149,7 @@ def test_other_forms_of_param_declare_no_type(line: str) -> None:
     assert read_file(f"-- {line}\nselect $1, $2").notes.hints == {}
 
 
-def test_virtual_parameters_are_listed_and_their_lines_claimed() -> None:
+def test_virtual_parameters_are_listed_with_their_lines() -> None:
     lines = ("@define_param format", "define_param Count int", "define_param a ;", "define_param c int; prose")
     notes = read_file("\n".join([*(f"-- {line}" for line in lines), "select 1"])).notes
     virtual = [(item.name, item.type_name) for item in notes.virtual]
@@ -157,7 +157,7 @@ def test_virtual_parameters_are_listed_and_their_lines_claimed() -> None:
     assert notes.claimed == set(lines)
 
 
-def test_notes_reach_their_statement() -> None:
+def test_annotations_apply_to_their_statement() -> None:
     sql = """
     select 1; -- @result is first
     -- @single
@@ -178,7 +178,7 @@ def test_notes_reach_their_statement() -> None:
 @pytest.mark.parametrize(
     "line", ["Results of today", "result", "singles", "skip the rest", "single file only", "Returns, as said, a lot!"]
 )
-def test_sentences_are_no_notes(line: str) -> None:
+def test_sentences_are_not_annotations_of_statements(line: str) -> None:
     (notes,) = read_file(f"-- {line}\nselect 1").notes.statements
     assert (notes.name, notes.single, notes.skip, notes.returns) == (None, False, False, None)
 
@@ -228,5 +228,5 @@ def test_copy_with_the_client_is_refused(copy: str) -> None:
 @pytest.mark.parametrize(
     "statement", ["copy t from '/tmp/stdin'", "select 1 as copy from stdin", "copy stdin to program 'x'"]
 )
-def test_other_copies_and_the_same_words_elsewhere_are_accepted(statement: str) -> None:
+def test_copies_without_the_client_and_quoted_copy_texts_are_accepted(statement: str) -> None:
     assert len(read_file(f"-- HTTP POST\n{statement}").statements) == 1

@@ -96,7 +96,7 @@ def test_preceding_text_hides_no_session_effects(text: str, before: str) -> None
     assert scan(text).traces <= scan(f"{before}\n; {text}").traces
 
 
-def test_readers_of_sequences_are_reported() -> None:
+def test_statements_that_read_sequences_are_reported() -> None:
     assert scan("select lastval()").reads_sequences
     assert scan("begin execute x; end").reads_sequences
     assert not scan("select nextval('s')").reads_sequences
@@ -133,13 +133,13 @@ def test_the_analysis_follows_references_through_any_number_of_steps() -> None:
     assert dependency_graph.of_functions([99]).traces == {SessionEffect.ANYTHING}
 
 
-def test_a_search_path_entry_counts_for_all_functions() -> None:
+def test_functions_in_the_search_path_of_all_calls_count_for_every_function() -> None:
     functions = [thing(1, "root", "select 1"), thing(2, "to_int", "begin set x = 1; end")]
     assert DependencyGraph(functions, everywhere=(2,)).of_functions([1]).traces == {SessionEffect.SETTINGS}
     assert DependencyGraph(functions[:1], texts=["check (lastval() > 1)"]).of_functions([1]).reads_sequences
 
 
-def test_a_function_is_analysed_alone_as_among_others() -> None:
+def test_a_function_has_the_same_effects_alone_and_among_others() -> None:
     texts = [*NOTHING, *(text for some in LEAVING.values() for text in some), "select lastval()", "select helper()"]
     functions = [thing(oid, f"f{oid}", text) for oid, text in enumerate(texts, 20_000)]
     harmless, harmful = thing(1, "helper", "select 1"), thing(1, "helper", "set x = 1")
@@ -161,7 +161,7 @@ def test_a_function_is_analysed_alone_as_among_others() -> None:
     ).traces == {SessionEffect.SETTINGS}
 
 
-def test_a_mark_changes_with_each_definition() -> None:
+def test_changed_definitions_invalidate_the_dependencies() -> None:
     root, helper = thing(1, "root", "select helper()"), thing(2, "helper", "select 1")
     dependencies = DependencyGraph([root, helper], mark="m").of_functions([1]).dependencies
     assert (dependencies.functions, dependencies.relations) == ((1, 2), ())
@@ -189,11 +189,11 @@ def test_a_guard_precedes_the_statement(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["call p()", "(select 1)", "begin", "table t"])
-def test_a_statement_without_a_place_for_a_guard_has_none(text: str) -> None:
+def test_a_statement_that_cannot_be_guarded_has_no_guard(text: str) -> None:
     assert guard(text, Dependencies(), day_first=False) is None
 
 
-def test_only_an_error_of_the_guard_is_detected_as_one() -> None:
+def test_errors_of_the_guard_are_distinguished_from_those_of_the_statement() -> None:
     wired = guard("select '31/12/2007'::date", Dependencies(), day_first=False) or ""
     place = str(wired.index("'31/12") + 1)
     assert guard_failed("22008", place, None)

@@ -53,11 +53,11 @@ def test_a_semicolon_inside_does_not_end_a_statement(statement: str) -> None:
         ("select 1)); select 2", ["select 1))", "select 2"]),
     ],
 )
-def test_statements_come_trimmed_and_without_blank_ones(sql: str, expected: list[str]) -> None:
+def test_statements_are_trimmed_and_blank_ones_dropped(sql: str, expected: list[str]) -> None:
     assert texts(sql) == expected
 
 
-def test_a_comment_leaves_blanks_so_that_every_offset_stays() -> None:
+def test_comments_are_replaced_by_blanks_to_preserve_offsets() -> None:
     sql = "select a--x\n,/*y\nz*/b;"
     (statement,) = split(sql).statements
     assert statement.text == "select a   \n,   \n   b"

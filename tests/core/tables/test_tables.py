@@ -77,7 +77,7 @@ def sql(of: Table, operation: str, *given: str, comment: str | None = None) -> s
 
 
 class TestStatements:
-    def test_select_names_all_columns_and_compares_those_given(self) -> None:
+    def test_select_returns_all_columns_and_filters_by_the_given_ones(self) -> None:
         columns = '"id", "Full Name", "size_of"'
         assert sql(ITEM, "Select") == f'select {columns} from "shop"."item"'
         assert sql(ITEM, "Select", "id", "size_of") == (
@@ -92,15 +92,15 @@ class TestStatements:
         of = table(column("mail", 25, equality='operator("ext".=)'))
         assert sql(of, "Select", "mail").endswith('where "mail" operator("ext".=) $1::text')
 
-    def test_update_sets_what_is_given_where_the_key_is(self) -> None:
+    def test_update_sets_the_given_columns_by_key(self) -> None:
         assert sql(ITEM, "Update", "id", "Full Name") == (
             'update "shop"."item" set "Full Name" = $2::text where "id" = $1::integer'
         )
 
-    def test_delete_compares_what_is_given(self) -> None:
+    def test_delete_filters_by_the_given_columns(self) -> None:
         assert sql(ITEM, "Delete", "Full Name") == 'delete from "shop"."item" where "Full Name" = $1::text'
 
-    def test_insert_writes_only_what_is_given(self) -> None:
+    def test_insert_writes_the_given_columns_only(self) -> None:
         assert sql(ITEM, "Insert", "id") == 'insert into "shop"."item" ("id") values ($1::integer)'
 
     def test_returning_gives_all_columns(self) -> None:
@@ -109,18 +109,18 @@ class TestStatements:
         assert sql(ITEM, "UpdateReturning", "id", "Full Name").endswith(f'"id" = $1::integer{ending}')
         assert sql(ITEM, "DeleteReturning", "id").endswith(f'where "id" = $1::integer{ending}')
 
-    def test_a_conflict_can_change_nothing_or_all_that_is_no_key(self) -> None:
+    def test_a_conflict_does_nothing_or_updates_the_other_columns(self) -> None:
         start = 'insert into "shop"."item" ("id", "Full Name") values ($1::integer, $2::text) on conflict ("id") do'
         assert sql(ITEM, "InsertOnConflictDoNothing", "id", "Full Name") == f"{start} nothing"
         assert sql(ITEM, "InsertOnConflictDoUpdate", "id", "Full Name") == (
             f'{start} update set "Full Name" = excluded."Full Name"'
         )
 
-    def test_a_conflict_changes_nothing_where_all_columns_are_key(self) -> None:
+    def test_a_conflict_does_nothing_if_all_columns_are_in_the_key(self) -> None:
         both = table(column("a"), column("b"), key=("a", "b"))
         assert sql(both, "InsertOnConflictDoUpdate", "a", "b").endswith('on conflict ("a", "b") do nothing')
 
-    def test_an_identity_that_is_always_generated_is_overridden_when_given(self) -> None:
+    def test_an_identity_generated_always_is_overridden_if_given(self) -> None:
         of = table(replace(ID, identity=Identity.ALWAYS, updatable=False), NAME)
         assert sql(of, "Insert", "Full Name") == 'insert into "shop"."item" ("Full Name") values ($1::text)'
         assert sql(of, "Insert", "id", "Full Name").startswith(
@@ -138,35 +138,35 @@ class TestStatements:
 class TestTooLittle:
     """What a request means that names no rows, or not all of a key (tables-7, tables-8)."""
 
-    def test_an_empty_delete_is_refused(self) -> None:
+    def test_a_delete_without_filter_is_refused(self) -> None:
         with pytest.raises(UncallableError, match="which rows are meant"):
             sql(ITEM, "Delete")
 
     @pytest.mark.parametrize("comment", ["allow_unfiltered", "@allow_unfiltered = true"])
-    def test_allow_unfiltered_lets_an_empty_delete_remove_every_row(self, comment: str) -> None:
+    def test_allow_unfiltered_permits_a_delete_without_filter(self, comment: str) -> None:
         assert sql(ITEM, "Delete", comment=comment) == 'delete from "shop"."item"'
 
-    def test_a_part_of_the_key_changes_all_rows_that_fit(self) -> None:
+    def test_a_part_of_the_key_updates_all_matching_rows(self) -> None:
         both = table(ID, column("part"), NAME, key=("id", "part"))
         part = sql(both, "Update", "part", "Full Name")
         assert part == 'update "shop"."item" set "Full Name" = $2::text where "part" = $1::integer'
 
-    def test_an_update_needs_a_column_of_the_key(self) -> None:
+    def test_an_update_without_a_key_column_is_refused(self) -> None:
         both = table(ID, column("part"), NAME, key=("id", "part"))
         with pytest.raises(UncallableError, match="an update needs a column of the key: id, part"):
             sql(both, "Update", "Full Name", comment="allow_unfiltered")
 
-    def test_an_update_needs_something_to_set(self) -> None:
+    def test_an_update_without_a_column_to_set_is_refused(self) -> None:
         with pytest.raises(UncallableError, match="a column besides those of the key"):
             sql(ITEM, "Update", "id")
 
-    def test_an_insert_needs_a_column(self) -> None:
+    def test_an_insert_without_a_column_is_refused(self) -> None:
         with pytest.raises(UncallableError, match="an insert needs a column"):
             sql(table(NAME, key=()), "Insert")
 
 
 class TestOperations:
-    def test_a_writable_table_with_a_key_has_all_in_the_documented_places(self) -> None:
+    def test_a_writable_table_with_a_key_has_all_documented_endpoints(self) -> None:
         assert {name: made.name for name, made in endpoints(ITEM).items()} == {
             "Select": "GET /api/shop/item",
             "Update": "POST /api/shop/item",
@@ -186,21 +186,21 @@ class TestOperations:
         by_query = {name for name, made in endpoints(ITEM).items() if made.transport is Transport.QUERY}
         assert by_query == {"Select", "Delete", "DeleteReturning"}
 
-    def test_what_cannot_be_written_can_only_be_read(self) -> None:
+    def test_a_read_only_relation_has_a_select_only(self) -> None:
         assert set(endpoints(READ_ONLY)) == {"Select"}
 
-    def test_without_a_key_nothing_is_updated_and_no_conflict_decided(self) -> None:
+    def test_a_table_without_a_key_has_neither_updates_nor_on_conflict(self) -> None:
         result = set(endpoints(replace(ITEM, key=())))
         assert result == {"Select", "Insert", "InsertReturning", "Delete", "DeleteReturning"}
 
-    def test_a_deferrable_key_decides_no_conflict(self) -> None:
+    def test_a_deferrable_key_permits_no_on_conflict(self) -> None:
         assert not any("Conflict" in name for name in endpoints(replace(ITEM, key_decides=False)))
 
-    def test_without_a_readable_column_nothing_is_returned(self) -> None:
+    def test_a_table_without_readable_columns_has_no_returning(self) -> None:
         blind = table(column("a", readable=False, filterable=False), key=(), deletable=True)
         assert set(endpoints(blind)) == {"Insert"}
 
-    def test_a_table_of_keys_is_not_updated(self) -> None:
+    def test_a_table_of_key_columns_has_no_update(self) -> None:
         assert not any(name.startswith("Update") for name in endpoints(table(ID)))
 
     def test_generated_columns_are_read_and_not_written(self) -> None:
@@ -217,7 +217,7 @@ class TestOperations:
         required = {name for name, made in result.items() if any(not item.has_default for item in made.parameters)}
         assert required == {name for name in NAMES if name.startswith("Insert")}
 
-    def test_the_configuration_chooses_operations_and_paths(self) -> None:
+    def test_settings_select_operations_and_paths(self) -> None:
         defaults = TableDefaults(
             operations=frozenset({"Select", "DeleteReturning", "InsertOnConflictDoNothing"}),
             patterns={(None, True): "returned/{0}", (Conflict.NOTHING, False): "{0}/once"},
@@ -255,11 +255,11 @@ TAGS = [
 
 
 @pytest.mark.parametrize(("tag", "names"), TAGS, ids=[tag for tag, _ in TAGS])
-def test_a_tag_stands_for_these_operations(tag: str, names: set[str]) -> None:
+def test_a_tag_of_a_block_selects_its_operations(tag: str, names: set[str]) -> None:
     assert set(endpoints(ITEM, f"disabled\nenabled {tag}")) == names
 
 
-def test_a_method_outside_a_block_keeps_its_operations() -> None:
+def test_a_method_outside_a_block_applies_to_operations_that_support_it() -> None:
     """`HTTP GET /items` for all of them would let a GET delete."""
     assert set(endpoints(ITEM, "HTTP GET /items")) == {"Select"}
     assert set(endpoints(ITEM, "HTTP POST")) == {"Update", "UpdateReturning"}
@@ -268,7 +268,7 @@ def test_a_method_outside_a_block_keeps_its_operations() -> None:
     assert set(endpoints(ITEM, "HTTP GET\nfor delete\nHTTP")) == {"Select", "Delete", "DeleteReturning"}
 
 
-def test_nothing_that_writes_answers_get() -> None:
+def test_writing_operations_are_not_served_by_get() -> None:
     made = endpoints(ITEM, "HTTP\nfor update, insert, delete\nHTTP GET /items")
     assert {name for name, item in made.items() if item.method == "GET"} == {"Select"}
 
@@ -285,8 +285,8 @@ def test_of_operations_on_one_route_only_the_first_is_served() -> None:
     ]
 
 
-def test_operations_share_what_they_have_in_common() -> None:
-    """It is made, sent to workers and kept in memory once."""
+def test_operations_of_a_table_share_equal_objects() -> None:
+    """They are created, sent to workers and stored in memory once."""
     made = endpoints(ITEM)
     assert made["Insert"].parameters is made["InsertOnConflictDoUpdateReturning"].parameters
     assert made["Select"].parameters is not made["Insert"].parameters

@@ -40,7 +40,7 @@ JSON = st.recursive(
         ("id,name\n{{integer}},fern", "id,name\r\n1,fern\r\n"),
     ],
 )  # fmt: skip
-def test_matching_responses(expected: str, actual: str) -> None:
+def test_matching_responses_have_no_differences(expected: str, actual: str) -> None:
     assert body_differences(expected, actual) == []
 
 
@@ -105,7 +105,7 @@ def test_status_and_headers_are_compared() -> None:
         (("1", "2"), False),
     ],
 )
-def test_rows_are_compared_cell_by_cell(expected: tuple[str, ...], fits: bool) -> None:
+def test_rows_are_compared_by_cell(expected: tuple[str, ...], fits: bool) -> None:
     result = row_differences(expected, ["id", "name"], [["1", "fern"], ["2", None]])
     assert (result == []) == fits
 
@@ -119,5 +119,5 @@ def test_rows_are_compared_cell_by_cell(expected: tuple[str, ...], fits: bool) -
         (("a | c", "1"), False),
     ],
 )
-def test_a_cell_may_contain_what_separates_cells(expected: tuple[str, ...], fits: bool) -> None:
+def test_a_cell_may_contain_the_separator(expected: tuple[str, ...], fits: bool) -> None:
     assert (row_differences(expected, ["text"], [["a | b"], ["1"]]) == []) == fits

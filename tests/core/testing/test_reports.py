@@ -68,11 +68,11 @@ def test_the_detailed_report_contains_whole_statements() -> None:
     assert list(file_lines(BEDS, Style(True)))[2:4] == [f"        select {'x' * 200}", "        from bed"]
 
 
-def test_a_terminal_has_colours() -> None:
+def test_colours_are_used_in_a_terminal() -> None:
     assert next(file_lines(BEDS, Style(colour=True))).startswith("\x1b[31mFAIL \x1b[0m tests/beds")
 
 
-def test_the_head_and_the_sum_count() -> None:
+def test_heading_and_summary_contain_the_counts() -> None:
     assert head(1) == "rowcall test — 1 file"
     assert summary([WATER, BEDS, EMPTY]) == "2 passed, 1 failed, 0 error(s)  —  3 assertions in 3 files"
     item = FileResult("a", WATER.assertions[:1])
@@ -118,7 +118,7 @@ def test_tap_has_a_point_for_each_assertion() -> None:
     )
 
 
-def test_the_name_of_a_file_adds_nothing_to_reports() -> None:
+def test_a_file_name_cannot_forge_lines_of_reports() -> None:
     name = "a\nok 2 - forged\x01'.sql"
     result = FileResult(name, (Assertion("x", Verdict.FAIL, name, 1),), 0.1)
     suite = ElementTree.fromstring(junit([result], "shop", 1.5))

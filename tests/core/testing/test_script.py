@@ -30,7 +30,7 @@ def block(text: str) -> HttpBlock:
     return step.block
 
 
-def test_statements_requests_and_blocks_come_in_the_order_of_the_file() -> None:
+def test_statements_requests_and_blocks_are_read_in_the_order_of_the_file() -> None:
     text = """-- first
 select 1; select ';' -- not here
 ;
@@ -55,7 +55,7 @@ do $$ begin assert true; end $$
         ("\n\ndo $$ begin end $$", "assert block (line 3)"),
     ],
 )
-def test_a_statement_is_named_by_its_beginning(text: str, title: str) -> None:
+def test_a_statement_is_titled_by_its_beginning(text: str, title: str) -> None:
     (step,) = steps(text)
     assert isinstance(step, SqlStep)
     assert step.title == title
@@ -164,7 +164,7 @@ def test_a_stub_is_a_url_and_a_response() -> None:
         ("  \\IR ../x.sql", ("../x.sql", True)),
     ],
 )
-def test_an_include_stands_between_statements(line: str, include: tuple[str, bool]) -> None:
+def test_an_include_is_a_step_between_statements(line: str, include: tuple[str, bool]) -> None:
     first, second, third = steps(f"select 1;\n{line}\nselect 2")
     assert isinstance(second, Include)
     assert (second.path, second.relative, second.line) == (*include, 2)
@@ -176,7 +176,7 @@ def test_an_include_stands_between_statements(line: str, include: tuple[str, boo
 @pytest.mark.parametrize(
     "text", ["select 1 \\i x.sql", "select '\n\\i x.sql\n'", "select 1\n\\i x.sql", "\\include x", "\\i"]
 )
-def test_any_other_backslash_stays_sql(text: str) -> None:
+def test_other_backslash_commands_are_part_of_the_sql(text: str) -> None:
     (step,) = steps(text)
     assert isinstance(step, SqlStep)
     assert step.text == text
@@ -193,11 +193,11 @@ def test_any_other_backslash_stays_sql(text: str) -> None:
         ("-- tagged x\n-- @isolation Template", Header(isolation="template")),
     ],
 )  # fmt: skip
-def test_the_head_ends_with_the_first_statement_or_block(text: str, expected: Header) -> None:
+def test_the_header_ends_with_the_first_statement_or_block(text: str, expected: Header) -> None:
     assert read_header(read_script(text, "t.sql")) == expected
 
 
-def test_an_unknown_key_of_the_head_gives_a_warning() -> None:
+def test_an_unknown_key_of_the_header_gives_a_warning() -> None:
     warnings = read_header(read_script("-- @tagged x\n--\n-- @tag\nselect 1;\n-- @late", "t.sql")).warnings
     assert [(doubt.line, doubt.message.partition(";")[0]) for doubt in warnings] == [
         (1, "'@tagged x' has no effect"),

@@ -12,7 +12,7 @@ from rowcall.core.testing.selection import fits_name, fits_tags
     [("", True), ("water", True), ("WATER.test", True), ("beds/", True), ("beds/*", False), ("tests/beds/*", True),
      ("**/w?ter.test.sql", True), ("*.sql", True), ("fire", False)],
 )  # fmt: skip
-def test_a_filter_is_a_part_of_the_path_or_a_pattern_for_all_of_it(wanted: str, fits: bool) -> None:
+def test_a_filter_is_a_substring_or_a_pattern_of_the_path(wanted: str, fits: bool) -> None:
     assert fits_name("tests/beds/water.test.sql", wanted) is fits
 
 
@@ -26,7 +26,7 @@ def test_a_filter_is_a_part_of_the_path_or_a_pattern_for_all_of_it(wanted: str, 
         (("a",), (), ("b",), True),
     ],
 )
-def test_exclusion_has_precedence(
+def test_an_excluded_file_is_skipped_even_if_included(
     tags: tuple[str, ...], wanted: tuple[str, ...], unwanted: tuple[str, ...], fits: bool
 ) -> None:
     assert fits_tags(tags, wanted, unwanted) is fits

@@ -22,15 +22,15 @@ EVERYTHING = Reaction(everything=True)
         ([Change("sql/beds.skip.sql")], EVERYTHING),
     ],
 )
-def test_actions_after_a_change(changes: list[Change], expected: Reaction) -> None:
+def test_changed_files_select_the_tests_to_run(changes: list[Change], expected: Reaction) -> None:
     assert reaction(changes, "t/*.test.sql", "sql/*.sql", "*.skip.sql") == expected
 
 
-def test_without_files_of_sql_only_tests_matter() -> None:
+def test_changed_sql_files_run_all_tests_if_endpoints_come_from_no_files() -> None:
     assert reaction([Change("sql/beds.sql")], "t/*.test.sql", None, "") == EVERYTHING
 
 
-def test_endpoints_that_come_and_go_are_reported() -> None:
+def test_added_and_removed_endpoints_are_reported() -> None:
     assert list(delta(["GET /a", "GET /b"], ["GET /a", "PUT /c", "PUT /d"])) == [
         "3 endpoint(s), before 2",
         "  + PUT /c",

@@ -15,7 +15,7 @@ def nested(levels: int) -> bytes:
 @pytest.mark.parametrize(
     "text", ["1.50", "12345678901234567890123", "-0", "[1,true,null]", '{"a":1e400}', '"[[[["', "9223372036854775807"]
 )
-def test_what_is_parsed_is_written_unchanged(text: str) -> None:
+def test_parsed_json_is_written_unchanged(text: str) -> None:
     assert orjson.dumps(parse(text.encode())).decode() == text
 
 
@@ -27,7 +27,7 @@ def test_what_is_parsed_is_written_unchanged(text: str) -> None:
         (rb'["\\ud83d",1e400]', r'["\\ud83d",1e400]'),
     ],
 )
-def test_characters_and_large_numbers_survive(text: bytes, written: str) -> None:
+def test_characters_and_large_numbers_are_preserved(text: bytes, written: str) -> None:
     assert orjson.dumps(parse(text)).decode() == written
 
 
@@ -48,12 +48,12 @@ def test_invalid_json_is_refused_without_its_numbers(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [r'[1e400,"\ude00"]', r'[1e400,"\ud83d\ude00"', "NaN", "Infinity", '"\\ud800"', "", "[1"]
 )
-def test_what_is_no_json_is_refused(text: str) -> None:
+def test_invalid_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse(text.encode())
 
 
-def test_what_could_not_be_written_again_is_refused() -> None:
+def test_json_nested_too_deeply_to_be_written_is_refused() -> None:
     value = parse(nested(LEVELS))
     assert orjson.dumps({"within": [value]}) == b'{"within":[' + nested(LEVELS) + b"]}"
     for levels in (LEVELS + 2, 254, 300, 900, 5_000, 500_000):
@@ -61,6 +61,6 @@ def test_what_could_not_be_written_again_is_refused() -> None:
             parse(nested(levels))
 
 
-def test_many_values_beside_each_other_are_not_deep() -> None:
+def test_many_sibling_values_do_not_count_as_nesting() -> None:
     text = b"[" + b",".join([b"{}"] * 1000) + b"]"
     assert orjson.dumps(parse(text)) == text

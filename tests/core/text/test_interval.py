@@ -32,7 +32,7 @@ def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-1 s", "1h 30m", "5 months", "1 year", "soon", "1,5 s", "1e3", "5 5 s", "٣ s"])
-def test_other_text_is_no_duration(text: str) -> None:
+def test_other_text_is_not_a_duration(text: str) -> None:
     assert parse_interval(text) is None
 
 

@@ -12,17 +12,17 @@ TEXTS = st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"
 
 
 @given(st.lists(TEXTS, min_size=1))
-def test_a_record_survives(values: list[str | None]) -> None:
+def test_a_record_survives_a_round_trip(values: list[str | None]) -> None:
     assert record_literal.attributes(record_literal.literal(values)) == values
 
 
 @given(st.lists(TEXTS))
-def test_an_array_survives(values: list[array_literal.Nested]) -> None:
+def test_an_array_survives_a_round_trip(values: list[array_literal.Nested]) -> None:
     assert array_literal.parse(array_literal.literal(values, quoted=True)) == values
 
 
 @given(st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1))
-def test_dimensions_survive(values: list[array_literal.Nested]) -> None:
+def test_a_multidimensional_array_survives_a_round_trip(values: list[array_literal.Nested]) -> None:
     assert array_literal.parse(array_literal.literal(values, quoted=True)) == values
 
 
@@ -40,18 +40,18 @@ def test_an_array_has_at_most_six_dimensions(innermost: list[array_literal.Neste
     ("text", "values"),
     [('(1,,"")', ["1", None, ""]), ('(a"b,c"d)', ["ab,cd"]), ('("a""b\\\\")', ['a"b\\']), ("()", [None])],
 )
-def test_records_as_the_server_prints_them(text: str, values: list[str | None]) -> None:
+def test_records_are_read_as_the_server_prints_them(text: str, values: list[str | None]) -> None:
     assert record_literal.attributes(text) == values
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "(1", "(1)2", '("a)'])
-def test_what_is_no_record_is_reported(text: str) -> None:
+def test_an_invalid_record_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="not a record"):
         record_literal.attributes(text)
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "{1", "{1}2", '{"a}', "}"])
-def test_what_is_no_array_is_reported(text: str) -> None:
+def test_an_invalid_array_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="not an array"):
         array_literal.parse(text)
 

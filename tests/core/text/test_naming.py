@@ -54,14 +54,14 @@ def test_api_names(name: str, key: str) -> None:
     assert api_name(name) == key
 
 
-def test_api_names_stay_as_they_are_when_camel_case_is_off() -> None:
+def test_api_names_are_unchanged_if_camel_case_is_off() -> None:
     assert api_name("_user_id", camel=False) == "_user_id"
 
 
 @pytest.mark.parametrize(
     ("name", "key"), [("MyCol", "myCol"), ("URLPath", "uRLPath"), ("ID", "iD"), ("_hello__World", "helloWorld")]
 )
-def test_names_that_were_never_quoted_begin_with_a_lower_case_letter(name: str, key: str) -> None:
+def test_unquoted_names_begin_with_a_lower_case_letter(name: str, key: str) -> None:
     assert camel_case(name) == key
 
 
@@ -88,7 +88,7 @@ def test_default_paths(schema: str, name: str, path: str) -> None:
     ("prefix", "path"),
     [(None, "/api/s/f"), ("", "/s/f"), ("/My_Api/v1/", "/my-api/v1/s/f"), ("rpc", "/rpc/s/f"), ("/", "/s/f")],
 )
-def test_the_prefix_is_treated_like_the_rest(prefix: str | None, path: str) -> None:
+def test_the_prefix_is_converted_like_the_rest_of_the_path(prefix: str | None, path: str) -> None:
     assert default_path("s", "f", prefix) == path
 
 

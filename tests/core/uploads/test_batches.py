@@ -28,7 +28,7 @@ from rowcall.core.uploads.row_command import row_command
         "update t set a = $1",
     ],
 )
-def test_rows_run_one_by_one(text: str) -> None:
+def test_row_commands_that_cannot_be_batched_have_no_pattern(text: str) -> None:
     assert pattern(row_command(text, {})) is None
 
 
@@ -41,13 +41,13 @@ def test_rows_run_one_by_one(text: str) -> None:
         ("select upper($2[1]) || ', from ' || $1", "", "upper($1[1]) || ', from ' || $2"),
     ],
 )
-def test_rows_can_share_a_statement(text: str, head: str, expression: str) -> None:
+def test_row_commands_that_can_be_batched_have_a_pattern(text: str, head: str, expression: str) -> None:
     result = pattern(row_command(text, {}))
     assert result is not None
     assert (result.head, result.expression) == (head, expression)
 
 
-def test_a_placeholder_stays_a_value() -> None:
+def test_placeholders_in_a_batch_are_parameters() -> None:
     command = row_command("insert into t values ($1, {_who}, '{_who}: x')", {"_who": 0})
     result = pattern(command)
     assert result is not None
@@ -65,7 +65,7 @@ def test_a_placeholder_stays_a_value() -> None:
         ("insert into t -- a row\nvalues (1 -- one\n)", "insert into t -- a row\nselect 1 -- one\nfrom"),
     ],
 )
-def test_a_line_comment_does_not_reach_what_follows(text: str, written: str) -> None:
+def test_a_line_comment_does_not_hide_the_rest_of_the_batch(text: str, written: str) -> None:
     command = row_command(text, {})
     result = pattern(command)
     assert result is not None
@@ -89,7 +89,7 @@ def test_a_line_comment_does_not_reach_what_follows(text: str, written: str) -> 
         ("insert into t values ($1)", (), "rowcall_row.number"),
     ],
 )  # fmt: skip
-def test_cells_that_are_used_singly_are_columns(text: str, columns: tuple[int, ...], written: str) -> None:
+def test_cells_used_individually_are_sent_as_columns(text: str, columns: tuple[int, ...], written: str) -> None:
     command = row_command(text, {})
     result = pattern(command)
     assert result is not None
@@ -100,7 +100,7 @@ def test_cells_that_are_used_singly_are_columns(text: str, columns: tuple[int, .
     assert made.types == (23, *[1009] * (len(columns) or 1))
 
 
-def test_the_arrays_of_columns_follow_all_other_values() -> None:
+def test_arrays_of_columns_are_numbered_after_all_other_parameters() -> None:
     command = row_command("insert into t values ({_a}, ($2)[5], $4, ($2)[2], {_b})", {"_a": 0, "_b": 1})
     result = pattern(command)
     assert result is not None
@@ -120,5 +120,5 @@ def test_the_arrays_of_columns_follow_all_other_values() -> None:
         ("select f($2)", True),
     ],
 )
-def test_a_number_without_a_value_is_left_to_the_server(sql: str, many: bool) -> None:
+def test_a_row_command_with_an_unknown_parameter_is_not_batched(sql: str, many: bool) -> None:
     assert (pattern(row_command(sql, {})) is not None) is many

@@ -29,7 +29,7 @@ def split(content: bytes, *places: int) -> list[bytes]:
 
 @pytest.mark.slow
 @given(st.lists(st.dictionaries(st.text(), _VALUES)), st.sampled_from(["\n", "\r\n", "\n\n"]), st.data())
-def test_lines_do_not_depend_on_the_pieces(rows: list[object], end: str, data: st.DataObject) -> None:
+def test_lines_do_not_depend_on_chunk_boundaries(rows: list[object], end: str, data: st.DataObject) -> None:
     content = end.join(json.dumps(row) for row in rows).encode()
     content = data.draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + content + data.draw(st.sampled_from([b"", b"\n"]))
     places = data.draw(st.lists(st.integers(0, len(content)), max_size=5))
@@ -37,7 +37,7 @@ def test_lines_do_not_depend_on_the_pieces(rows: list[object], end: str, data: s
 
 
 @given(st.dictionaries(st.text(max_size=5), _VALUES, min_size=1), st.sampled_from([None, 1]))
-def test_members_are_texts(row: dict[str, object], indent: int | None) -> None:
+def test_members_are_converted_to_text(row: dict[str, object], indent: int | None) -> None:
     line = json.dumps(row, indent=indent).encode()
     texts = elements(members(line, list(row)).decode())
     for value, text in zip(row.values(), texts, strict=True):
@@ -60,7 +60,7 @@ def test_members_are_texts(row: dict[str, object], indent: int | None) -> None:
         (' {"a" :"\\u00e9\\ud83d\\ude00" , "b":true } ', ["é😀", "true"]),
     ],
 )
-def test_values_as_they_are_written(line: str, texts: list[str | None]) -> None:
+def test_values_are_preserved_as_written(line: str, texts: list[str | None]) -> None:
     assert elements(members(line.encode(), ["a", "b"]).decode()) == texts
 
 
@@ -81,13 +81,13 @@ def test_values_as_they_are_written(line: str, texts: list[str | None]) -> None:
         ('{"a":' + "[" * 100_000, "nested too deeply"),
     ],
 )
-def test_lines_that_are_no_row(line: str, reason: str) -> None:
+def test_lines_that_are_not_objects_are_refused(line: str, reason: str) -> None:
     with pytest.raises(LineError, match=reason):
         members(line.encode(), ["a"])
 
 
 @pytest.mark.parametrize("line", [b"{", b'{"a": 1}}', b"\xff", b"a", b"[NaN]", b"-Infinity", b"[" * 100_000])
-def test_lines_that_are_no_json(line: bytes) -> None:
+def test_lines_that_are_not_json_are_refused(line: bytes) -> None:
     with pytest.raises(LineError):
         check_line(line)
 
@@ -102,7 +102,7 @@ def test_any_bytes_are_a_row_or_an_error(line: bytes) -> None:
     assert isinstance(json.loads(line), dict)
 
 
-def test_a_line_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_lines, "LONGEST", 100)
     splitter = LineSplitter()
     assert splitter.feed(b"x" * 100) == []
@@ -111,12 +111,12 @@ def test_a_line_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("value", [r'"\ud800"', r'"a\u0000"'])
-def test_text_that_postgresql_cannot_store_is_no_row(value: str) -> None:
+def test_text_that_postgresql_cannot_store_is_refused(value: str) -> None:
     with pytest.raises(LineError, match="PostgreSQL cannot store"):
         members(f'{{"a": {value}}}'.encode(), ["a"])
 
 
-def test_number_of_any_length() -> None:
+def test_a_number_of_any_length_is_preserved() -> None:
     digits = "9" * 5000
     assert elements(members(f'{{"a": {digits}}}'.encode(), ["a"]).decode()) == [digits]
     assert check_line(digits.encode()) == digits.encode()

@@ -21,5 +21,5 @@ from rowcall.core.uploads.row_errors import ErrorHandling, OnError, error_handli
         ("skip 5", None),
     ],
 )
-def test_values(text: str, expected: ErrorHandling | None) -> None:
+def test_values_of_the_error_setting_are_parsed(text: str, expected: ErrorHandling | None) -> None:
     assert error_handling(text) == expected

@@ -21,7 +21,7 @@ def test_a_new_buffer_is_empty() -> None:
     assert buffer.take() == b""
 
 
-def test_take_gives_what_was_written_and_empties() -> None:
+def test_take_returns_the_written_bytes_and_empties_the_buffer() -> None:
     buffer = Buffer()
     buffer.write(b"one")
     buffer.write(b"two")
@@ -30,7 +30,7 @@ def test_take_gives_what_was_written_and_empties() -> None:
     assert len(buffer) == 0
 
 
-def test_a_cleared_buffer_starts_again() -> None:
+def test_a_cleared_buffer_can_be_written_again() -> None:
     buffer = Buffer()
     buffer.write(b"x" * 3_000_000)
     buffer.clear()
@@ -39,14 +39,14 @@ def test_a_cleared_buffer_starts_again() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 4095, 4096, 4097, 10_000])
-def test_a_special_byte_is_found_at_every_place(size: int) -> None:
+def test_a_special_byte_is_escaped_at_every_position(size: int) -> None:
     for special in ('"', "\\", "\n", "\x1f"):
         for place in {0, size // 2, max(size - 1, 0)}:
             text = "a" * place + special + "é" * (size - place)
             assert escape(text.encode()).decode() == json_string(text)[1:-1]
 
 
-def test_bytes_of_every_value_but_the_required_ones_pass() -> None:
+def test_bytes_that_need_no_escape_are_unchanged() -> None:
     passing = bytes(byte for byte in range(0x20, 0x100) if byte not in b'"\\')
     assert escape(passing) == passing
 

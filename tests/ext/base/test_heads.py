@@ -11,7 +11,7 @@ from tests.ext.twins.heads import assert_read_as_llhttp_reads
 from tests.harness.effort import examples
 
 
-def test_a_plain_head_is_read() -> None:
+def test_an_ordinary_head_is_parsed() -> None:
     head = b"HTTP/1.1 201 Made\r\nContent-Type: t/x\r\nX-A:  b c\r\nX-Empty:\r\ncontent-LENGTH: 3\r\n\r\n"
     headers = [("Content-Type", "t/x"), ("X-A", "b c"), ("X-Empty", ""), ("content-LENGTH", "3")]
     assert plain_head(head + b"abc") == (201, headers, 3, len(head))
@@ -81,7 +81,7 @@ def test_parsed_heads_equal_those_of_llhttp(pieces: list[bytes], begins: bool) -
     assert_read_as_llhttp_reads((b"HTTP/1.1 200 OK\r\n" if begins else b"") + b"".join(pieces))
 
 
-def test_a_head_is_written() -> None:
+def test_a_request_head_is_written() -> None:
     framing = [("Content-Length", "3")]
     assert request_head("PUT", "/a?b", "x:1", [("accept", "*/*"), ("x", "e")], framing) == (
         b"PUT /a?b HTTP/1.1\r\nHost: x:1\r\naccept: */*\r\nx: e\r\nContent-Length: 3\r\n\r\n"

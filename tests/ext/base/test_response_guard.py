@@ -58,7 +58,7 @@ def test_an_invalid_response_is_rejected_unsent(status: Any, headers: Any, body:
     assert sink.sent == [("response_bytes", 500, TEXT, b"instead")]
 
 
-def test_a_second_invalid_response_becomes_a_plain_500() -> None:
+def test_after_a_second_invalid_response_a_plain_500_is_sent() -> None:
     sink = _Sink()
     protocol = GuardedProtocol(sink)
     with pytest.raises(InvalidResponseError):
@@ -68,7 +68,7 @@ def test_a_second_invalid_response_becomes_a_plain_500() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 204, 304, 404, 599])
-def test_valid_responses_pass(status: int) -> None:
+def test_valid_responses_are_sent(status: int) -> None:
     sink = _Sink()
     protocol = GuardedProtocol(sink)
     headers = [("content-length", "1"), ("x-a", "\u20ac\t~"), ("set-cookie", "a=b")]

@@ -117,7 +117,7 @@ def agree(slow: Binder, method: str, text: str | bytes, path_values: dict[str, s
 
 @settings(max_examples=examples(300), deadline=None)
 @given(binders(), st.lists(st.tuples(KEYS, TEXTS), max_size=6), PATHS, st.booleans(), st.booleans())
-def test_queries_are_bound_alike(
+def test_queries_are_bound_as_by_the_slow_binder(
     slow: Binder, pairs: list[tuple[str, str]], path_values: dict[str, str] | None, raw: bool, together: bool
 ) -> None:
     ordered = sorted(pairs) if together else pairs
@@ -127,7 +127,7 @@ def test_queries_are_bound_alike(
 
 @settings(max_examples=examples(300), deadline=None)
 @given(binders(), st.dictionaries(KEYS, JSON_VALUES, max_size=6), PATHS, st.booleans())
-def test_bodies_are_bound_alike(
+def test_bodies_are_bound_as_by_the_slow_binder(
     slow: Binder, members: dict[str, Any], path_values: dict[str, str] | None, ascii_only: bool
 ) -> None:
     body = json.dumps(members, ensure_ascii=ascii_only, indent=1 if ascii_only else None)
@@ -136,7 +136,9 @@ def test_bodies_are_bound_alike(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(binders(), st.dictionaries(KEYS, JSON_VALUES, max_size=4), st.data())
-def test_damaged_bodies_are_bound_alike(slow: Binder, members: dict[str, Any], data: st.DataObject) -> None:
+def test_damaged_bodies_are_bound_as_by_the_slow_binder(
+    slow: Binder, members: dict[str, Any], data: st.DataObject
+) -> None:
     body = bytearray(json.dumps(members).encode())
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.sampled_from(b'{}[],:"\\0e-. \x00\xff\n'))
@@ -210,7 +212,7 @@ def test_path_values_take_the_fast_path() -> None:
 
 
 @pytest.mark.parametrize("count", [63, 64])
-def test_every_bit_of_the_mask_is_used(count: int) -> None:
+def test_more_parameters_than_one_machine_word_has_bits_are_bound(count: int) -> None:
     slow = binder(*(parameter(f"p{number}", default=number % 2 == 0) for number in range(count)))
     query = "&".join(f"p{number}={number}" for number in range(count - 1, 0, -1))
     assert FastBinder(*slow.plain).bind_query(query) == slow.bind_query(query)

@@ -27,7 +27,7 @@ from tests.harness.effort import examples
     ("%61=%C3%a9", [("a", "é".encode())]),
     ("é=😀", [("é", "😀".encode())]),
 ])  # fmt: skip
-def test_pairs(query: str, pairs: list[tuple[str, bytes]]) -> None:
+def test_query_strings_are_parsed_into_pairs(query: str, pairs: list[tuple[str, bytes]]) -> None:
     assert parse(query) == pairs
 
 
@@ -42,7 +42,7 @@ def test_texts_that_postgresql_cannot_store_are_refused_with_their_key(value: st
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text("&=+%0123456789abcdefABCDEFé\0\ud800", max_size=40) | st.text(st.characters(), max_size=30))
-def test_the_slow_twin_agrees(query: str) -> None:
+def test_queries_are_parsed_as_by_the_slow_twin(query: str) -> None:
     assert outcome(parse, query) == outcome(query_text.pairs, query)
 
 

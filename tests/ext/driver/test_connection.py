@@ -33,7 +33,7 @@ def server(every_database: Database) -> Database:
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
-def test_every_request_of_a_pipeline_gets_its_own_answer(server: Database, named: bool) -> None:
+def test_every_execution_of_a_pipeline_gets_its_own_result(server: Database, named: bool) -> None:
     async def work() -> None:
         echo = statement("select $1::int as n", 1)
         async with connected(server, named=named) as connection:
@@ -49,7 +49,7 @@ def test_every_request_of_a_pipeline_gets_its_own_answer(server: Database, named
     run(work())
 
 
-def test_an_error_stays_in_its_segment(server: Database) -> None:
+def test_an_error_affects_only_its_segment(server: Database) -> None:
     async def work() -> None:
         divide = statement("select 10 / $1::int as n", 1)
         async with connected(server) as connection:
@@ -68,7 +68,7 @@ def test_an_error_stays_in_its_segment(server: Database) -> None:
     run(work())
 
 
-def test_an_error_at_the_commit_replaces_the_success(server: Database) -> None:
+def test_an_error_of_the_commit_replaces_the_success(server: Database) -> None:
     """The row has been read by then (driver-14)."""
 
     async def work() -> None:
@@ -85,7 +85,7 @@ def test_an_error_at_the_commit_replaces_the_success(server: Database) -> None:
     run(work())
 
 
-def test_an_error_after_rows_leaves_no_body(server: Database) -> None:
+def test_an_error_after_rows_discards_the_body(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             item = execution("select 1 / (100 - n) as n from generate_series(1, 200) n")
@@ -101,7 +101,7 @@ def test_an_error_after_rows_leaves_no_body(server: Database) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 150])
-def test_any_number_of_parameters(server: Database, count: int) -> None:
+def test_executions_may_have_any_number_of_parameters(server: Database, count: int) -> None:
     async def work() -> None:
         values = [None if n % 7 == 3 else f"v{n}" for n in range(count)]
         columns = ", ".join(f"${n + 1}::text as c{n}" for n in range(count)) or "1 as c"
@@ -112,7 +112,7 @@ def test_any_number_of_parameters(server: Database, count: int) -> None:
     run(work())
 
 
-def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
+def test_large_parameters_are_sent_among_small_ones(server: Database) -> None:
     async def work() -> None:
         length = statement("select length($1::text) as n", 1)
         async with connected(server) as connection:
@@ -130,7 +130,7 @@ def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
     [[b"a\0b"], [], [b"1", b"2"], ["text"]],
     ids=["NUL", "too few", "too many", "not bytes"],
 )
-def test_values_that_cannot_be_sent_are_refused_alone(server: Database, values: list[Any]) -> None:
+def test_values_that_cannot_be_sent_fail_their_execution_only(server: Database, values: list[Any]) -> None:
     async def work() -> None:
         echo = statement("select $1::text as v", 1)
         local = Statement(-1, SETTINGS, 2)
@@ -169,7 +169,7 @@ def test_a_statement_can_send_bytes_unchanged(server: Database, count: int, name
     run(work())
 
 
-def test_settings_hold_for_their_own_request_only(server: Database) -> None:
+def test_settings_apply_to_their_own_execution_only(server: Database) -> None:
     async def work() -> None:
         show = statement("select current_setting('my.name', true) as v")
         local = Statement(-1, SETTINGS, 2)
@@ -185,7 +185,7 @@ def test_settings_hold_for_their_own_request_only(server: Database) -> None:
     run(work())
 
 
-def test_a_failed_setting_stops_the_call(server: Database) -> None:
+def test_a_failed_setting_prevents_the_call(server: Database) -> None:
     async def work() -> None:
         write = statement("insert into written values (77) returning id")
         local = Statement(-1, SETTINGS, 2)
@@ -203,7 +203,7 @@ def test_a_failed_setting_stops_the_call(server: Database) -> None:
     run(work())
 
 
-def test_a_statement_that_does_not_parse_fails_alone_and_can_be_tried_again(own_database: Database) -> None:
+def test_a_statement_that_does_not_parse_fails_alone_and_can_be_repeated(own_database: Database) -> None:
     async def work() -> None:
         call = statement("select later() as n")
         async with connected(own_database) as connection:
@@ -219,7 +219,7 @@ def test_a_statement_that_does_not_parse_fails_alone_and_can_be_tried_again(own_
     run(work())
 
 
-def test_a_changed_result_needs_the_next_generation(own_database: Database) -> None:
+def test_a_changed_result_type_needs_a_new_statement_generation(own_database: Database) -> None:
     """0A000 precedes the start of the call, and a statement with a new name avoids it (driver-27)."""
 
     async def work() -> None:
@@ -274,7 +274,7 @@ def script() -> Script:
 
 
 @pytest.mark.parametrize("named_anew", [False, True])
-def test_a_script_with_missing_statements_ends_the_connection_too(server: Database, named_anew: bool) -> None:
+def test_a_script_with_missing_statements_ends_the_connection(server: Database, named_anew: bool) -> None:
     """Missing are its own statements, or with new names those of the execution ahead of it."""
 
     async def work() -> None:
@@ -304,7 +304,7 @@ def test_a_script_with_missing_statements_ends_the_connection_too(server: Databa
     run(work())
 
 
-def test_a_script_behind_a_failed_parse_keeps_the_connection(server: Database) -> None:
+def test_a_script_behind_a_failed_parse_does_not_end_the_connection(server: Database) -> None:
     """A prepared statement is missing; the script can be submitted again."""
 
     async def work() -> None:
@@ -333,7 +333,7 @@ def test_a_script_behind_a_failed_parse_keeps_the_connection(server: Database) -
     run(work())
 
 
-def test_a_script_that_continues_behind_others_swaps_no_results(server: Database) -> None:
+def test_a_script_that_continues_behind_other_executions_swaps_no_results(server: Database) -> None:
     """A script has its connection to itself. If it does not, its next segment would be sent behind the others, and each
     of them would get the results of another one."""
 
@@ -357,7 +357,7 @@ def addresses() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def test_a_script_without_memory_for_its_end_is_answered_and_takes_no_other_response(server: Database) -> None:
+def test_a_script_that_runs_out_of_memory_fails_and_takes_no_other_result(server: Database) -> None:
     async def work() -> None:
         part = Part(statement("select 1 as n", rows=False), True, True)
         # Never written to, so it uses address space only.
@@ -380,7 +380,7 @@ def test_a_script_without_memory_for_its_end_is_answered_and_takes_no_other_resp
     run(work())
 
 
-def test_notices_belong_to_the_request_at_the_head(server: Database) -> None:
+def test_notices_are_delivered_to_the_execution_at_the_head(server: Database) -> None:
     async def work() -> None:
         heard: list[tuple[str | None, str, str]] = []
         noisy = statement("select noisy($1::text)", 1)
@@ -402,7 +402,7 @@ def test_notices_belong_to_the_request_at_the_head(server: Database) -> None:
     run(work())
 
 
-def test_a_failing_notice_handler_harms_no_request(server: Database) -> None:
+def test_a_failing_notice_handler_affects_no_execution(server: Database) -> None:
     async def work() -> None:
         def fail(*_: object) -> None:
             raise RuntimeError
@@ -414,7 +414,7 @@ def test_a_failing_notice_handler_harms_no_request(server: Database) -> None:
     run(work())
 
 
-def test_a_changed_session_takes_no_more_requests_and_closes_when_empty(server: Database) -> None:
+def test_a_connection_with_a_changed_session_accepts_no_executions_and_closes(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             change = execution("select set_config('timezone', 'Asia/Tokyo', false) as v")
@@ -452,7 +452,7 @@ def test_an_aborted_transaction_ends_the_connection_under_load(server: Database)
     run(work())
 
 
-def test_copy_ends_the_connection_instead_of_spinning(server: Database) -> None:
+def test_copy_ends_the_connection(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             copy, behind = execution(statement("copy written to stdout", rows=False)), execution("select 1 as n")
@@ -480,7 +480,7 @@ def test_too_many_prepared_statements_replace_the_connection(server: Database) -
     run(work())
 
 
-def test_columns_that_do_not_fit_fail_their_request_alone_even_without_rows(server: Database) -> None:
+def test_unexpected_columns_fail_their_execution_only(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             for sql in (b"select 1, 2, 3", b"select 1, 2, 3 where false"):
@@ -494,7 +494,7 @@ def test_columns_that_do_not_fit_fail_their_request_alone_even_without_rows(serv
     run(work())
 
 
-def test_a_failing_callback_keeps_no_request_from_its_response(server: Database) -> None:
+def test_a_failing_callback_does_not_affect_other_executions(server: Database) -> None:
     async def work() -> None:
         reported: list[str] = []
         loop = asyncio.get_running_loop()
@@ -513,7 +513,7 @@ def test_a_failing_callback_keeps_no_request_from_its_response(server: Database)
     run(work())
 
 
-def test_more_than_the_limit_is_read_and_dropped(server: Database) -> None:
+def test_a_result_over_the_size_limit_is_read_and_dropped(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             large, behind = (

@@ -46,7 +46,7 @@ async def in_thread(work: object, *arguments: object) -> object:
     return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)  # type: ignore[arg-type]
 
 
-def test_terminated_in_mid_pipeline(server: Database) -> None:
+def test_termination_within_a_pipeline_fails_only_the_running_execution_as_rolled_back(server: Database) -> None:
     """The server reported that the first execution was rolled back; the later ones never ran."""
 
     async def work() -> None:
@@ -73,7 +73,7 @@ def test_terminated_in_mid_pipeline(server: Database) -> None:
     assert written(server) & {1, 2, 3, 4} == {1}
 
 
-def test_a_lost_connection_needs_no_collector(server: Database) -> None:
+def test_a_lost_connection_is_freed_without_garbage_collection(server: Database) -> None:
     """The garbage collector does not count its large buffers: the memory of a worker that lost many connections grew
     without limit."""
 
@@ -99,7 +99,7 @@ def test_a_lost_connection_needs_no_collector(server: Database) -> None:
         gc.enable()
 
 
-def test_terminated_while_idle_is_noticed_before_a_request_comes(server: Database) -> None:
+def test_termination_of_an_idle_connection_is_detected_immediately(server: Database) -> None:
     async def work() -> None:
         closed: list[Connection] = []
         async with connected(server) as connection:
@@ -112,7 +112,7 @@ def test_terminated_while_idle_is_noticed_before_a_request_comes(server: Databas
     run(work())
 
 
-def test_a_request_sent_to_a_terminated_backend_was_not_run(server: Database) -> None:
+def test_an_execution_sent_to_a_terminated_backend_has_not_run(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             server.terminate(f"pid = {connection.backend_pid}")  # blocks the loop, so the reader cannot notice
@@ -125,7 +125,7 @@ def test_a_request_sent_to_a_terminated_backend_was_not_run(server: Database) ->
     assert 20 not in written(server)
 
 
-def test_closing_leaves_no_request_waiting(server: Database) -> None:
+def test_closing_ends_all_waiting_executions(server: Database) -> None:
     async def work() -> None:
         write = statement("select locked_write($1::int, 42) as n", 1)
         async with connected(server) as connection:
@@ -146,7 +146,7 @@ def test_closing_leaves_no_request_waiting(server: Database) -> None:
     run(work())
 
 
-def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None:
+def test_executions_sent_by_libpq_without_flush_count_as_sent(server: Database) -> None:
     """libpq sends as soon as 8192 bytes wait, without a flush."""
 
     async def work() -> None:
@@ -162,7 +162,7 @@ def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Database, named: bool) -> None:
+def test_types_and_formats_count_towards_what_libpq_sends_without_flush(server: Database, named: bool) -> None:
     """The parts of its messages other than texts and values are enough to fill its buffer."""
     count = 200
 
@@ -189,7 +189,7 @@ def test_types_and_formats_count_for_what_libpq_has_sent_on_its_own(server: Data
     run(work())
 
 
-def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> None:
+def test_executions_sent_by_libpq_before_reading_count_as_sent(server: Database) -> None:
     """The server may run it, and does, even if the connection is lost."""
 
     async def work() -> None:
@@ -207,7 +207,7 @@ def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> No
     run(work())
 
 
-def test_a_large_result_pauses_until_it_is_taken(server: Database) -> None:
+def test_a_large_result_is_paused_until_it_is_read(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             large, behind = execution(MANY, stream_after=65536), execution("select 1 as n")
@@ -245,7 +245,7 @@ def test_an_abandoned_stream_leaves_the_connection_usable(server: Database) -> N
     run(work())
 
 
-def test_an_abandoned_execution_reports_that_when_it_ends(server: Database) -> None:
+def test_an_abandoned_execution_reports_its_end(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             with server.locked(44):
@@ -260,7 +260,7 @@ def test_an_abandoned_execution_reports_that_when_it_ends(server: Database) -> N
     run(work())
 
 
-def test_an_error_in_the_middle_of_a_stream_is_reported_at_its_end(server: Database) -> None:
+def test_an_error_within_a_stream_is_reported_at_its_end(server: Database) -> None:
     async def work() -> None:
         failing = "select repeat('x', 1000) as v, 1 / (900 - n) as n from generate_series(1, 1000) n"
         async with connected(server) as connection:
@@ -280,7 +280,7 @@ def test_an_error_in_the_middle_of_a_stream_is_reported_at_its_end(server: Datab
     run(work())
 
 
-def test_terminated_while_paused(server: Database) -> None:
+def test_a_paused_connection_can_be_terminated(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             large = execution("select repeat('x', 1000) as v from generate_series(1, 100000)", stream_after=65536)
@@ -298,7 +298,7 @@ def test_terminated_while_paused(server: Database) -> None:
     run(work())
 
 
-def test_draining_finishes_what_runs_and_then_closes(server: Database) -> None:
+def test_draining_completes_running_executions_and_closes(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             requests = [execution(f"select {n} as n") for n in range(5)]
@@ -312,7 +312,7 @@ def test_draining_finishes_what_runs_and_then_closes(server: Database) -> None:
     run(work())
 
 
-def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server: Database) -> None:
+def test_a_connection_accepts_nothing_until_its_cancel_has_returned(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             with server.locked(43):
@@ -333,7 +333,7 @@ def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server:
     run(work())
 
 
-def test_a_cancel_for_a_finished_execution_does_not_hit_the_next(server: Database) -> None:
+def test_a_cancel_of_a_finished_execution_does_not_cancel_the_next(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
             first, second = execution("select 1 as n"), execution("select 2 as n")
@@ -351,7 +351,7 @@ def state_of(connection: Connection) -> ConnectionState:
     return connection.state
 
 
-def test_a_pause_does_not_end_a_cancel(server: Database) -> None:
+def test_a_paused_connection_remains_in_cancellation(server: Database) -> None:
     """A late cancel would hit the next execution, so a pause must not make the connection READY."""
 
     async def work() -> None:

@@ -303,7 +303,7 @@ class ConnectionModel(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_every_execution_has_one_outcome_whatever_happens(every_database: Database) -> None:
+def test_every_execution_has_exactly_one_outcome(every_database: Database) -> None:
     every_database.execute(SQL)
     with psycopg.connect(every_database.conninfo, autocommit=True) as control:
         made: Any = lambda: ConnectionModel(every_database, control)  # noqa: E731 (hypothesis declares a class)

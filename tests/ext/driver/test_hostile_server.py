@@ -119,7 +119,7 @@ def written(database: Database) -> Database:
         ("ends", [Loss.ROLLED_BACK, Loss.NOT_STARTED, Loss.NOT_STARTED]),
     ],
 )
-def test_a_fatal_error_proves_something_only_if_the_connection_ends(
+def test_a_fatal_error_is_conclusive_only_if_the_connection_ends(
     written: Database, proxy: HostilePostgres, behaviour: str, expected: list[Loss]
 ) -> None:
     write = statement("select write_hostile($1::int) as n", 1)

@@ -33,7 +33,7 @@ def meant(values: list[object]) -> list[object]:
 
 
 @given(VALUES, VALUES)
-def test_keys_are_equal_exactly_if_requests_are(one: list[object], other: list[object]) -> None:
+def test_cache_keys_are_equal_exactly_if_requests_are(one: list[object], other: list[object]) -> None:
     assert (key(one) == key(other)) == (meant(one) == meant(other))
 
 
@@ -77,7 +77,7 @@ class Steps:
         return context
 
 
-def test_a_miss_is_stored_and_found_by_equal_requests_only() -> None:
+def test_a_result_is_cached_and_found_by_equal_requests_only() -> None:
     steps = Steps()
     context = steps.run(b"one")
     assert context.lease is None
@@ -92,7 +92,7 @@ def test_a_miss_is_stored_and_found_by_equal_requests_only() -> None:
     assert steps.landed == []
 
 
-def test_all_other_cases_are_left_to_the_next_steps() -> None:
+def test_other_cases_are_handled_by_the_next_steps() -> None:
     steps = Steps()
     held = steps.ask(0b11, b"a", None)
     steps.ask(0b11, b"a", None)
@@ -110,7 +110,7 @@ def test_all_other_cases_are_left_to_the_next_steps() -> None:
     assert steps.table.count == 0
 
 
-def test_waiting_requests_get_the_response() -> None:
+def test_waiting_requests_get_the_cached_response() -> None:
     steps = Steps()
     steps.waiting[b"other"] = None
     name = encode_key(b"p", 0b11, [b"a", None], 0b11)
@@ -126,7 +126,7 @@ def test_waiting_requests_get_the_response() -> None:
     assert steps.table.count == 0
 
 
-def test_a_lifetime_of_zero_stores_nothing_and_none_never_ends() -> None:
+def test_a_lifetime_of_zero_caches_nothing_and_a_negative_one_never_ends() -> None:
     assert Steps(0.0).run(b"one").lease is None
     assert Steps(0.0).table.count == 0
     steps = Steps(-1.0)

@@ -72,7 +72,7 @@ class Reports:
         (ValueError("bad"), ["one: bad", "two: bad", "three: bad", "failed: bad"]),
     ],
 )
-def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_the_error(
+def test_an_ending_that_raises_does_not_prevent_other_endings_and_the_error_response(
     error: Exception | None, reported: list[str]
 ) -> None:
     mine = Reports()
@@ -82,7 +82,7 @@ def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_
     assert mine.runner.running == 0
 
 
-def test_entered_steps_run_before_the_remaining_ones() -> None:
+def test_entered_steps_run_before_the_remaining_steps() -> None:
     ran: list[str] = []
 
     def named(name: str, then: Callable[[RequestContext], None] | None = None) -> Callable[[RequestContext], None]:
@@ -107,7 +107,7 @@ def test_entered_steps_run_before_the_remaining_ones() -> None:
     assert ran == ["one", "other", "instead"]
 
 
-def test_steps_that_were_not_entered_cannot_be_left() -> None:
+def test_leaving_without_entered_steps_is_an_error() -> None:
     mine = Reports()
     mine.runner.start(RequestContext(None, None), (lambda context: context.leave(),))
     assert mine.reported == ["failed: no steps have been entered"]
@@ -116,15 +116,15 @@ def test_steps_that_were_not_entered_cannot_be_left() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [EARLY, TWICE])
 @pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
-def test_pending_work_ends_once_and_not_before_its_step(program: str, call: str) -> None:
-    """Runs in a process of its own, because the mistake once ended the process."""
+def test_pending_work_cannot_end_twice_or_before_its_step(program: str, call: str) -> None:
+    """Runs in a separate process, because this mistake once ended the process."""
     ended = subprocess.run(
         [sys.executable, "-c", program.format(call=call)], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stdout) == (0, "RuntimeError\n"), ended.stderr
 
 
-def test_finished_work_waits_for_nothing() -> None:
+def test_finished_pending_work_is_not_awaited() -> None:
     waiting: list[PendingWork] = []
 
     def step(context: RequestContext) -> PendingWork:

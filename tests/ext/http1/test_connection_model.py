@@ -421,7 +421,7 @@ TestConnectionModel = ConnectionModel.TestCase
 TestConnectionModel.settings = settings(max_examples=examples(400), stateful_step_count=40, deadline=None)
 
 
-def test_a_body_that_breaks_off_ends_the_read_of_a_request_that_had_to_wait() -> None:
+def test_an_incomplete_body_ends_the_read_of_a_delayed_request() -> None:
     model = ConnectionModel()
     model.request("GET", 0, False, False)
     model.request("POST", 700, False, False)
@@ -434,7 +434,7 @@ def test_a_body_that_breaks_off_ends_the_read_of_a_request_that_had_to_wait() ->
     model.teardown()
 
 
-def test_a_response_that_begins_ahead_of_the_body_says_that_it_ends_the_connection() -> None:
+def test_an_early_response_announces_the_end_of_the_connection() -> None:
     model = ConnectionModel()
     model.request("POST", 0, True, False)
     model.request("GET", 0, False, False)

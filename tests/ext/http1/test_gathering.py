@@ -78,7 +78,7 @@ class Clients:
         return self.transports[name].sent.count(b"HTTP/1.1 200 ")
 
 
-def test_all_but_the_first_response_of_a_turn_are_sent_behind_it() -> None:
+def test_responses_after_the_first_of_a_turn_are_sent_together() -> None:
     async def turn() -> None:
         clients = Clients("abc")
         for name in "abc":
@@ -91,7 +91,7 @@ def test_all_but_the_first_response_of_a_turn_are_sent_behind_it() -> None:
     asyncio.run(turn())
 
 
-def test_a_few_responses_are_sent_at_once() -> None:
+def test_the_first_responses_of_a_turn_are_sent_immediately() -> None:
     async def turn() -> None:
         clients = Clients("abcd", gather_from=3)
         for name in "abcd":
@@ -103,7 +103,7 @@ def test_a_few_responses_are_sent_at_once() -> None:
     asyncio.run(turn())
 
 
-def test_several_responses_of_one_connection_are_one_piece() -> None:
+def test_several_responses_of_one_connection_are_sent_together() -> None:
     async def turn() -> None:
         clients = Clients("ab")
         clients.send("a")
@@ -117,7 +117,7 @@ def test_several_responses_of_one_connection_are_one_piece() -> None:
     asyncio.run(turn())
 
 
-def test_responses_of_a_single_connection_are_sent_at_once() -> None:
+def test_responses_of_a_single_connection_are_sent_immediately() -> None:
     async def turn() -> None:
         clients = Clients("a")
         clients.send("a")
@@ -127,7 +127,7 @@ def test_responses_of_a_single_connection_are_sent_at_once() -> None:
     asyncio.run(turn())
 
 
-def test_without_a_time_each_response_is_sent_at_once() -> None:
+def test_with_a_gathering_time_of_zero_responses_are_sent_immediately() -> None:
     async def turn() -> None:
         clients = Clients("ab", gather_seconds=0.0)
         clients.send("a")
@@ -137,7 +137,7 @@ def test_without_a_time_each_response_is_sent_at_once() -> None:
     asyncio.run(turn())
 
 
-def test_while_many_requests_are_in_progress_responses_are_sent_together_at_any_distance() -> None:
+def test_under_many_requests_in_progress_responses_are_gathered_regardless_of_time() -> None:
     async def turn() -> None:
         clients = Clients("abcd", gather_seconds=0.0, gather_from=2)
         for name in "abcd":
@@ -155,7 +155,7 @@ def test_while_many_requests_are_in_progress_responses_are_sent_together_at_any_
     asyncio.run(turn())
 
 
-def test_a_connection_that_ends_sends_what_it_has_gathered_before() -> None:
+def test_a_closing_connection_sends_gathered_responses_first() -> None:
     async def turn() -> None:
         clients = Clients("abc")
         clients.send("a")
@@ -173,7 +173,7 @@ def test_a_connection_that_ends_sends_what_it_has_gathered_before() -> None:
     asyncio.run(turn())
 
 
-def test_a_server_that_stops_sends_what_was_gathered() -> None:
+def test_a_stopping_server_sends_gathered_responses() -> None:
     async def turn() -> None:
         clients = Clients("ab")
         clients.send("a")

@@ -26,7 +26,7 @@ def test_oids_of_scalars_have_the_expected_types(every_database: Database) -> No
     assert names[BYTEA] == "bytea"
 
 
-def test_arrays_are_those_of_the_server(every_database: Database) -> None:
+def test_oids_of_arrays_are_those_of_the_server(every_database: Database) -> None:
     # `oid < 10000`: the row types of the system catalogues have OIDs that differ between versions.
     rows = every_database.fetch("""
         select a.oid::int8, e.oid::int8, a.typdelim from pg_type a join pg_type e on e.typarray = a.oid
@@ -38,7 +38,7 @@ def test_arrays_are_those_of_the_server(every_database: Database) -> None:
     assert max(ARRAYS) < FIRST_USER_OID
 
 
-def test_nothing_else_is_an_array(every_database: Database) -> None:
+def test_no_other_types_count_as_arrays(every_database: Database) -> None:
     """`int2vector` has elements, but its text is not that of an array."""
     others = "select oid::int8 from pg_type t where not exists (select from pg_type e where e.typarray = t.oid)"
     assert ARRAYS.keys().isdisjoint(oid for (oid,) in every_database.fetch(others))

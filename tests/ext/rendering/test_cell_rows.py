@@ -33,11 +33,11 @@ def cells(database: Database, sql: str) -> list[list[list[object]]]:
         ("timestamp '2026-01-02 03:04:05'", ["a", 1114, False, "2026-01-02 03:04:05", '"2026-01-02T03:04:05"']),
     ],
 )
-def test_one_value(database: Database, expression: str, cell: list[object]) -> None:
+def test_one_value_becomes_one_cell(database: Database, expression: str, cell: list[object]) -> None:
     assert cells(database, f"select {expression} as a") == [[cell]]
 
 
-def test_rows_and_columns(database: Database) -> None:
+def test_rows_and_columns_become_cells(database: Database) -> None:
     rows = cells(database, 'select n as "A ""b""", n + 1 as c from generate_series(1, 2) n')
     assert rows == [
         [['A "b"', 23, False, "1", "1"], ["c", 23, False, "2", "2"]],
@@ -45,6 +45,6 @@ def test_rows_and_columns(database: Database) -> None:
     ]
 
 
-def test_no_rows_and_no_columns(database: Database) -> None:
+def test_results_without_rows_or_columns_have_no_cells(database: Database) -> None:
     assert cells(database, "select 1 as a where false") == []
     assert cells(database, "select") == [[]]

@@ -38,7 +38,7 @@ def test_a_page_ends_with_its_positions(rows: list[list[bytes | None]], expected
     assert page(rows, 2) == expected
 
 
-def test_the_number_of_all_rows_is_there_without_a_row() -> None:
+def test_the_total_number_of_rows_is_returned_without_a_row() -> None:
     assert page([[b"1", b"a", b"9"], [b"2", b"b", b"9"]], 1, COUNTED) == [
         b'[{"id":1}]',
         b"more",
@@ -50,15 +50,15 @@ def test_the_number_of_all_rows_is_there_without_a_row() -> None:
     assert page([[None, None, b"9"]], 1, COUNTED) == [b"[]", b"", b"0", b"9", b"", b""]
 
 
-def test_a_page_without_rows_has_only_what_is_beyond() -> None:
+def test_a_page_without_rows_reports_further_rows_only() -> None:
     assert page([[b"1", b"a"]], 0) == [b"[]", b"more", b"0", b"", b"", b""]
 
 
-def test_long_positions_are_whole() -> None:
+def test_long_positions_are_not_truncated() -> None:
     long = b"x" * 100_000
     assert page([[b"1", b"a"], [b"2", long]], 2)[4:] == [b"a", long]
 
 
-def test_other_columns_are_refused() -> None:
+def test_a_result_without_the_position_columns_is_refused() -> None:
     with pytest.raises(ColumnsChangedError):
         page([], 1, [(b"id", TEXT), (b"rowcall_position", TEXT)])

@@ -89,7 +89,7 @@ def test_domains_are_quoted_like_their_base_types(oid: int, expected: bytes) -> 
         assert RawRenderer(CODECS, True, b",").render_result(address) == expected
 
 
-def test_a_result_without_a_set_has_its_first_row_only() -> None:
+def test_a_single_result_has_its_first_row_only() -> None:
     with result_of([(b"v", 25)], [[b"a"], [b"b"]]) as address:
         assert RawRenderer(CODECS, False, None, b"\n", True).render_result(address) == b'"v"\na'
     with result_of([(b"v", 17)], [[b"\\x61"], [b"\\x62"]]) as address:
@@ -101,7 +101,7 @@ def test_bytes_require_one_column() -> None:
         BytesRenderer(True).render_result(address)
 
 
-def test_a_result_with_another_description_gets_another_plan() -> None:
+def test_a_changed_result_description_is_rendered_by_a_new_plan() -> None:
     renderer = RawRenderer(CODECS, True, b",", b"\n", True)
     with result_of([(b"v", 25)], [[b"a"]]) as address:
         assert renderer.render_result(address) == b'"v"\n"a"'
@@ -114,7 +114,7 @@ def test_a_row_without_columns_is_empty() -> None:
         assert RawRenderer(CODECS, True, b",", b"\n", True).render_result(address) == b"\n"
 
 
-def test_the_quoted_types_are_those_of_a_server(connection: Connection) -> None:
+def test_quoted_types_are_those_of_the_server(connection: Connection) -> None:
     """Each value of one type with a separator: quotes show how the renderer classifies it."""
     listed = connection.execute("""
         select oid::int, typname from pg_type where typnamespace = 'pg_catalog'::regnamespace and typtype = 'b'
@@ -125,7 +125,7 @@ def test_the_quoted_types_are_those_of_a_server(connection: Connection) -> None:
     assert {name for (_, name), value in zip(listed, values, strict=True) if value == b'"v"'} == QUOTED
 
 
-def test_a_real_result_is_read(connection: Connection) -> None:
+def test_a_result_of_the_server_is_rendered(connection: Connection) -> None:
     cursor = connection.execute("select 1 as n, 'a\"b' as t, null::text, array['x', null], '\\x00'::bytea")
     expected = b'"n","t","text","array","bytea"\n1,"a""b","","{x,NULL}",\\x00'
     assert RawRenderer(CODECS, True, b",", b"\n", True).render_result(address_of(cursor)) == expected

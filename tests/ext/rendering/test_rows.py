@@ -51,7 +51,7 @@ def test_a_single_row_has_no_brackets(connection: Connection, codecs: Codecs) ->
     assert body(rows(codecs, "n", "t", is_set=False), connection, "select 1, 'x'") == b'{"n":1,"t":"x"}'
 
 
-def test_a_single_result_without_rows_is_nothing(connection: Connection, codecs: Codecs) -> None:
+def test_a_single_result_without_rows_is_empty(connection: Connection, codecs: Codecs) -> None:
     assert body(rows(codecs, "n", is_set=False), connection, "select 1 where false") == b""
 
 
@@ -86,7 +86,7 @@ def test_a_row_without_columns_is_an_empty_object(connection: Connection, codecs
     assert body(rows(codecs), connection, "select from generate_series(1, 2)") == b"[{},{}]"
 
 
-def test_a_result_with_another_description_gets_another_plan(connection: Connection, codecs: Codecs) -> None:
+def test_a_changed_result_description_is_rendered_by_a_new_plan(connection: Connection, codecs: Codecs) -> None:
     renderer = rows(codecs)
     assert body(renderer, connection, "select 1 as a") == b'[{"a":1}]'
     assert body(renderer, connection, "select '1' as a") == b'[{"a":"1"}]'
@@ -122,7 +122,7 @@ def test_an_unknown_path_is_refused(codecs: Codecs) -> None:
         ("select null::bytea", b""),
     ],
 )
-def test_a_scalar_is_its_text_its_array_or_its_bytes(
+def test_a_scalar_is_rendered_as_text_array_or_bytes(
     connection: Connection, codecs: Codecs, sql: str, expected: bytes
 ) -> None:
     assert body(scalar(codecs), connection, sql) == expected
@@ -174,14 +174,14 @@ def _text(value: bytes | None) -> str | None:
         ("(1, null)", True, '{"id":1,"label":null}'),
     ],
 )
-def test_a_composite_of_nothing_but_nulls_may_be_null(
+def test_a_composite_of_nulls_can_be_rendered_as_null(
     connection: Connection, codecs: Codecs, value: str, blank_is_null: bool, rendered: str
 ) -> None:
     renderer = Renderer(codecs, "rows", is_set=False, named=False, keys=[], blank_is_null=blank_is_null)
     assert body(renderer, connection, f"select {value}::gauge").decode() == rendered
 
 
-def test_only_a_column_is_null_if_all_its_fields_are(connection: Connection, codecs: Codecs) -> None:
+def test_only_top_level_composites_of_nulls_are_rendered_as_null(connection: Connection, codecs: Codecs) -> None:
     renderer = Renderer(codecs, "rows", is_set=False, named=False, keys=[], blank_is_null=True)
     assert body(renderer, connection, "select array[(null, null)::gauge]") == b'[{"id":null,"label":null}]'
 
@@ -198,7 +198,7 @@ def test_fields_of_a_nested_column_are_rendered_as_columns(connection: Connectio
     )
 
 
-def test_keys_and_values_of_every_length_are_whole(connection: Connection, codecs: Codecs) -> None:
+def test_keys_and_values_of_every_length_are_copied_completely(connection: Connection, codecs: Codecs) -> None:
     """Short keys are copied in overlapping pieces, which depend on their length."""
     lengths = range(1, 41)
     digits = "1234567890" * 4
@@ -208,7 +208,7 @@ def test_keys_and_values_of_every_length_are_whole(connection: Connection, codec
     assert body(rows(codecs, *keys), connection, f"select {columns}").decode() == f"[{{{members}}}]"
 
 
-def test_keys_of_composites_of_every_length_are_whole(connection: Connection) -> None:
+def test_keys_of_composites_of_every_length_are_copied_completely(connection: Connection) -> None:
     lengths = range(1, 41)
     with connection.transaction(force_rollback=True):
         fields = ", ".join(f"{'k' * n} numeric" for n in lengths)

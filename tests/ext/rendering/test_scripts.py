@@ -52,7 +52,7 @@ def finish(work: Coroutine[Any, Any, Value]) -> Value:
     return asyncio.run(work)
 
 
-def test_each_statement_has_its_own_values_and_types(server: Database) -> None:
+def test_each_statement_of_a_script_has_its_own_values_and_types(server: Database) -> None:
     script = Script(
         1,
         2,
@@ -69,7 +69,7 @@ def test_each_statement_has_its_own_values_and_types(server: Database) -> None:
     assert request.body == b'{"a":[7],"b":["none"],"c":6}'
 
 
-def test_a_segment_begins_after_the_previous_one_has_succeeded(server: Database) -> None:
+def test_a_segment_is_sent_after_the_previous_one_has_succeeded(server: Database) -> None:
     server.execute("truncate note")
     script = Script(
         2,
@@ -91,7 +91,7 @@ def test_a_segment_begins_after_the_previous_one_has_succeeded(server: Database)
     assert again.body == b"1"
 
 
-def test_a_failed_transaction_ends_with_its_execution(server: Database) -> None:
+def test_a_failed_transaction_is_ended_with_its_execution(server: Database) -> None:
     parts = (part("begin", None, values=0), part("select 1/0", None, last=True, values=0))
     request = Execution(Script(4, 0, parts, b"{}"), [])
     again = Execution(Statement(5, b"select 1", 0, Renderer(Codecs(), "scalar", False, False, [])), [])
@@ -101,21 +101,21 @@ def test_a_failed_transaction_ends_with_its_execution(server: Database) -> None:
     assert again.body == b"1"
 
 
-def test_a_script_has_to_end_its_last_segment() -> None:
+def test_a_script_without_an_end_of_its_last_segment_is_refused() -> None:
     with pytest.raises(ValueError, match="last"):
         Script(6, 0, (part("select 1", None, values=0),), b"{}")
     with pytest.raises(ValueError, match="same request"):
         Script(7, 1, (part("select 1", None, values=0, last=True),), b"{}")
 
 
-def test_a_statement_cannot_use_missing_values() -> None:
+def test_picks_and_types_without_values_are_refused() -> None:
     with pytest.raises(ValueError, match="do not have"):
         Statement(8, b"select $1", 1, picks=(1,))
     with pytest.raises(ValueError, match="takes 1 values, not 2"):
         Statement(9, b"select $1", 1, types=(23, 23))
 
 
-def test_a_statement_that_is_only_a_comment_is_a_separate_part(server: Database) -> None:
+def test_a_statement_with_only_a_comment_is_a_separate_part(server: Database) -> None:
     """It ends with its part: the next statement is counted and written under its own key."""
     parts = (
         part("select 1", rows("a", first=True, is_set=False), values=0),
@@ -139,7 +139,7 @@ async def watch(server: Database, script: Script) -> Execution:
         return await wire.outcome(request)
 
 
-def test_the_end_of_each_statement_is_known_before_that_of_its_segment(server: Database) -> None:
+def test_the_end_of_each_statement_is_reported_before_that_of_its_segment(server: Database) -> None:
     """The caller that limits the time gives each statement the whole of it."""
     parts = (
         part("select 1", rows("a", first=True, is_set=False), values=0),

@@ -36,7 +36,7 @@ def cells(markup: bytes) -> list[list[str | None]]:
 
 
 @given(TEXT | TRICKY)
-def test_html_has_four_entities(text: str) -> None:
+def test_html_text_is_escaped_with_four_entities(text: str) -> None:
     assert escape(text.encode()).decode() == html.escape(text).replace("&#x27;", "'")
 
 
@@ -72,7 +72,7 @@ def test_time_stamps_are_days_since_1899(connection: Connection, moment: object)
         assert float(row[0]) == pytest.approx(float(days) - (days < 61), abs=1e-9)
 
 
-def test_columns_have_letters() -> None:
+def test_columns_are_named_by_letters() -> None:
     assert [column_letters(index) for index in (0, 25, 26, 701, 702)] == [b"A", b"Z", b"AA", b"ZZ", b"AAA"]
 
 
@@ -83,13 +83,13 @@ def test_columns_that_do_not_fit_the_titles_are_refused(connection: Connection, 
         writer.render_result(address_of(cursor))
 
 
-def test_a_timed_writer_writes_the_same(connection: Connection) -> None:
+def test_a_timed_writer_produces_the_same_output(connection: Connection) -> None:
     cursor = connection.execute("select n, 'x' from generate_series(1, 3) n")
     renderer = Renderer(Codecs(), "rows", True, True, [b"a", b"b"])
     assert TimedWriter(renderer).render_result(address_of(cursor)) == renderer.render_result(address_of(cursor))
 
 
-def test_one_column_is_rendered_alone(connection: Connection) -> None:
+def test_one_column_can_be_rendered_separately(connection: Connection) -> None:
     cursor = connection.execute("select n, 'x' from generate_series(1, 3) n")
     renderer = Renderer(Codecs(), "rows", True, True, [b"a", b"b"])
     assert [render_column(renderer, address_of(cursor), index) for index in (0, 1)] == [3, 9]

@@ -59,7 +59,7 @@ def assert_as_postgres(server: Connection, name: str, kind: Type, text: str) -> 
 
 
 @pytest.mark.parametrize(("name", "kind"), TYPES, ids=[name for name, _ in TYPES])
-def test_the_twin_means_what_to_json_means(server: Connection, name: str, kind: Type) -> None:
+def test_the_twin_renders_values_as_to_json(server: Connection, name: str, kind: Type) -> None:
     @given(values_of(kind).filter(lambda value: value[0] is not None and "BC" not in value[0]))
     @settings(max_examples=examples(60), deadline=None)
     def holds(value: tuple[str | None, Any]) -> None:
@@ -68,7 +68,7 @@ def test_the_twin_means_what_to_json_means(server: Connection, name: str, kind: 
     holds()
 
 
-def test_arrays_of_composites_mean_what_to_json_means(server: Connection) -> None:
+def test_arrays_of_composites_are_rendered_as_by_to_json(server: Connection) -> None:
     @given(st.lists(values_of(HALL), max_size=3))
     @settings(max_examples=examples(60), deadline=None)
     def holds(values: list[tuple[str | None, Any]]) -> None:

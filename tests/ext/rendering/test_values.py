@@ -106,7 +106,7 @@ def test_a_value_is_rendered_by_its_type(kind: Type, text: str, expected: str) -
 
 
 @pytest.mark.parametrize(("kind", "text", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_the_twin_agrees_with_the_table(kind: Type, text: str, expected: str) -> None:
+def test_the_twin_renders_values_as_expected(kind: Type, text: str, expected: str) -> None:
     assert twin.render_value(kind, text) == expected
 
 
@@ -131,7 +131,7 @@ def test_an_undefined_type_is_text() -> None:
     assert render_value(Registry().codecs, 4_000_000_000, b'(1,"x")') == b'"(1,\\"x\\")"'
 
 
-def test_a_type_may_contain_arrays_of_itself() -> None:
+def test_a_composite_type_may_contain_arrays_of_itself() -> None:
     codecs = Registry().codecs
     codecs.define_composite(500_001, [(b"name", 25), (b"children", 500_002)])
     codecs.define_array(500_002, 500_001)
@@ -140,7 +140,7 @@ def test_a_type_may_contain_arrays_of_itself() -> None:
     )
 
 
-def test_definitions_may_come_in_any_order_and_change() -> None:
+def test_types_may_be_defined_in_any_order_and_redefined() -> None:
     codecs = Registry().codecs
     codecs.define_composite(500_001, [(b"x", 500_002)])
     assert render_value(codecs, 500_001, b"(7)") == b'{"x":"7"}'
@@ -157,7 +157,7 @@ def test_too_deep_nesting_is_written_as_text() -> None:
 
 @given(typed_values())
 @settings(max_examples=examples(400), deadline=None)
-def test_a_value_survives_the_way_to_json_and_back(case: tuple[Type, str, Any]) -> None:
+def test_a_value_survives_a_round_trip_through_json(case: tuple[Type, str, Any]) -> None:
     kind, text, meaning = case
     assert json.loads(render(kind, text)) == meaning
 

@@ -57,7 +57,9 @@ def name_of(vector: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[name_of(vector) for vector in VECTORS])
-def test_vector(vector: dict[str, Any], connection: Connection, missing: set[str], codecs: dict[bool, Codecs]) -> None:
+def test_each_vector_is_rendered_as_expected(
+    vector: dict[str, Any], connection: Connection, missing: set[str], codecs: dict[bool, Codecs]
+) -> None:
     expected = readable(vector, vector.get("recommended", vector["json"]))
     registry = codecs[vector.get("resolve_nested", True)]
     text = vector["pg_text"]

@@ -22,22 +22,22 @@ def tables(size: int = 1 << 20) -> tuple[mmap.mmap, ResponseTable[Entry], Respon
     return memory, ResponseTable(memory, 1, Entry), ResponseTable(memory, 2, Entry)
 
 
-def taken(table: ResponseTable[Entry], key: bytes, at: float = 100.0, ends: float = 0.0) -> int:
+def acquire_lease(table: ResponseTable[Entry], key: bytes, at: float = 100.0, ends: float = 0.0) -> int:
     number = table.begin(key, ends, at)
     assert isinstance(number, int)
     assert number > 0
     return number
 
 
-def kept(table: ResponseTable[Entry], key: bytes, entry: Entry, at: float = 100.0) -> int:
-    return table.keep(key, taken(table, key, at), at, entry, at)
+def store_response(table: ResponseTable[Entry], key: bytes, entry: Entry, at: float = 100.0) -> int:
+    return table.keep(key, acquire_lease(table, key, at), at, entry, at)
 
 
-def test_one_process_has_it_and_learns_who_waits() -> None:
+def test_one_process_has_the_lease_and_learns_of_waiting_processes() -> None:
     _, mine, yours = tables()
-    number = taken(mine, b"one")
+    number = acquire_lease(mine, b"one")
     assert mine.begin(b"one", 0.0, 100.0) == HELD
-    assert taken(yours, b"other") != number
+    assert acquire_lease(yours, b"other") != number
     assert mine.has(b"one", number)
     assert not mine.has(b"one", number + 1)
     assert not yours.has(b"one", number)
@@ -57,7 +57,7 @@ def test_a_cached_response_is_the_same_for_all_processes() -> None:
     ]
     for number, entry in enumerate(entries):
         key = b"%d" % number * (1 + 300 * number)
-        assert kept(mine, key, entry) == 0
+        assert store_response(mine, key, entry) == 0
         for table in (mine, yours):
             assert table.find(key, 101.0) == entry
             assert type(table.find(key, 101.0)) is Entry
@@ -67,31 +67,31 @@ def test_a_cached_response_is_the_same_for_all_processes() -> None:
     assert mine.count == 4
 
 
-def test_invalidation_ends_response_and_lease() -> None:
+def test_invalidation_removes_the_response_and_its_lease() -> None:
     _, mine, yours = tables()
-    number = taken(mine, b"one")
+    number = acquire_lease(mine, b"one")
     assert yours.begin(b"one", 0.0, 100.0) == HELD
     assert yours.invalidate(b"one", 101.0, False) == (False, True)
     assert mine.keep(b"one", number, 100.0, Entry(b"old", 1), 102.0) == GONE
     assert mine.find(b"one", 102.0) is None
-    kept(mine, b"one", Entry(b"new", 1), 103.0)
+    store_response(mine, b"one", Entry(b"new", 1), 103.0)
     assert yours.invalidate(b"one", 104.0, False) == (True, False)
     assert yours.invalidate(b"one", 104.0, False) == (False, False)
     assert mine.find(b"one", 104.0) is None
     assert mine.used == 0
 
 
-def test_an_invalidated_tag_ends_its_responses_and_those_being_computed() -> None:
+def test_an_invalidated_tag_removes_its_responses_and_pending_leases() -> None:
     _, mine, yours = tables()
     for number in range(40):
-        kept(mine, b"%d" % number, Entry(b"", 1, tags=("all", "even" if number % 2 == 0 else "odd")))
-    on_its_way = taken(mine, b"way")
+        store_response(mine, b"%d" % number, Entry(b"", 1, tags=("all", "even" if number % 2 == 0 else "odd")))
+    on_its_way = acquire_lease(mine, b"way")
     assert yours.invalidate_tag(b"even", 101.0, 15) == (15, True)
     assert yours.invalidate_tag(b"even", 101.0, 15) == (5, False)
     assert [mine.find(b"%d" % number, 101.0) is None for number in range(4)] == [True, False, True, False]
     assert mine.keep(b"way", on_its_way, 100.5, Entry(b"", 1, tags=("odd", "even")), 102.0) == INVALIDATED
     assert mine.find(b"way", 102.0) is None
-    assert mine.keep(b"way", taken(mine, b"way", 102.0), 102.0, Entry(b"", 1, tags=("even",)), 103.0) == 0
+    assert mine.keep(b"way", acquire_lease(mine, b"way", 102.0), 102.0, Entry(b"", 1, tags=("even",)), 103.0) == 0
     assert yours.invalidate_tag(b"all", 104.0, 100) == (20, False)
     assert yours.invalidate_tag(b"unknown", 104.0, 100) == (0, False)
     assert mine.count == 1
@@ -99,16 +99,16 @@ def test_an_invalidated_tag_ends_its_responses_and_those_being_computed() -> Non
 
 def test_beyond_the_limit_of_tag_marks_earlier_responses_are_not_stored() -> None:
     _, mine, _yours = tables(LEAST)
-    numbers = [taken(mine, b"%d" % number) for number in range(2)]
+    numbers = [acquire_lease(mine, b"%d" % number) for number in range(2)]
     for number in range(1_000):
         mine.invalidate_tag(b"tag %d" % number, 101.0 + number, 10)
     assert mine.keep(b"0", numbers[0], 100.0, Entry(b"", 1, tags=("tag 0",)), 2000.0) == INVALIDATED
     assert mine.keep(b"1", numbers[1], 100.0, Entry(b"", 1), 2000.0) == 0, "it has no tags"
-    assert kept(mine, b"2", Entry(b"", 1, tags=("tag 0",)), 2000.0) == 0
+    assert store_response(mine, b"2", Entry(b"", 1, tags=("tag 0",)), 2000.0) == 0
     assert mine.used < LEAST // 4
 
 
-def test_a_copy_is_not_stored_if_it_was_invalidated_since() -> None:
+def test_a_copy_invalidated_since_is_not_stored() -> None:
     _, mine, yours = tables()
     copy = Entry(b"copy", 1, tags=("all",))
     assert mine.store(b"one", copy, 100.0, 101.0)
@@ -123,10 +123,10 @@ def test_a_copy_is_not_stored_if_it_was_invalidated_since() -> None:
     assert mine.count == 0
 
 
-def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None:
-    """A loop over many answers comes again with the time of its beginning, behind what others have forgotten since."""
+def test_an_earlier_clock_value_does_not_undo_an_invalidation() -> None:
+    """A loop over many responses passes the time of its start, which precedes invalidations by other processes."""
     _, mine, yours = tables()
-    number = taken(mine, b"one", 100.5)
+    number = acquire_lease(mine, b"one", 100.5)
     for table, at in ((mine, 100.0), (yours, 101.0), (mine, 100.0)):
         table.invalidate_tag(b"all", at, 256)
     old = Entry(b"old", 1, tags=("all",))
@@ -138,41 +138,41 @@ def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None
     assert mine.store(b"two", Entry(b"new", 1), 101.5, 102.0)
 
 
-def test_a_lease_ends_with_its_time_or_its_process() -> None:
+def test_a_lease_ends_with_its_time_limit_or_process() -> None:
     _, mine, yours = tables()
-    number = taken(mine, b"one", 100.0, 105.0)
+    number = acquire_lease(mine, b"one", 100.0, 105.0)
     assert yours.begin(b"one", 0.0, 104.0) == HELD
-    taken(yours, b"one", 105.0)
+    acquire_lease(yours, b"one", 105.0)
     assert not mine.has(b"one", number)
     mine.release_process(2)
-    taken(mine, b"one", 105.0)
+    acquire_lease(mine, b"one", 105.0)
 
 
-def test_a_full_row_has_no_place_until_a_lease_ends() -> None:
+def test_a_full_row_accepts_no_lease_until_one_ends() -> None:
     _, mine, _yours = tables(LEAST)
     numbers = [mine.begin(b"%d" % number, 0.0, 1.0) for number in range(10_000)]
     assert FULL in numbers
     full = numbers.index(FULL)
     assert 64 <= sum(number != FULL for number in numbers) <= 64 * 8
     mine.release_process(1)
-    taken(mine, b"%d" % full)
+    acquire_lease(mine, b"%d" % full)
 
 
-def test_ended_responses_are_removed_first_then_the_oldest() -> None:
+def test_expired_responses_are_removed_first_then_the_oldest() -> None:
     _, mine, _yours = tables(LEAST)
     body = b"x" * 1000
     for number in itertools.count():
-        kept(mine, b"lasting %d" % number, Entry(body, 1, written=100.0))
+        store_response(mine, b"lasting %d" % number, Entry(body, 1, written=100.0))
         if mine.used > LEAST // 4:
             break
     lasting = number + 1
     for number in range(20):
-        kept(mine, b"short %d" % number, Entry(body, 1, written=100.0, ends=101.0))
+        store_response(mine, b"short %d" % number, Entry(body, 1, written=100.0, ends=101.0))
     for number in range(1_000):
-        kept(mine, b"later %d" % number, Entry(body, 1, written=200.0, ends=200.01 + number), 200.0 + number)
+        store_response(mine, b"later %d" % number, Entry(body, 1, written=200.0, ends=200.01 + number), 200.0 + number)
     assert all(mine.find(b"lasting %d" % number, 1300.0) for number in range(lasting)), "others had ended"
     for number in range(1_000):
-        kept(mine, b"last %d" % number, Entry(body, 1), 1300.0)
+        store_response(mine, b"last %d" % number, Entry(body, 1), 1300.0)
     values = [number for number in range(1_000) if mine.find(b"last %d" % number, 1300.0)]
     assert values == list(range(values[0], 1_000))
     assert len(values) > 30
@@ -233,17 +233,19 @@ def _keep_for_ever(memory: mmap.mmap) -> None:
     for number in itertools.count():
         at = 1.0 + number
         key = b"%d" % (number % 50)
-        kept(table, key, Entry(b"%b of %d" % (key, number) * 50, 1, False, at, at + 30, 0.0, b"", ("all",)), at)
+        store_response(
+            table, key, Entry(b"%b of %d" % (key, number) * 50, 1, False, at, at + 30, 0.0, b"", ("all",)), at
+        )
         table.invalidate(key, at, True)
         if number % 10 == 0:
             table.invalidate_tag(b"all", at, 10)
-            kept(table, b"keeps", Entry(b"whole" * 500, 1), at)
+            store_response(table, b"keeps", Entry(b"whole" * 500, 1), at)
             table.invalidate(b"keeps", at, False)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
-def test_a_killed_process_blocks_no_other() -> None:
+def test_a_killed_process_does_not_block_others() -> None:
     """Wherever it is: some die while they hold the lock, and leave nothing that is half written."""
     memory = mmap.mmap(-1, LEAST)
     mine = ResponseTable(memory, os.getpid(), Entry)
@@ -259,7 +261,7 @@ def test_a_killed_process_blocks_no_other() -> None:
         other.join()
         mine.release_process(other.pid)
         mine.invalidate(b"one", 1e9, False)
-        assert kept(mine, b"one", Entry(b"mine", 1), 1e9) == 0
+        assert store_response(mine, b"one", Entry(b"mine", 1), 1e9) == 0
         assert mine.find(b"one", 1e9) == Entry(b"mine", 1)
         mine.prune(1e9)
         mine.invalidate_all(b"")
@@ -271,10 +273,10 @@ def test_the_shards_of_a_large_table_act_as_one_table() -> None:
     mine, yours = ResponseTable(memory, 1, Entry), ResponseTable(memory, 2, Entry)
     keys = [b"key %d" % number for number in range(200)]
     for key in keys:
-        assert kept(mine, key, Entry(key, 1, tags=("all", "even" if key[-1] % 2 == 0 else "odd"))) == 0
+        assert store_response(mine, key, Entry(key, 1, tags=("all", "even" if key[-1] % 2 == 0 else "odd"))) == 0
     assert {yours.find(key, 100.0).body for key in keys} == {*keys}  # type: ignore[union-attr]
     assert yours.count == len(keys)
-    late = [taken(mine, b"late %d" % number, 101.0) for number in range(50)]
+    late = [acquire_lease(mine, b"late %d" % number, 101.0) for number in range(50)]
     assert len({yours.begin(b"late %d" % number, 0.0, 102.0) for number in range(50)} - {HELD}) == 0
     assert yours.invalidate_tag(b"even", 103.0, 1000) == (100, False)
     assert [key for key in keys if mine.find(key, 104.0)] == [key for key in keys if key[-1] % 2]
@@ -287,15 +289,15 @@ def test_the_shards_of_a_large_table_act_as_one_table() -> None:
         count, more = yours.invalidate_tag(b"all", 105.0, 1)
         result += count
     assert (result, mine.count) == (100, 0)
-    kept(mine, keys[0], Entry(b"again", 1), 106.0)
+    store_response(mine, keys[0], Entry(b"again", 1), 106.0)
     mine.invalidate_all(b"key")
     assert mine.count == 0
 
 
 def test_a_retired_table_returns_and_stores_nothing() -> None:
     _, mine, yours = tables()
-    kept(mine, b"old", Entry(b"old", 1))
-    number = taken(mine, b"coming")
+    store_response(mine, b"old", Entry(b"old", 1))
+    number = acquire_lease(mine, b"coming")
     before = mine.retired
     yours.retire()
     assert (before, mine.retired) == (False, True)
@@ -311,7 +313,7 @@ def test_overwritten_memory_is_cleared(junk: bytes) -> None:
     memory, mine, yours = tables(LEAST)
     head = 4096
     for number in range(40):
-        kept(mine, b"%d" % number, Entry(b"x" * 500, 1, ends=200.0 + number, tags=("all", f"{number}")))
+        store_response(mine, b"%d" % number, Entry(b"x" * 500, 1, ends=200.0 + number, tags=("all", f"{number}")))
     memory[head:] = (junk * len(memory))[: len(memory) - head]
     assert yours.find(b"1", 100.0) is None
     yours.invalidate_tag(b"all", 101.0, 10)
@@ -358,7 +360,7 @@ class _Finalized:
 def test_finalizers_may_use_the_table() -> None:
     """Finalizers never run while the lock is held; otherwise this test would not end."""
     _, mine, _ = tables()
-    kept(mine, b"key", Entry(b"body", 1, tags=("one", "two")))
+    store_response(mine, b"key", Entry(b"body", 1, tags=("one", "two")))
     before = gc.get_threshold()
     gc.set_threshold(1)
     try:

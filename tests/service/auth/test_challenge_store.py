@@ -27,7 +27,7 @@ def test_challenges_expire(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
-def test_anonymous_callers_take_no_room_of_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anonymous_challenges_do_not_displace_those_of_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(challenge_store, "MOST", 2)
 
     async def use() -> None:

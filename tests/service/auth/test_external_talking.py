@@ -66,7 +66,7 @@ def profile(server: Upstream) -> Profile:
     return result
 
 
-def test_what_an_issuer_publishes(server: Upstream) -> None:
+def test_discovery_documents_of_issuers_are_read(server: Upstream) -> None:
     server.on(DOCUMENT, answer(document(server, userinfo_endpoint=f"{server.url}/info", more=[1])))
     result = addresses(server.url)
     assert (result.token, result.info) == (f"{server.url}/token_endpoint", f"{server.url}/info")
@@ -87,7 +87,7 @@ def test_what_an_issuer_publishes(server: Upstream) -> None:
         ({"token_endpoint": "file:///etc/passwd"}, "token_endpoint"),
     ],
 )
-def test_a_document_that_cannot_be_taken(server: Upstream, changes: dict[str, object], said: str) -> None:
+def test_an_invalid_discovery_document_is_refused(server: Upstream, changes: dict[str, object], said: str) -> None:
     server.on(DOCUMENT, answer(document(server, **changes)))
     with pytest.raises(ProviderError, match=said):
         addresses(server.url)
@@ -104,13 +104,13 @@ def test_a_document_that_cannot_be_taken(server: Upstream, changes: dict[str, ob
         (b"nonsense\r\n\r\n", "http"),
     ],
 )
-def test_no_document_at_all(server: Upstream, response: bytes, said: str) -> None:
+def test_a_missing_discovery_document_is_an_error(server: Upstream, response: bytes, said: str) -> None:
     server.on(DOCUMENT, response)
     with pytest.raises(ProviderError, match=said):
         addresses(server.url)
 
 
-def test_a_document_that_fails_is_not_requested_by_each_caller(server: Upstream) -> None:
+def test_a_failing_discovery_document_is_not_requested_by_each_caller(server: Upstream) -> None:
     """The next one who comes within seconds is reported the same."""
     server.on(DOCUMENT, answer({}, 500))
     before = len(server.to(DOCUMENT))
@@ -124,7 +124,7 @@ def test_a_document_that_fails_is_not_requested_by_each_caller(server: Upstream)
     assert len(server.to(DOCUMENT)) == before + 1
 
 
-def test_a_profile(server: Upstream) -> None:
+def test_a_profile_is_read(server: Upstream) -> None:
     server.on("/token", answer({"access_token": "abc", "refresh_token": "r"}))
     server.on("/info", answer('{"email": "a@x", "name": "A",  "id": 7}'))
     result = profile(server)
@@ -160,7 +160,7 @@ def test_an_id_token_of_a_provider_without_issuer_is_not_read(server: Upstream) 
         (answer({"access_token": "abc"}, 500), "answered 500"),
     ],
 )
-def test_no_token(server: Upstream, response: bytes, said: str) -> None:
+def test_a_response_without_token_is_an_error(server: Upstream, response: bytes, said: str) -> None:
     server.on("/token", response)
     with pytest.raises(ProviderError, match=said) as raised:
         profile(server)
@@ -184,10 +184,10 @@ def test_no_token(server: Upstream, response: bytes, said: str) -> None:
         (503, "invalid_grant", False),
     ],
 )
-def test_a_refresh_token_is_over_only_when_the_provider_says_so(
+def test_a_refresh_token_is_discarded_only_if_the_provider_refuses_it(
     server: Upstream, status: int, error: object, over: bool
 ) -> None:
-    """A provider that is asked too often, or does not know the client, may renew the sign-in another time."""
+    """After other errors (too many requests, unknown client) the refresh token may still be valid."""
     server.on("/token", answer({} if error is None else {"error": error}, status))
     with pytest.raises(ProviderError) as raised:
         profile(server)
@@ -195,7 +195,7 @@ def test_a_refresh_token_is_over_only_when_the_provider_says_so(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_no_redirect_is_followed_with_a_secret(server: Upstream, elsewhere: Upstream, status: int) -> None:
+def test_redirects_with_secrets_are_not_followed(server: Upstream, elsewhere: Upstream, status: int) -> None:
     """Neither with that of the client, nor with the token of a user."""
     away = answer(b"", status, [("Location", f"{elsewhere.url}/")])
     server.on("/token", away)
@@ -211,14 +211,14 @@ def test_no_redirect_is_followed_with_a_secret(server: Upstream, elsewhere: Upst
 @pytest.mark.parametrize(
     "info", ["[]", "null", "{", '{"name":"without an address"}', '{"email":"a@x","email_verified":false}']
 )
-def test_no_profile(server: Upstream, info: str) -> None:
+def test_a_response_without_profile_is_an_error(server: Upstream, info: str) -> None:
     server.on("/token", answer({"access_token": "abc"}))
     server.on("/info", answer(info))
     with pytest.raises(ProviderError):
         profile(server)
 
 
-def test_a_flood_does_not_reach_the_provider(server: Upstream) -> None:
+def test_requests_beyond_the_limit_do_not_reach_the_provider(server: Upstream) -> None:
     """So many at one time and no more: 503 for the others, at once."""
     from rowcall.core.errors.problems import Problem
 

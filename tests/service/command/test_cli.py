@@ -53,7 +53,7 @@ def test_help_shows_usage_in_two_columns_that_pipe_cleanly(tmp_path: Path, switc
     assert any(line.startswith("rowcall --Section:Key=value\t") for line in done.stdout.splitlines())
 
 
-def test_version_shows_what_runs(tmp_path: Path) -> None:
+def test_version_prints_the_versions_of_components(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--version")
     assert (done.returncode, done.stderr) == (0, "")
     rows = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
@@ -61,7 +61,7 @@ def test_version_shows_what_runs(tmp_path: Path) -> None:
     assert rows["CurrentDirectory"] == str(tmp_path)
 
 
-def test_annotations_are_listed_as_json_and_nothing_else(tmp_path: Path) -> None:
+def test_annotations_are_listed_as_json(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--annotations")
     assert (done.returncode, done.stderr) == (0, "")
     listed = json.loads(done.stdout)
@@ -70,7 +70,7 @@ def test_annotations_are_listed_as_json_and_nothing_else(tmp_path: Path) -> None
     assert len({entry["name"] for entry in listed}) == len(listed) >= 44
 
 
-def test_versions_are_json_when_asked_for_and_nothing_else(tmp_path: Path) -> None:
+def test_versions_are_printed_as_json_if_requested(tmp_path: Path) -> None:
     for arguments in (("--version", "--json"), ("--json", "-v")):
         done = rowcall(tmp_path, *arguments)
         assert (done.returncode, done.stderr) == (0, "")
@@ -88,7 +88,7 @@ def test_versions_are_json_when_asked_for_and_nothing_else(tmp_path: Path) -> No
         ("--version", {"granian", "rowcall.core.config.table"}),
     ],
 )
-def test_a_switch_that_only_names_something_loads_little(tmp_path: Path, switch: str, unwanted: set[str]) -> None:
+def test_a_switch_that_only_prints_loads_few_modules(tmp_path: Path, switch: str, unwanted: set[str]) -> None:
     program = (
         f"import sys; from rowcall.service.cli import main; main(['{switch}']);"
         f"sys.exit(', '.join({unwanted} & sys.modules.keys()) or 0)"
@@ -99,14 +99,14 @@ def test_a_switch_that_only_names_something_loads_little(tmp_path: Path, switch:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("argument", ["--version", "--ConnectionStrings:Default=postgresql://unknown@127.0.0.1:1/none"])
-def test_a_psycopg_that_will_not_do_is_reported_in_one_line(tmp_path: Path, argument: str) -> None:
+def test_an_unsupported_psycopg_is_reported_in_one_line(tmp_path: Path, argument: str) -> None:
     done = rowcall(tmp_path, argument, PSYCOPG_IMPL="python")
     assert done.returncode == 1
     assert done.stderr.startswith("rowcall: psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed")
 
 
 @pytest.mark.slow
-def test_hash_prints_what_a_password_is_stored_as(tmp_path: Path) -> None:
+def test_hash_prints_the_stored_form_of_a_password(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--hash", "open sesame")
     assert (done.returncode, done.stderr) == (0, "")
     stored = done.stdout.splitlines()[-1]
@@ -178,7 +178,7 @@ def test_an_unknown_switch_gets_a_hint(tmp_path: Path) -> None:
         ({}, ["--Log:ToConsole=maybe"], "rowcall: command line: Log:ToConsole: 'maybe' is not a boolean"),
     ],
 )
-def test_a_start_that_fails_says_why_and_ends_with_1(
+def test_a_failed_start_reports_the_reason_and_ends_with_1(
     tmp_path: Path, files: dict[str, str], arguments: list[str], message: str
 ) -> None:
     for name, text in files.items():
@@ -227,7 +227,7 @@ def test_a_byte_order_mark_names_the_encoding_of_a_file(tmp_path: Path, encoding
 
 
 @pytest.mark.slow
-def test_what_is_no_text_file_is_reported_and_ends_with_1(tmp_path: Path) -> None:
+def test_invalid_text_files_are_reported_and_end_with_1(tmp_path: Path) -> None:
     (tmp_path / "binary.json").write_bytes(b"{\xff\xfe\x00}")
     (tmp_path / "env.json").write_text('{"Config": {"EnvFile": "binary.json"}}')
     for name, message in (
@@ -242,7 +242,7 @@ def test_what_is_no_text_file_is_reported_and_ends_with_1(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
+def test_a_configuration_can_be_read_from_a_pipe(tmp_path: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "/dev/stdin"],
         cwd=tmp_path,
@@ -259,12 +259,12 @@ def test_a_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
     )
 
 
-def test_an_argument_that_is_no_text_is_reported(tmp_path: Path) -> None:
+def test_an_argument_that_is_not_text_is_reported(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--hash", os.fsdecode(b"a\xffb"))
     assert (done.returncode, done.stderr) == (1, "rowcall: an argument is not UTF-8 text\n")
 
 
-def test_a_variable_that_is_no_text_is_read_as_far_as_it_is(tmp_path: Path) -> None:
+def test_a_variable_with_invalid_utf8_is_read_with_replacement_characters(tmp_path: Path) -> None:
     shown = rowcall(tmp_path, "--ApplicationName={BROKEN}", "--config", "a\ufffdb", BROKEN=os.fsdecode(b"a\xffb"))
     assert '"ApplicationName": "a\ufffdb"' in shown.stdout
 

@@ -90,7 +90,7 @@ def test_every_switch_is_offered(scripts: Path, shell: str) -> None:
     assert [switch.name for switch in SWITCHES if switch.name.removeprefix("--") not in text] == []
 
 
-def test_a_shell_that_is_not_known_is_reported(tmp_path: Path) -> None:
+def test_an_unknown_shell_is_reported(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--completion", "powershell")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "rowcall: powershell: no such shell; known are bash, zsh, fish\n"

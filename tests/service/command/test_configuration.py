@@ -42,7 +42,7 @@ def in_terminal(folder: Path, *arguments: str) -> str:
     return message.decode()
 
 
-def test_config_prints_a_file_that_can_be_used_as_it_is(tmp_path: Path) -> None:
+def test_config_prints_a_valid_configuration_file(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--config")
     assert (done.returncode, done.stderr) == (0, "")
     (tmp_path / "printed.json").write_text(done.stdout)
@@ -50,7 +50,7 @@ def test_config_prints_a_file_that_can_be_used_as_it_is(tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (0, done.stdout)
 
 
-def test_config_shows_what_files_environment_and_command_line_make_together(tmp_path: Path) -> None:
+def test_config_shows_the_merged_files_environment_and_command_line(tmp_path: Path) -> None:
     (tmp_path / "rowcall.json").write_text(
         '{"Config": {"AddEnvironmentVariables": true}, "Urls": "{HOST}", "Service": {"UrlPathPrefix": "/file"}}'
     )
@@ -62,7 +62,7 @@ def test_config_shows_what_files_environment_and_command_line_make_together(tmp_
 
 
 @pytest.mark.parametrize("arguments", [("--config", "kebab"), ("--config=KEBAB",), ("--Urls=x", "--CONFIG", "Kebab")])
-def test_config_with_a_filter_prints_what_matches(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_config_with_a_filter_prints_matching_keys(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     done = rowcall(tmp_path, *arguments)
     assert done.returncode == 0
     assert json.loads(without_comments(done.stdout)) == {"Service": {"KebabCaseUrls": True}}
@@ -88,12 +88,12 @@ def test_config_with_the_name_of_a_key_prints_this_key_alone(tmp_path: Path, wor
     assert names(json.loads(without_comments(done.stdout))) == shown
 
 
-def test_config_says_that_nothing_matches(tmp_path: Path) -> None:
+def test_config_reports_a_filter_without_matches(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--config", "no such thing")
     assert (done.returncode, done.stdout) == (0, '// No results for "no such thing"\n')
 
 
-def test_an_override_behind_config_is_no_filter(tmp_path: Path) -> None:
+def test_an_override_after_config_is_not_a_filter(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--config", "--Urls=http://mine")
     assert '"Urls": "http://mine"' in done.stdout
     assert '"KebabCaseUrls"' in done.stdout
@@ -149,7 +149,7 @@ def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_
 
 
 @pytest.mark.slow
-def test_config_names_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
+def test_config_reports_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--Service:KebabCaseUrl=1", "--config")
     assert done.returncode == 1
     assert "1 unknown configuration key\n  - Service:KebabCaseUrl at command line" in done.stderr
@@ -174,7 +174,7 @@ def test_help_has_two_columns_in_colour_in_a_terminal_only(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_is_not_an_error(tmp_path: Path) -> None:
     """`rowcall --config | true`, with a pipe that is closed before anything is written."""
     reading, writing = os.pipe()
     os.close(reading)
@@ -216,7 +216,7 @@ def test_init_writes_a_commented_file_and_never_overwrites(tmp_path: Path) -> No
     assert rowcall(tmp_path, "--init", "no/such/folder.json").returncode == 1
 
 
-def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Path, database: Database) -> None:
+def test_validate_accepts_a_valid_configuration_and_database(tmp_path: Path, database: Database) -> None:
     connection = f"--ConnectionStrings:Default={database.conninfo}"
     done = rowcall(tmp_path, "--validate", connection)
     assert (done.returncode, done.stderr) == (0, "")
@@ -238,7 +238,7 @@ def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Pa
     }
 
 
-def test_validate_knows_roles_of_servers_that_libpq_does_not(tmp_path: Path, database: Database) -> None:
+def test_validate_accepts_roles_of_servers_that_libpq_cannot_authenticate(tmp_path: Path, database: Database) -> None:
     pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
     expected = f"--ConnectionStrings:Default={pairs};Target Session Attributes=prefer-primary"
     assert validated(tmp_path, expected)["connectionTest"] == "ok"
@@ -262,13 +262,13 @@ def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Pa
     assert (message["valid"], message["warnings"]) == (True, [])
 
 
-def test_a_mode_that_is_no_mode_warns_and_is_reported_as_it_was_given(tmp_path: Path) -> None:
+def test_an_invalid_validation_mode_is_a_warning_and_reported_unchanged(tmp_path: Path) -> None:
     message = validated(tmp_path, "--ConnectionStrings:Other=x", "--Nope=1", "--Config:ValidateConfigKeys=Loudly")
     assert (message["configValid"], message["validationMode"], message["warnings"]) == (True, "Loudly", ["Nope"])
     assert any("'Loudly' is not allowed" in str(result) for result in message["startWarnings"])  # type: ignore[attr-defined]
 
 
-def test_validate_names_why_the_database_is_not_reached(tmp_path: Path) -> None:
+def test_validate_names_the_reason_why_the_database_is_unreachable(tmp_path: Path) -> None:
     message = validated(tmp_path)
     assert "environment variable PGDATABASE is not set" in str(message["connectionTest"])
     message = validated(
@@ -331,27 +331,27 @@ def test_validate_names_why_the_database_is_not_reached(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_would_only_show_later_is_reported(
+def test_mistakes_that_only_a_start_would_find_are_reported(
     tmp_path: Path, database: Database, arguments: list[str], list_: str, message_part: str
 ) -> None:
     message = validated(tmp_path, f"--ConnectionStrings:Default={database.conninfo}", *arguments)
     assert message_part in str(message[list_])
 
 
-def test_without_a_default_connection_the_one_that_a_start_would_serve_is_reached(tmp_path: Path) -> None:
+def test_without_a_default_connection_validate_uses_that_of_the_start(tmp_path: Path) -> None:
     message = validated(tmp_path, "--ConnectionStrings:Other=Host=127.0.0.1;Port=1;Database=x")
     assert (message["valid"], message["connectionTest"]) == (False, "ok")
     assert "cannot read the database" in str(message["startErrors"])
 
 
-def test_a_folder_without_a_configuration_says_so(tmp_path: Path) -> None:
+def test_a_missing_configuration_file_is_reported(tmp_path: Path) -> None:
     done = rowcall(tmp_path)
     assert done.returncode == 1
     assert "PGDATABASE is not set" in done.stderr
     assert f"there is no configuration here: {tmp_path} has neither rowcall.json nor rowcall.local.json" in done.stderr
 
 
-def test_a_database_that_is_away_is_one_message(tmp_path: Path) -> None:
+def test_an_unavailable_database_is_reported_in_one_message(tmp_path: Path) -> None:
     settings = ("--ConnectionStrings:Default=Host=127.0.0.1;Port=1;Database=x", "--Urls=http://127.0.0.1:0")
     done = rowcall(tmp_path, *settings, "--ConnectionSettings:RetryOptions:Enabled=false")
     assert done.returncode == 1
@@ -362,7 +362,7 @@ def test_a_database_that_is_away_is_one_message(tmp_path: Path) -> None:
     )
 
 
-def test_maps_that_drop_entries_and_words_that_mean_nothing_are_reported(tmp_path: Path) -> None:
+def test_dropped_map_entries_and_meaningless_words_are_reported(tmp_path: Path) -> None:
     claims = "Service:AuthenticationOptions:ContextKeyClaimsMapping"
     (tmp_path / "own.json").write_text(
         json.dumps(

@@ -75,7 +75,7 @@ def test_a_renamed_function_of_a_client_is_reported(own_database: Database, tmp_
 
 
 @pytest.mark.parametrize("text", [None, "{}"])
-def test_without_a_contract_there_is_nothing_to_compare(tmp_path: Path, text: str | None) -> None:
+def test_a_missing_contract_is_reported(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "contract.json").write_text(text, encoding="utf-8")
     done = rowcall(tmp_path, "--contract", "contract.json", "--check")
@@ -103,7 +103,7 @@ CAPABILITIES = {
 }
 
 
-def test_a_response_that_is_no_longer_the_result_is_found(own_database: Database) -> None:
+def test_a_response_of_another_kind_is_reported(own_database: Database) -> None:
     def contract() -> dict[str, Any]:
         snapshot = read_snapshot(own_database, CAPABILITIES)
         return contract_of(snapshot.endpoints, snapshot.types_of, camel=True, level=NoticeLevel.INFO, functions={})

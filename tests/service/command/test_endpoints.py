@@ -37,7 +37,7 @@ def listed(database: Database, tmp_path_factory: pytest.TempPathFactory) -> dict
     return {entry["routine"]["name"]: entry for entry in json.loads(done.stdout)}
 
 
-def test_what_is_no_endpoint_is_not_listed(listed: dict[str, dict[str, Any]]) -> None:
+def test_routines_without_endpoint_are_not_listed(listed: dict[str, dict[str, Any]]) -> None:
     assert set(listed) == {"list_orders", "order_by_id", "pack"}
 
 
@@ -69,7 +69,7 @@ def test_an_endpoint_is_described_with_its_routine_parameters_and_columns(listed
     }
 
 
-def test_what_does_not_apply_is_left_out(listed: dict[str, dict[str, Any]]) -> None:
+def test_members_that_do_not_apply_are_omitted(listed: dict[str, dict[str, Any]]) -> None:
     entry = listed["order_by_id"]
     assert entry["requiresAuthorization"] is False
     assert entry["raw"] is True
@@ -86,7 +86,7 @@ def test_a_procedure_takes_a_body_and_gives_nothing(listed: dict[str, dict[str, 
     assert "returnColumns" not in entry
 
 
-def test_a_database_that_is_not_there_is_reported_and_ends_with_1(tmp_path: Path) -> None:
+def test_an_unreachable_database_is_reported_and_ends_with_1(tmp_path: Path) -> None:
     done = rowcall(
         tmp_path,
         "--endpoints",

@@ -59,7 +59,7 @@ def test_a_migration_that_fails_changes_nothing(own_database: Database, tmp_path
     assert own_database.value("select to_regclass('lamp')") == "lamp"
 
 
-def test_files_that_do_not_continue_what_has_run(own_database: Database, tmp_path: Path) -> None:
+def test_files_that_do_not_continue_the_applied_migrations_are_refused(own_database: Database, tmp_path: Path) -> None:
     write(tmp_path, **{"1__first": FIRST, "5__fifth": "select 1;"})
     assert migrate(tmp_path, own_database)[0] == 0
     write(tmp_path, **{"3__third": "select 3;"})
@@ -94,7 +94,7 @@ def test_files_that_are_refused(own_database: Database, tmp_path: Path, files: d
     assert own_database.value("select to_regclass('rowcall.migration')") is None
 
 
-def test_savepoints_stay_within_the_transaction(own_database: Database, tmp_path: Path) -> None:
+def test_savepoints_are_permitted_in_migrations(own_database: Database, tmp_path: Path) -> None:
     sql = "savepoint a; create table lost (); rollback to savepoint a; rollback work to a; create table remaining ();"
     write(tmp_path, **{"1__savepoint": sql})
     code, text = migrate(tmp_path, own_database)
@@ -102,14 +102,14 @@ def test_savepoints_stay_within_the_transaction(own_database: Database, tmp_path
     assert own_database.fetch("select to_regclass('lost'), to_regclass('remaining')") == [(None, "remaining")]
 
 
-def test_without_a_folder(own_database: Database, tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(own_database: Database, tmp_path: Path) -> None:
     fails(tmp_path, own_database, "Migrations:Folder: there is no folder migrations")
     code, text = migrate(tmp_path, own_database, f"--Migrations:Folder={'x' * 300}")
     assert code == 1
     assert f"Migrations:Folder: the folder {'x' * 300} cannot be reached: File name too long" in text
 
 
-def test_a_file_without_a_transaction(own_database: Database, tmp_path: Path) -> None:
+def test_a_file_can_run_without_a_transaction(own_database: Database, tmp_path: Path) -> None:
     alone = "-- no transaction\ncreate index concurrently shelf_id on shelf (id);\nselect 1;"
     write(tmp_path, **{"1__first": FIRST, "2__index": alone})
     code, text = migrate(tmp_path, own_database)

@@ -460,23 +460,23 @@ def whole(planted: Database, tmp_path_factory: pytest.TempPathFactory) -> Outcom
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_good_file_passes(name: str, whole: Outcome) -> None:
+def test_passing_files_are_reported(name: str, whole: Outcome) -> None:
     assert whole.of(name).startswith("PASS "), whole.of(name)
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_a_bad_file_says_why(name: str, whole: Outcome) -> None:
+def test_failing_files_are_reported_with_the_reason(name: str, whole: Outcome) -> None:
     verdict, _, message = FAILING[name]
     assert whole.of(name).startswith(verdict), whole.of(name)
     assert message in whole.of(name)
 
 
 @pytest.mark.parametrize("doubt", sorted(WARNINGS))
-def test_what_means_nothing_is_reported(doubt: str, whole: Outcome) -> None:
+def test_annotations_without_effect_are_reported(doubt: str, whole: Outcome) -> None:
     assert doubt in whole.errors
 
 
-def test_files_come_in_the_order_of_their_paths(whole: Outcome) -> None:
+def test_files_run_in_the_order_of_their_paths(whole: Outcome) -> None:
     paths = re.findall(r"^(?:PASS|FAIL|ERROR) +(\S+)  \(", whole.lines, re.MULTILINE)
     assert paths == sorted(f"tests/{name}.test.sql" for name in (*FILES, *FAILING))
 
@@ -491,7 +491,7 @@ def test_errors_have_precedence_over_failures(whole: Outcome) -> None:
     assert f"\n{len(FILES)} passed, {failed} failed, {len(FAILING) - failed} error(s)  —  " in whole.lines
 
 
-def test_nothing_is_left_behind(whole: Outcome, planted: Database) -> None:
+def test_tests_leave_no_rows_and_sessions(whole: Outcome, planted: Database) -> None:
     assert planted.fetch("select * from bed") == [(1, "fern")]
     assert planted.fetch("select * from stored") == []
     wait_until(lambda: not planted.backends(), "the sessions of the tests have ended")
@@ -539,14 +539,14 @@ def test_parallel_files_with_metrics_and_shared_state(planted: Database, tmp_pat
     assert (outcome.code, outcome.errors) == (0, "")
 
 
-def test_files_that_failed_are_remembered(whole: Outcome) -> None:
+def test_failed_files_are_recorded(whole: Outcome) -> None:
     assert json.loads((whole.folder / "failed.json").read_text()) == sorted(
         f"tests/{name}.test.sql" for name in FAILING
     )
 
 
 @pytest.mark.slow
-def test_failed_files_that_do_not_run_are_still_remembered(planted: Database, tmp_path: Path) -> None:
+def test_failed_files_that_do_not_run_stay_recorded(planted: Database, tmp_path: Path) -> None:
     names = ("broken", "mended", "other")
     write(tmp_path, {f"tests/{name}.test.sql": f"select {name == 'mended'};".lower() for name in names})
     remembered = tmp_path / "failed.json"
@@ -558,7 +558,7 @@ def test_failed_files_that_do_not_run_are_still_remembered(planted: Database, tm
     assert json.loads(remembered.read_text()) == ["tests/broken.test.sql", "tests/other.test.sql"]
 
 
-def test_answers_can_be_looked_at_afterwards(whole: Outcome, planted: Database) -> None:
+def test_responses_are_stored_in_the_debug_table(whole: Outcome, planted: Database) -> None:
     rows = planted.fetch("select block, method, path, status, body from answers where test_file like '%named%'")
     assert rows == [("answer", "GET", "/beds", 200, '[{"id":1,"kind":"fern"}]')]
     assert "!!!" in whole.errors
@@ -598,7 +598,7 @@ select pg_sleep(600);
 
 
 @pytest.mark.slow
-def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Path) -> None:
+def test_filters_setup_and_isolation_are_combined(planted: Database, tmp_path: Path) -> None:
     write(tmp_path, {
         "tests/own.test.sql": "-- @isolation template\n-- @tag wanted\ninsert into bed values (9, 'own');\n"
                               "select count(*) = 2 from bed;\n/* GET /beds/9 */\nselect body = 'own' from _response;",
@@ -620,7 +620,7 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
     assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
 
 
-def test_a_debug_table_takes_the_place_of_no_other_table(planted: Database, tmp_path: Path) -> None:
+def test_a_debug_table_does_not_replace_an_existing_table(planted: Database, tmp_path: Path) -> None:
     write(tmp_path, {"tests/one.test.sql": "/* GET /beds */"})
     outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.stored")
     assert outcome.code == 3
@@ -633,9 +633,7 @@ def test_a_debug_table_takes_the_place_of_no_other_table(planted: Database, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [False, True])
-def test_a_copy_of_a_database_admits_those_whom_the_database_admits(
-    planted: Database, tmp_path: Path, closed: bool
-) -> None:
+def test_a_copy_of_a_database_admits_the_same_roles(planted: Database, tmp_path: Path, closed: bool) -> None:
     if closed:
         planted.execute(f"revoke connect on database {planted.name} from public")
     test = f"select has_database_privilege('pg_monitor', current_database(), 'connect') = {not closed};"
@@ -678,7 +676,7 @@ def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -
         (("--TestRunner:Filtr=x", "--Config:ValidateConfigKeys=Error"), 3, "did you mean TestRunner:Filter?"),
     ],
 )
-def test_what_keeps_a_run_from_beginning_has_its_exit_code(
+def test_errors_before_a_run_have_their_exit_codes(
     arguments: tuple[str, ...], code: int, said: str, planted: Database, tmp_path: Path
 ) -> None:
     write(tmp_path, {})

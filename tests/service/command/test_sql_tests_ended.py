@@ -63,7 +63,7 @@ def running(folder: Path, database: Database, *arguments: str) -> Iterator[Runni
 
 
 @pytest.mark.slow
-def test_what_changes_runs_again(own_database: Database, tmp_path: Path) -> None:
+def test_changed_files_run_again(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     tests = tmp_path / "tests"
     tests.mkdir()

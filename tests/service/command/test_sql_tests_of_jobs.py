@@ -166,7 +166,7 @@ select rowcall.enqueue('POST /chain', '{"left": -1}');
     assert "more than 1000 jobs are due; does a job enqueue itself?" in report
 
 
-def test_jobs_that_are_off_and_words_without_meaning(planted: Database, tmp_path: Path) -> None:
+def test_run_jobs_with_disabled_jobs_or_other_words_is_an_error(planted: Database, tmp_path: Path) -> None:
     files = {"off": "/* RUN JOBS */", "words": "/* RUN JOBS OF few */ select true, 'fine';"}
     code, report = run_files(planted, tmp_path, files)
     assert code == 2

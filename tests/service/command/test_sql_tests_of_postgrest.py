@@ -249,19 +249,19 @@ def run(database: Database, roles: tuple[str, ...], folder: Path, files: dict[st
     return result.returncode, result.stdout + result.stderr
 
 
-def test_files_that_call_the_interface_pass(database: Database, roles: tuple[str, ...], tmp_path: Path) -> None:
+def test_files_with_requests_to_the_interface_pass(database: Database, roles: tuple[str, ...], tmp_path: Path) -> None:
     code, text = run(database, roles, tmp_path, GOOD)
     assert code == 0, text
     assert f"{len(GOOD)} passed" in text
     assert database.value("select count(*) from api.item") == 2
 
 
-def test_a_wrong_expectation_fails(database: Database, roles: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_wrong_expectation_of_the_interface_fails(database: Database, roles: tuple[str, ...], tmp_path: Path) -> None:
     code, text = run(database, roles, tmp_path, {"wrong": "/* GET /rest/item\n\nHTTP/1.1 200\n*/\n"})
     assert (code, "✗ GET /rest/item" in text) == (1, True), text
 
 
-def test_a_path_of_neither_is_an_error(database: Database, roles: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_unknown_path_is_404(database: Database, roles: tuple[str, ...], tmp_path: Path) -> None:
     code, text = run(
         database, roles, tmp_path, {"lost": "/* GET /elsewhere */\nselect status = 404, 'x' from _response;\n"}
     )

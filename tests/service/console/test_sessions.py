@@ -12,7 +12,7 @@ class Clock:
         return self.now
 
 
-def test_a_link_signs_in_once() -> None:
+def test_a_sign_in_link_is_valid_once() -> None:
     sessions = Sessions(60, 600)
     link = sessions.new_link()
     session = sessions.sign_in(link)
@@ -29,7 +29,7 @@ def test_links_and_sessions_have_256_bits_and_differ() -> None:
     assert {len(secret) for secret in secrets} == {43}  # 32 bytes in base64url
 
 
-def test_they_expire() -> None:
+def test_links_and_sessions_expire() -> None:
     clock = Clock()
     sessions = Sessions(60, 600, clock)
     early, late = sessions.new_link(), sessions.new_link()
@@ -44,7 +44,7 @@ def test_they_expire() -> None:
     assert sessions.find(session) is None
 
 
-def test_a_session_ends_alone() -> None:
+def test_ending_a_session_does_not_end_others() -> None:
     sessions = Sessions(60, 600)
     first, second = sessions.new_session("ana"), sessions.new_session("ana")
     sessions.end(first)
@@ -59,7 +59,7 @@ def test_the_number_of_sessions_is_limited() -> None:
     assert [sessions.find(session) is None for session in begun[:2]] == [True, False]
 
 
-def test_sessions_are_listed_and_ended_by_a_name_that_is_no_secret() -> None:
+def test_sessions_are_listed_and_ended_by_a_non_secret_name() -> None:
     sessions = Sessions(60, 600)
     secrets = [sessions.new_session(name, "127.0.0.1") for name in ("ana", "bo")]
     listed = sessions.list_sessions()

@@ -28,14 +28,14 @@ def requests(found: tuple[float, dict[tuple[str, str], dict[str, float]]]) -> tu
     return seconds, traffic[ITEMS]["requests"] if ITEMS in traffic else 0
 
 
-def test_the_first_hour_counts_from_the_start() -> None:
+def test_requests_of_the_first_hour_are_counted_from_the_start() -> None:
     clock = Clock()
     traffic = Traffic(clock)
     clock.now += HOUR - 1
     assert requests(traffic.since([rows(7)])) == (HOUR - 1, 7)
 
 
-def test_who_looks_the_first_time_later_sees_what_follows() -> None:
+def test_the_first_reading_after_an_hour_counts_subsequent_requests_only() -> None:
     clock = Clock()
     traffic = Traffic(clock)
     clock.now += 10 * HOUR
@@ -44,7 +44,7 @@ def test_who_looks_the_first_time_later_sees_what_follows() -> None:
     assert requests(traffic.since([rows(1003, 2)])) == (60, 5)
 
 
-def test_older_requests_are_left_out() -> None:
+def test_requests_older_than_an_hour_are_left_out() -> None:
     clock = Clock()
     traffic = Traffic(clock)
     for number in range(200):
@@ -55,7 +55,7 @@ def test_older_requests_are_left_out() -> None:
     assert (seconds, found) == (HOUR, HOUR / STEP)
 
 
-def test_few_samples_are_stored() -> None:
+def test_the_number_of_stored_samples_is_limited() -> None:
     clock = Clock()
     traffic = Traffic(clock)
     for _ in range(10_000):

@@ -1,4 +1,4 @@
-"""A server that falls silent is given up, and is not asked to give up by itself."""
+"""A connection to a server that does not respond is closed without a cancel request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.harness.tcp_proxy import TcpProxy
 
 
 @pytest.mark.slow
-def test_a_silent_server_is_asked_for_nothing_more(database: Database) -> None:
+def test_a_silent_server_gets_no_cancel_request(database: Database) -> None:
     """A cancel would be a connection of its own, and would wait for the same server."""
     parameters = {name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()}
     proxy = TcpProxy(int(parameters["port"]))

@@ -145,7 +145,7 @@ def test_the_selected_columns_are_those_of_the_shape(shop: Database, found: dict
         ("many", ("a", "{5}"), (b"5",)),
     ],
 )
-def test_values_arrive_whole(
+def test_values_are_passed_unchanged(
     shop: Database, found: dict[str, Endpoint], name: str, values: tuple[str, ...], row: tuple[bytes, ...]
 ) -> None:
     _, rows = run(shop, call_sql(found[name], all_present(found[name])), *values)

@@ -163,7 +163,7 @@ def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connect
     run(work)
 
 
-def test_there_may_be_more_settings_than_a_function_has_arguments(server: harness.Database) -> None:
+def test_more_settings_than_function_arguments_are_possible(server: harness.Database) -> None:
     many = [part.encode() for number in range(250) for part in (f"my.s{number}", f"value {number}")]
     sql = "select json_agg(current_setting('my.s' || n)) from generate_series(0, 249) n"
 
@@ -175,7 +175,7 @@ def test_there_may_be_more_settings_than_a_function_has_arguments(server: harnes
     run(work)
 
 
-def test_a_time_limit_and_settings_go_together(server: harness.Database) -> None:
+def test_a_time_limit_and_settings_are_combined(server: harness.Database) -> None:
     async def work() -> None:
         async with opened(server) as database:
             limited = call(
@@ -188,7 +188,7 @@ def test_a_time_limit_and_settings_go_together(server: harness.Database) -> None
     run(work)
 
 
-def test_a_setting_that_fails_stops_the_call(server: harness.Database) -> None:
+def test_a_failing_setting_prevents_the_call(server: harness.Database) -> None:
     async def work() -> None:
         async with opened(server) as database:
             bad = call("insert into written values ('never') returning 1", Preamble(settings=(wrong,)))
@@ -203,7 +203,7 @@ def test_a_setting_that_fails_stops_the_call(server: harness.Database) -> None:
     assert server.value("select count(*) from written where who = 'never'") == 0
 
 
-def test_a_procedure_sees_its_settings_beyond_a_commit_and_the_next_request_does_not(server: harness.Database) -> None:
+def test_settings_of_a_procedure_survive_its_commits_but_not_the_request(server: harness.Database) -> None:
     async def work() -> None:
         async with opened(server) as database:
             await ask(database, call("call write_twice()"), "carol")
@@ -213,7 +213,7 @@ def test_a_procedure_sees_its_settings_beyond_a_commit_and_the_next_request_does
     assert server.fetch("select * from written where who = 'carol'") == [("carol", "before"), ("carol", "behind")]
 
 
-def test_commands_run_in_order_behind_the_settings_and_before_the_call(server: harness.Database) -> None:
+def test_commands_run_after_the_settings_and_before_the_call(server: harness.Database) -> None:
     def said(text: str) -> Command:
         sql = "insert into log values (current_setting('my.user') || $1)"
         return Command(statement_for(sql, 1), lambda _context: [text.encode()])
@@ -229,7 +229,7 @@ def test_commands_run_in_order_behind_the_settings_and_before_the_call(server: h
     assert server.fetch("select * from written where who = 'zoe'") == [("zoe", "zoe b")]
 
 
-def test_a_call_whose_command_fails_does_not_run(server: harness.Database) -> None:
+def test_a_failing_command_prevents_the_call(server: harness.Database) -> None:
     broken = Command(statement_for("select 1 / $1::int", 1), lambda _context: [b"0"])
 
     async def work() -> None:

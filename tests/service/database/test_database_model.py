@@ -383,7 +383,7 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
     "sharing",
     [pytest.param(True, id="sharing"), pytest.param(False, id="every request alone", marks=pytest.mark.slow)],
 )
-def test_each_request_gets_exactly_its_own_answer(own_database: harness.Database, sharing: bool) -> None:
+def test_each_request_gets_its_own_response(own_database: harness.Database, sharing: bool) -> None:
     own_database.execute(SQL)
     parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
     options = DatabaseOptions(
@@ -431,7 +431,7 @@ def _kind_of(outcome: Outcome) -> object:
     return outcome.answers[0].status if isinstance(outcome.answers[0], Problem) else 200
 
 
-def test_a_request_whose_client_has_left_has_no_answer_even_where_it_succeeds(own_database: harness.Database) -> None:
+def test_a_request_of_a_disconnected_client_has_no_response_even_on_success(own_database: harness.Database) -> None:
     """Its rows have been dropped; the command that should have cancelled it came too late."""
     parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
     locked = "select $1::int as n from pg_advisory_xact_lock(7)"

@@ -97,15 +97,15 @@ def judge(database: Database, statement: str, parameters: int) -> bool:
 
 
 @pytest.mark.parametrize(("statement", "parameters"), ELIGIBLE.values(), ids=ELIGIBLE)
-def test_eligible(schema: Database, statement: str, parameters: int) -> None:
+def test_statements_suitable_for_generic_plans_are_accepted(schema: Database, statement: str, parameters: int) -> None:
     assert judge(schema, statement, parameters)
 
 
 @pytest.mark.parametrize(("statement", "parameters"), REFUSED.values(), ids=REFUSED)
-def test_refused(schema: Database, statement: str, parameters: int) -> None:
+def test_statements_unsuitable_for_generic_plans_are_refused(schema: Database, statement: str, parameters: int) -> None:
     assert not judge(schema, statement, parameters)
 
 
-def test_looking_runs_nothing(schema: Database) -> None:
+def test_judging_a_statement_does_not_run_it(schema: Database) -> None:
     judge(schema, "select insert_item($1::int)", 1)
     assert schema.value("select count(*) from items") == 0

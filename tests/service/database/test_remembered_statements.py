@@ -6,7 +6,7 @@ from rowcall.service.database.call import MOST_STATEMENTS, Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 
 
-def test_only_so_many_choices_of_parameters_are_remembered() -> None:
+def test_the_number_of_cached_statements_per_call_is_limited() -> None:
     call = Call("GET /x", lambda mask: (f"select {mask}", 0), None, PoolAssignment(0.003), volatile=False)
     first = call.statement(1)
     assert call.statement(1) is first

@@ -19,7 +19,7 @@ def options(cookie: str | None, header: str | None) -> ReplicaOptions:
 
 
 @pytest.mark.parametrize(("cookie", "header"), [("place", "read-after"), ("place", None), (None, "read-after")])
-def test_a_position_reaches_the_next_request(cookie: str | None, header: str | None) -> None:
+def test_a_replica_position_is_passed_to_the_next_request(cookie: str | None, header: str | None) -> None:
     chosen = options(cookie, header)
     fields = [("content-type", "text/plain"), *response_fields(chosen, "2/A", secure=True)]
     text = position_of_response(chosen, fields)

@@ -134,7 +134,7 @@ def run(work: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_wait_for_a_lock_stands_before_no_read_and_ends_sharing(own_database: harness.Database) -> None:
+def test_a_write_that_waits_for_a_lock_delays_no_read_and_is_no_longer_shared(own_database: harness.Database) -> None:
     async def work() -> None:
         async with opened(own_database) as calls:
             locked, read = await calls.shared(calls.call("write_locked")), await calls.shared(calls.call("read"))
@@ -153,7 +153,7 @@ def test_a_wait_for_a_lock_stands_before_no_read_and_ends_sharing(own_database: 
     run(work())
 
 
-def test_only_requests_behind_a_lost_write_are_repeated(own_database: harness.Database) -> None:
+def test_only_requests_behind_a_terminated_write_are_repeated(own_database: harness.Database) -> None:
     async def work() -> None:
         async with opened(own_database) as calls:
             locked, write = await calls.shared(calls.call("write_locked")), await calls.shared(calls.call("write"))
@@ -194,7 +194,7 @@ def test_a_terminated_head_is_repeated_with_all_behind_it(own_database: harness.
 
 
 @pytest.mark.slow
-def test_a_deadlock_reaches_the_request_that_lost_it(own_database: harness.Database) -> None:
+def test_a_deadlock_fails_only_the_request_it_hits(own_database: harness.Database) -> None:
     async def work() -> None:
         async with opened(own_database, write_connections=2) as calls:
             touch = calls.call("touch")
@@ -216,7 +216,7 @@ def test_a_deadlock_reaches_the_request_that_lost_it(own_database: harness.Datab
     run(work())
 
 
-def test_a_large_answer_of_a_write_is_given_and_not_asked_for_again(own_database: harness.Database) -> None:
+def test_a_large_response_of_a_write_is_returned_and_the_write_not_repeated(own_database: harness.Database) -> None:
     async def work() -> None:
         async with opened(own_database) as calls:
             call = calls.call("large")
@@ -234,7 +234,7 @@ def test_a_large_answer_of_a_write_is_given_and_not_asked_for_again(own_database
 
 
 @pytest.mark.parametrize("switch", ["service", "endpoint"])
-def test_a_switch_turns_it_off(own_database: harness.Database, switch: str) -> None:
+def test_sharing_of_writes_can_be_switched_off(own_database: harness.Database, switch: str) -> None:
     async def work() -> None:
         async with opened(own_database) as calls:
             if switch == "service":

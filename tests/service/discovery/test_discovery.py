@@ -111,7 +111,7 @@ create procedure {tenant}.find_again(_id int, _label text default null) language
 )
 
 
-def test_routines_of_the_same_signature_share_what_is_made_of_it(own_database: Database) -> None:
+def test_routines_with_equal_signatures_share_their_objects(own_database: Database) -> None:
     """And no others do: what is like it but for a default, a name of a column or its kind has its own."""
     own_database.execute(TENANTS)
     result = read(own_database.conninfo)
@@ -138,7 +138,7 @@ def _type_of(find: Endpoint) -> tuple[int, str]:
     return group.type_oid, group.type_name
 
 
-def test_reads_what_a_routine_is(catalog: Catalog) -> None:
+def test_reads_the_properties_of_a_routine(catalog: Catalog) -> None:
     result = routine(catalog, "plain")
     assert (result.kind, result.comment, result.language) == (RoutineKind.FUNCTION, "HTTP GET", "sql")
     assert (result.strict, result.volatility, result.returns_set) == (True, Volatility.STABLE, False)
@@ -146,7 +146,7 @@ def test_reads_what_a_routine_is(catalog: Catalog) -> None:
     assert result.identity == "public.plain(integer, text, integer[])"
 
 
-def test_the_last_inputs_have_the_defaults_whatever_their_text(catalog: Catalog) -> None:
+def test_the_last_input_parameters_have_the_defaults(catalog: Catalog) -> None:
     assert [parameter.has_default for parameter in routine(catalog, "plain").parameters] == [False, True, True]
 
 
@@ -154,7 +154,7 @@ def test_unnamed_parameters_have_no_name(catalog: Catalog) -> None:
     assert [parameter.name for parameter in routine(catalog, "unnamed").parameters] == [None, None]
 
 
-def test_a_variadic_parameter_is_its_array(catalog: Catalog) -> None:
+def test_a_variadic_parameter_has_an_array_type(catalog: Catalog) -> None:
     (parameter,) = routine(catalog, "many").parameters
     assert (parameter.mode, parameter.type_name) == (ParameterMode.VARIADIC, "integer[]")
 
@@ -179,7 +179,7 @@ def test_a_lone_unnamed_out_parameter_is_a_value_without_a_name(catalog: Catalog
     assert routine(catalog, "lone_unnamed").columns == ()
 
 
-def test_a_table_result_has_its_live_attributes(catalog: Catalog) -> None:
+def test_a_composite_result_has_the_undropped_attributes(catalog: Catalog) -> None:
     result = routine(catalog, "composite")
     assert result.returns_composite
     assert [column.name for column in result.columns] == ["id", "label"]
@@ -191,7 +191,7 @@ def test_a_procedure_has_no_columns(catalog: Catalog) -> None:
     assert [parameter.name for parameter in result.parameters] == ["_a", "_b"]
 
 
-def test_pure_out_parameters_of_a_procedure_are_kept_for_the_call(own_database: Database) -> None:
+def test_pure_out_parameters_of_a_procedure_are_stored_for_the_call(own_database: Database) -> None:
     if own_database.value("select current_setting('server_version_num')::int") < 140000:
         pytest.skip("procedures have OUT parameters since PostgreSQL 14")
     own_database.execute("create procedure p(_a int, out _b int, _c int) language sql as 'select 1'")
@@ -209,14 +209,14 @@ def test_types_are_loaded_at_any_depth(catalog: Catalog) -> None:
     assert [attribute.type_name for attribute in gauge.attributes] == ["integer", "character varying(5)"]
 
 
-def test_domains_know_their_base_and_enums_their_kind(catalog: Catalog) -> None:
+def test_domains_have_a_base_type_and_enums_their_kind(catalog: Catalog) -> None:
     parameters = routine(catalog, "takes").parameters
     domain, enum = (catalog.types[parameters[index].type_oid] for index in (1, 2))
     assert (domain.kind, catalog.types[domain.base].display) == (TypeKind.DOMAIN, "integer")
     assert (enum.kind, enum.display) == (TypeKind.ENUM, "shop.state")
 
 
-def test_a_vector_has_elements_but_is_no_array(shop: Database) -> None:
+def test_a_vector_is_not_an_array(shop: Database) -> None:
     async def run() -> TypeKind:
         async with await psycopg.AsyncConnection.connect(shop.conninfo, autocommit=True) as connection:
             return (await load_types(connection, [22]))[22].kind
@@ -224,12 +224,12 @@ def test_a_vector_has_elements_but_is_no_array(shop: Database) -> None:
     assert asyncio.run(run()) is TypeKind.BASE
 
 
-def test_the_search_path_decides_which_type_names_are_short(shop: Database) -> None:
+def test_the_search_path_selects_unqualified_type_names(shop: Database) -> None:
     result = routine(read(shop.conninfo, search_path="shop"), "takes")
     assert [parameter.type_name for parameter in result.parameters][:3] == ["parcels", "quantity", "state"]
 
 
-def test_the_search_path_of_the_session_is_left_alone(shop: Database) -> None:
+def test_the_search_path_of_the_session_is_not_changed(shop: Database) -> None:
     async def run() -> tuple[Any, Any]:
         async with await psycopg.AsyncConnection.connect(shop.conninfo, autocommit=True) as connection:
             show = "show search_path"
@@ -257,7 +257,7 @@ def test_the_search_path_of_the_session_is_left_alone(shop: Database) -> None:
         ({"include_schemas": ("shop",), "schema_similar_to": "  ", "include_names": ()}, {"shop.work"}),
     ],
 )
-def test_filters(shop: Database, conditions: dict[str, Any], expected: set[str]) -> None:
+def test_filters_select_routines(shop: Database, conditions: dict[str, Any], expected: set[str]) -> None:
     result = names(read(shop.conninfo, wanted=ObjectSelection(RoutineFilter(**conditions))))
     assert {name for name in result if not name.startswith("pg_")} == expected
 
@@ -279,14 +279,14 @@ grant usage on schema shown to {role};
 """
 
 
-def test_only_what_the_role_may_use_is_found(own_database: Database) -> None:
+def test_only_routines_with_execute_privilege_are_found(own_database: Database) -> None:
     role = f"{own_database.name}_guest"
     own_database.execute(PRIVILEGES.format(role=role))
     catalog = read(own_database.conninfo_as(role))
     assert names(catalog) == ["shown.mine", "shown.takes_hidden"]
 
 
-def test_types_in_schemas_out_of_reach_stay_opaque(own_database: Database) -> None:
+def test_types_in_inaccessible_schemas_are_opaque(own_database: Database) -> None:
     role = f"{own_database.name}_guest"
     own_database.execute(PRIVILEGES.format(role=role))
     catalog = read(own_database.conninfo_as(role))

@@ -60,7 +60,7 @@ def test_signing_in_with_a_passkey(demo_page: Callable[[str], Page]) -> None:
     expect(message).to_have_text("12 couriers are paid.")
 
 
-def test_progress_of_a_long_routine(demo_page: Callable[[str], Page]) -> None:
+def test_progress_is_shown_while_a_routine_runs(demo_page: Callable[[str], Page]) -> None:
     """What the routine raises is there while it runs; its answer comes at the end."""
     page = demo_page("/round-page")
     page.evaluate("""() => {
@@ -74,7 +74,9 @@ def test_progress_of_a_long_routine(demo_page: Callable[[str], Page]) -> None:
     assert page.evaluate("document.getElementById('done').value") == 5
 
 
-def test_the_viewer_shows_the_document_and_tries_it(demo_page: Callable[[str], Page], database: Database) -> None:
+def test_the_api_viewer_shows_the_document_and_sends_requests(
+    demo_page: Callable[[str], Page], database: Database
+) -> None:
     """Nothing comes from elsewhere."""
     page = demo_page("/api-page")
     requested: list[str] = []
@@ -99,7 +101,7 @@ def test_the_viewer_shows_the_document_and_tries_it(demo_page: Callable[[str], P
     assert refused == []
 
 
-def test_several_files_are_sent_by_a_form(demo_page: Callable[[str], Page], database: Database, tmp_path: Path) -> None:
+def test_a_form_sends_several_files(demo_page: Callable[[str], Page], database: Database, tmp_path: Path) -> None:
     page = demo_page("/orders")
     before = database.value("select count(*) from demo.parcel")
     many = tmp_path / "many.csv"
@@ -118,7 +120,9 @@ def test_several_files_are_sent_by_a_form(demo_page: Callable[[str], Page], data
     assert database.value("select count(*) from demo.parcel") == before + 302
 
 
-def test_one_wrong_line_orders_nothing(demo_page: Callable[[str], Page], database: Database, tmp_path: Path) -> None:
+def test_an_invalid_line_rolls_back_the_order(
+    demo_page: Callable[[str], Page], database: Database, tmp_path: Path
+) -> None:
     page = demo_page("/orders")
     before = database.value("select count(*) from demo.parcel")
     wrong = tmp_path / "wrong.csv"

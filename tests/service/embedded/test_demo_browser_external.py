@@ -44,7 +44,7 @@ def result(page: Page) -> tuple[object, object]:
     )
 
 
-def test_there_and_back(page: Page, service: Service, provider: IdentityProvider) -> None:
+def test_sign_in_at_a_provider_returns_to_the_page(page: Page, service: Service, provider: IdentityProvider) -> None:
     with provider.bent(asks=True):
         page.goto(f"{service.url}/signin-town?return_to=/login%23pay")
         page.click("text=Sign in")
@@ -58,7 +58,7 @@ def test_there_and_back(page: Page, service: Service, provider: IdentityProvider
     expect(page.locator("#message")).to_have_text("12 couriers are paid.")
 
 
-def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) -> None:
+def test_sign_in_at_a_provider_in_a_popup(page: Page, service: Service, provider: IdentityProvider) -> None:
     page.goto(f"{service.url}/login")
     with provider.bent(asks=True):
         with page.expect_popup() as popup:
@@ -80,7 +80,7 @@ def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) ->
     expect(page.locator("#message")).to_have_text("12 couriers are paid.")
 
 
-def test_an_unknown_user_gets_the_reason(page: Page, service: Service, provider: IdentityProvider) -> None:
+def test_the_reason_is_shown_to_an_unknown_user(page: Page, service: Service, provider: IdentityProvider) -> None:
     with provider.bent(user=ALMA):
         page.goto(f"{service.url}/signin-town?return_to=/login")
         page.wait_for_url(f"{service.url}/login")
@@ -103,7 +103,7 @@ def test_an_unknown_user_gets_the_reason(page: Page, service: Service, provider:
         "blob:http://HOST//elsewhere.example/",
     ],
 )
-def test_the_browser_stays_on_this_origin(page: Page, service: Service, to: str) -> None:
+def test_return_to_cannot_lead_to_another_origin(page: Page, service: Service, to: str) -> None:
     page.goto(f"{service.url}/login")
     to = to.replace("HOST", service.url.removeprefix("http://"))
     hosts: set[str | None] = set()
@@ -124,7 +124,7 @@ def test_the_browser_stays_on_this_origin(page: Page, service: Service, to: str)
         ("error=access_denied", "access_denied"),
     ],
 )
-def test_a_callback_without_a_request(page: Page, service: Service, query: str, message: str) -> None:
+def test_a_callback_without_a_login_state_is_refused(page: Page, service: Service, query: str, message: str) -> None:
     """Login CSRF by a link: the script does not even send the code."""
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
@@ -134,7 +134,9 @@ def test_a_callback_without_a_request(page: Page, service: Service, query: str, 
     assert sent == []
 
 
-def test_signing_out_here_and_at_the_provider(page: Page, service: Service, provider: IdentityProvider) -> None:
+def test_signing_out_ends_the_sessions_here_and_at_the_provider(
+    page: Page, service: Service, provider: IdentityProvider
+) -> None:
     page.goto(f"{service.url}/signin-town?return_to=/login")
     page.wait_for_url(f"{service.url}/login")
     page.evaluate("""() => {

@@ -29,7 +29,7 @@ SHOP = Path(__file__).parents[3] / "examples" / "record-shop"
     ],
     ids=["record-shop", "demo"],
 )
-def test_tests_that_come_along_pass(
+def test_tests_of_the_demo_and_templates_pass(
     folder: Path | None,
     schema: str,
     script: Path,

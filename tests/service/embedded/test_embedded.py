@@ -37,7 +37,7 @@ def one(server: EmbeddedServer, sql: str) -> object:
 
 
 @pytest.mark.slow
-def test_data_outlives_the_server_and_nothing_else_does(folder: Path) -> None:
+def test_only_the_data_directory_survives_the_server(folder: Path) -> None:
     with EmbeddedServer(folder) as server:
         run(server, "create table stored as select 7 as n")
     assert not (folder / "data" / "postmaster.pid").exists()
@@ -47,7 +47,7 @@ def test_data_outlives_the_server_and_nothing_else_does(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_only_a_folder_that_began_as_throw_away_runs_without_fsync(folder: Path) -> None:
+def test_only_a_folder_created_as_throw_away_runs_without_fsync(folder: Path) -> None:
     with EmbeddedServer(folder) as server:
         assert one(server, "show fsync") == "on"
     with EmbeddedServer(folder, throw_away=True) as server:
@@ -66,13 +66,13 @@ def test_a_second_user_of_the_folder_is_refused(folder: Path) -> None:
         pass
 
 
-def test_a_folder_that_cannot_be_made_is_refused(folder: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_refused(folder: Path) -> None:
     folder.touch()
     with pytest.raises(StartupError, match=r"database/inside cannot be started: .*Not a directory"):
         EmbeddedServer(folder / "inside").__enter__()
 
 
-def test_an_account_that_cannot_be_made_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_account_that_cannot_be_created_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(name: str) -> None:
         raise KeyError(name)
 
@@ -88,7 +88,7 @@ def test_an_account_that_cannot_be_made_is_refused(folder: Path, monkeypatch: py
 
 
 @pytest.mark.slow
-def test_a_server_that_was_left_behind_is_taken_over(folder: Path) -> None:
+def test_an_orphaned_server_is_taken_over(folder: Path) -> None:
     left = EmbeddedServer(folder, throw_away=True)
     left.__enter__()
     pid = one(left, "select pg_backend_pid()")
@@ -100,13 +100,13 @@ def test_a_server_that_was_left_behind_is_taken_over(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_path_too_long_for_a_socket_works(folder: Path) -> None:
+def test_a_path_too_long_for_a_socket_is_possible(folder: Path) -> None:
     with EmbeddedServer(folder / ("deep" * 20) / "database", throw_away=True) as server:
         assert one(server, "select 1") == 1
 
 
 @pytest.mark.slow
-def test_an_interrupted_creation_leaves_nothing_in_the_way(folder: Path) -> None:
+def test_an_interrupted_creation_is_repeated(folder: Path) -> None:
     (folder / "data.new").mkdir(parents=True)
     (folder / "data.new" / "half").touch()
     with EmbeddedServer(folder, throw_away=True) as server:
@@ -114,7 +114,7 @@ def test_an_interrupted_creation_leaves_nothing_in_the_way(folder: Path) -> None
 
 
 @pytest.mark.slow
-def test_the_demo_is_installed_once_and_again_when_it_changes(folder: Path) -> None:
+def test_the_demo_is_reinstalled_only_if_it_has_changed(folder: Path) -> None:
     with EmbeddedServer(folder, throw_away=True) as server:
         demo.install(server.connection())
         run(server, "delete from demo.scan")
@@ -126,7 +126,7 @@ def test_the_demo_is_installed_once_and_again_when_it_changes(folder: Path) -> N
 
 
 @pytest.mark.slow
-def test_every_request_the_demo_suggests_has_its_endpoint(folder: Path) -> None:
+def test_every_request_suggested_by_the_demo_has_an_endpoint(folder: Path) -> None:
     with EmbeddedServer(folder, throw_away=True) as server:
         demo.install(server.connection())
         comments = str(

@@ -22,7 +22,7 @@ def listener(database: Database, heard: list[tuple[str, str]]) -> ChannelListene
     )
 
 
-def test_nothing_notified_after_watch_is_missed(database: Database) -> None:
+def test_every_notification_after_watch_is_received(database: Database) -> None:
     async def work() -> None:
         heard: list[tuple[str, str]] = []
         listening = listener(database, heard)
@@ -38,7 +38,7 @@ def test_nothing_notified_after_watch_is_missed(database: Database) -> None:
 
 
 @pytest.mark.slow
-def test_a_change_of_channels_loses_and_doubles_nothing(database: Database) -> None:
+def test_a_change_of_channels_neither_loses_nor_repeats_notifications(database: Database) -> None:
     async def notify(count: int) -> None:
         async with await psycopg.AsyncConnection.connect(database.conninfo, autocommit=True) as connection:
             for number in range(count):
@@ -60,7 +60,7 @@ def test_a_change_of_channels_loses_and_doubles_nothing(database: Database) -> N
     run(work())
 
 
-def test_a_channel_left_and_wanted_again(database: Database) -> None:
+def test_a_channel_can_be_watched_again(database: Database) -> None:
     async def work() -> None:
         heard: list[tuple[str, str]] = []
         listening = listener(database, heard)

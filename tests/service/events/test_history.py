@@ -1,4 +1,4 @@
-"""What is kept for those who come back, and what waits for those who are slow."""
+"""The replay buffer for reconnecting subscribers, and the send queue of slow ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def published(origins: list[str]) -> list[Batch]:
 
 
 @given(PUBLISHED, st.data())
-def test_a_subscriber_that_returns_anywhere_gets_each_event_once(origins: list[str], data: st.DataObject) -> None:
+def test_a_reconnecting_subscriber_gets_each_event_once_from_any_host(origins: list[str], data: st.DataObject) -> None:
     """Two hosts hear the same publishers in different orders; a client moves from one to the other at any moment."""
     batches = published(origins)
     here, there = ReplayBuffer(1000, 1_000_000), ReplayBuffer(1000, 1_000_000)
@@ -44,7 +44,7 @@ def test_a_subscriber_that_returns_anywhere_gets_each_event_once(origins: list[s
 
 
 @given(PUBLISHED, st.integers(1, 10))
-def test_what_is_no_longer_kept_is_reported(origins: list[str], most: int) -> None:
+def test_events_that_were_dropped_are_reported_as_missed(origins: list[str], most: int) -> None:
     history = ReplayBuffer(most, 1_000_000)
     for batch in published(origins):
         history.add(batch)
@@ -53,7 +53,7 @@ def test_what_is_no_longer_kept_is_reported(origins: list[str], most: int) -> No
     assert not history.misses(history.position)
 
 
-def test_the_size_is_bounded_too() -> None:
+def test_the_size_in_bytes_is_limited() -> None:
     history = ReplayBuffer(1000, 100)
     for number in range(1, 11):
         history.add(Batch("a", number, [Event("x" * 30)]))
@@ -61,7 +61,7 @@ def test_the_size_is_bounded_too() -> None:
 
 
 @given(PUBLISHED)
-def test_a_copy_knows_the_same(origins: list[str]) -> None:
+def test_a_restored_copy_has_the_same_events(origins: list[str]) -> None:
     history, copy = ReplayBuffer(20, 1_000_000), ReplayBuffer(20, 1_000_000)
     for batch in published(origins):
         history.add(batch)
@@ -74,7 +74,7 @@ def test_a_copy_knows_the_same(origins: list[str]) -> None:
     assert copy.misses({}) == history.misses({})
 
 
-def test_batches_travel() -> None:
+def test_batches_survive_serialization() -> None:
     batch = Batch("a", 5, [Event("ä\n", "job", "authorize", ("x", "y")), Event("", channel="news")])
     (result,) = unpack(pack((batch,)))
     assert [(event.message, tuple(event.names), event.channel) for event in result.events] == [
@@ -86,7 +86,7 @@ def test_batches_travel() -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=3 * PIECE), max_size=5))
-def test_a_backlog_gives_everything_in_pieces(texts: list[bytes]) -> None:
+def test_a_backlog_returns_all_bytes_in_pieces(texts: list[bytes]) -> None:
     backlog = SendQueue(10)
     assert backlog.add(texts, bounded=True) == 0
     pieces = []
@@ -96,7 +96,7 @@ def test_a_backlog_gives_everything_in_pieces(texts: list[bytes]) -> None:
     assert all(len(piece) <= PIECE for piece in pieces)
 
 
-def test_a_full_backlog_drops_the_oldest_and_says_so_but_not_what_has_begun() -> None:
+def test_a_full_backlog_drops_and_reports_the_oldest_unsent_events() -> None:
     backlog = SendQueue(2)
     backlog.add([b"a" * (PIECE + 1)], bounded=True)
     assert backlog.take() == b"a" * PIECE

@@ -70,7 +70,7 @@ def test_only_the_parts_of_one_message_are_stored(database: Database) -> None:
 
 
 @pytest.mark.parametrize("character", ["a", "ä", "€", "\U0001f600", "\x01", '"', "\\"])
-def test_events_that_wait_to_be_sent_fit_into_the_parts(character: str) -> None:
+def test_queued_events_fit_into_the_maximum_number_of_parts(character: str) -> None:
     packed = pack([batch(character * 100_000)])
     size = sum(len(part.split(" ", 2)[2]) for part in _parts(packed))
     assert size <= 3 * len(packed)

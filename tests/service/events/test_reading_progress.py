@@ -14,7 +14,7 @@ from tests.harness.descriptors import no_free_descriptors
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux knows what a client has acknowledged")
 
 
-def test_without_free_descriptors_a_client_is_unknown_until_one_is_free() -> None:
+def test_without_free_descriptors_the_progress_of_a_client_is_unknown() -> None:
     async def work() -> None:
         connections = Connections()
         with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as reader:

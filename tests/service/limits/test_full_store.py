@@ -19,7 +19,7 @@ CALLERS = 12_000
 
 
 @pytest.mark.slow
-def test_a_full_store_refuses_no_caller_and_is_swept_on(tmp_path: Path) -> None:
+def test_a_full_permit_store_refuses_no_caller_and_is_cleaned_up(tmp_path: Path) -> None:
     environment, message_bus = Environment(tmp_path / "permits", LEAST), MessageBus(tmp_path)
 
     async def crowd() -> None:
@@ -38,7 +38,7 @@ def test_a_full_store_refuses_no_caller_and_is_swept_on(tmp_path: Path) -> None:
     environment.close()
 
 
-def test_the_sweep_goes_on_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cleanup_continues_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment, message_bus = Environment(tmp_path / "permits", LEAST), MessageBus(tmp_path)
 
     def fail(*_args: object, **_options: object) -> bool:

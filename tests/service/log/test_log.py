@@ -34,11 +34,11 @@ def test_a_line_has_time_level_message_and_channel() -> None:
     assert re.fullmatch(r"\[\d\d:\d\d:\d\d\.\d{3} INF\] said it \[rowcall\]", logged()[0])
 
 
-def test_channels_begin_at_information() -> None:
+def test_channels_log_from_information_by_default() -> None:
     assert [line[14:17] for line in logged()] == ["INF", "WRN", "ERR", "FTL"] * 3
 
 
-def test_the_level_of_one_channel_leaves_the_others_alone() -> None:
+def test_the_level_of_one_channel_does_not_affect_others() -> None:
     lines = logged(("Log:MinimalLevels:rowcall", "verbose"), ("Log:MinimalLevels:rowcall.http", "Off"))
     assert [line[14:17] for line in lines if line.endswith("[rowcall]")] == ["VRB", "DBG", "INF", "WRN", "ERR", "FTL"]
     assert [line[14:17] for line in lines if line.endswith("[rowcall.client]")] == ["INF", "WRN", "ERR", "FTL"]
@@ -58,11 +58,11 @@ def test_channels_are_known_in_any_case_and_by_the_names_of_the_established_syst
     ]
 
 
-def test_an_unknown_level_leaves_the_channel_as_it_is() -> None:
+def test_an_unknown_level_does_not_change_the_channel() -> None:
     assert len(logged(("Log:MinimalLevels:rowcall", "Loud"))) == 12
 
 
-def test_the_console_has_a_floor_of_its_own() -> None:
+def test_the_console_has_a_separate_minimum_level() -> None:
     assert {line[14:17] for line in logged(("Log:ConsoleMinimumLevel", "Error"))} == {"ERR", "FTL"}
 
 
@@ -94,7 +94,7 @@ def test_warnings_of_libraries_are_logged_too() -> None:
     assert [line[14:] for line in stream.getvalue().splitlines()] == ["WRN] slow callback [asyncio]"]
 
 
-def test_a_level_for_a_prefix_holds_for_the_channels_below() -> None:
+def test_a_level_for_a_prefix_applies_to_the_channels_below() -> None:
     stream = io.StringIO()
     configure_logging(assemble(load_files([]), [("Log:MinimalLevels:other.part", "Error")], {}).settings, stream)
     logging.getLogger("other.part.of.it").warning("too low")
@@ -103,7 +103,7 @@ def test_a_level_for_a_prefix_holds_for_the_channels_below() -> None:
     assert [line[14:] for line in stream.getvalue().splitlines()] == ["WRN] elsewhere [rowcall.database]"]
 
 
-def test_json_lines_hold_what_a_text_line_says() -> None:
+def test_json_lines_contain_the_members_of_a_text_line() -> None:
     stream = io.StringIO()
     log = configure_logging(assemble(load_files([]), [("Log:ConsoleFormat", "json")], {}).settings, stream)
     log.warning("two\nlines", extra={"properties": {"Path": "/ä"}}, exc_info=ValueError("why"))
@@ -120,7 +120,7 @@ def test_json_lines_hold_what_a_text_line_says() -> None:
     }
 
 
-def test_a_sink_that_hangs_holds_up_neither_the_service_nor_the_other_sinks(tmp_path: Path) -> None:
+def test_a_blocked_sink_delays_neither_the_service_nor_other_sinks(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     overrides = [("Log:ToFile", "true"), ("Log:FilePath", str(tmp_path / "log.txt"))]
     # The stream is closed first, which writes what is left in it.

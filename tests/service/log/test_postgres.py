@@ -70,7 +70,7 @@ def test_a_timestamp_without_zone_gets_utc(prepared: Database) -> None:
         )
 
 
-def test_a_refused_entry_does_not_take_the_others_with_it(prepared: Database) -> None:
+def test_a_refused_entry_does_not_prevent_others(prepared: Database) -> None:
     prepared.execute("alter table logged add check (message <> 'bad')")
     sink = sink_on(prepared)
     with pytest.raises(psycopg.errors.CheckViolation):
@@ -97,7 +97,7 @@ def test_entries_wait_for_a_server_that_restarts(own_postgres: PostgresServer) -
     assert message == []
 
 
-def test_what_the_command_refuses_is_reported_elsewhere(prepared: Database) -> None:
+def test_entries_refused_by_the_command_are_reported_in_other_sinks(prepared: Database) -> None:
     text: list[str] = []
     result = threading.Event()
 

@@ -32,7 +32,7 @@ def texts(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_the_date_stands_before_the_extension(tmp_path: Path) -> None:
+def test_the_date_is_inserted_before_the_extension(tmp_path: Path) -> None:
     opened(tmp_path / "new" / "folder").write(entries("a"))
     assert texts(tmp_path / "new" / "folder") == {f"log{stamp()}.txt": "a\n"}
 
@@ -54,12 +54,12 @@ def test_a_full_file_is_followed_by_a_numbered_one(tmp_path: Path) -> None:
                                f"log{stamp()}_002.txt": "four\n"}  # fmt: skip
 
 
-def test_without_rolling_a_full_file_takes_no_more_until_the_next_day(tmp_path: Path) -> None:
+def test_without_rolling_a_full_file_is_closed_until_the_next_day(tmp_path: Path) -> None:
     opened(tmp_path, limit=6, roll=False).write([*entries("one", "two", "three"), *entries("four", days=1)])
     assert texts(tmp_path) == {f"log{stamp()}.txt": "one\ntwo\n", f"log{stamp(1)}.txt": "four\n"}
 
 
-def test_a_restart_goes_on_in_the_last_file(tmp_path: Path) -> None:
+def test_a_restart_continues_the_last_file(tmp_path: Path) -> None:
     first = opened(tmp_path, limit=6)
     first.write(entries("one", "two", "three"))
     first.close()
@@ -68,7 +68,7 @@ def test_a_restart_goes_on_in_the_last_file(tmp_path: Path) -> None:
     assert texts(tmp_path)[f"log{stamp()}_001.txt"] == "three\nfour\n"
 
 
-def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
+def test_only_the_newest_files_are_retained(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("not one of ours")
     (tmp_path / "log20250101x.txt").write_text("nor this")
     opened(tmp_path, keep=2).write([*entries("a"), *entries("b", days=1), *entries("c", days=2)])
@@ -77,7 +77,7 @@ def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:
+def test_a_file_that_was_moved_is_created_again(tmp_path: Path) -> None:
     file = opened(tmp_path)
     file.write(entries("a"))
     (tmp_path / f"log{stamp()}.txt").rename(tmp_path / "moved")

@@ -38,7 +38,7 @@ def test_a_template_is_filled(template: str, expected: str) -> None:
     assert Template(template)(ENTRY) == expected
 
 
-def test_the_zone_is_that_of_this_host() -> None:
+def test_the_time_zone_is_that_of_the_host() -> None:
     shown = Template("{Timestamp:zzz}")(ENTRY).strip()
     assert shown.replace(":", "") == time.strftime("%z", time.localtime(NOON))
 

@@ -21,7 +21,7 @@ def _refuse(_thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def test_requests_without_a_thread_leave_room_for_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_without_a_free_thread_release_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
     options = AdminOptions(Address("http", "127.0.0.1", 0), token=None, metrics_path=None)
     listener = AdminListener(options, {("GET", "/page"): _page})
     try:

@@ -29,7 +29,7 @@ def options(key: str, value: str) -> CacheOptions:
         ("StatusHeader", "X Cache", "StatusHeader: 'X Cache' is not the name of a header"),
     ],
 )
-def test_a_value_that_no_request_can_have_stops_the_start(key: str, value: str, why: str) -> None:
+def test_an_unusable_cache_setting_stops_the_start(key: str, value: str, why: str) -> None:
     with pytest.raises((ConfigError, StartupError), match=why):
         options(key, value)
 
@@ -37,5 +37,5 @@ def test_a_value_that_no_request_can_have_stops_the_start(key: str, value: str, 
 @pytest.mark.parametrize(
     ("value", "suffix"), [("/purge/", "purge"), ("a/b", "a/b"), ("  ", None), ("/", None), ("", None)]
 )
-def test_a_suffix_has_no_ends(value: str, suffix: str | None) -> None:
+def test_a_suffix_has_no_leading_and_trailing_slashes(value: str, suffix: str | None) -> None:
     assert options("InvalidateCacheSuffix", value).suffix == suffix

@@ -74,7 +74,7 @@ def test_a_connection_string_becomes_libpq_parameters(text: str, expected: dict[
     assert conninfo_to_dict(ConnectionInfo(expected).conninfo()) == expected
 
 
-def test_what_concerns_the_service_is_kept_apart() -> None:
+def test_keywords_of_the_service_are_separated_from_those_of_libpq() -> None:
     parsed = parse_connection_string("Host=db;Command Timeout=7;MaxPoolSize=20")
     assert parsed == ConnectionInfo({"host": "db"}, command_timeout=7.0, maximum_pool_size=20)
 
@@ -174,7 +174,7 @@ def settings(**overrides: str) -> Settings:
         (["a", "b"], "B", "b"),
     ],
 )
-def test_the_main_connection_is_the_named_one_or_default_or_the_first(
+def test_the_main_connection_is_the_configured_one_then_default_then_the_first(
     names: list[str], wanted: str | None, chosen: str
 ) -> None:
     keys = {f"ConnectionStrings__{name}": "host=x" for name in names}
@@ -183,7 +183,7 @@ def test_the_main_connection_is_the_named_one_or_default_or_the_first(
     assert main_connection_name(settings(**keys)) == chosen
 
 
-def test_an_unknown_connection_name_lists_those_there_are() -> None:
+def test_an_unknown_connection_name_lists_the_existing_ones() -> None:
     with pytest.raises((ConfigError, StartupError), match="'Nope', but ConnectionStrings has Main"):
         main_connection_name(settings(ConnectionStrings__Main="host=x", Service__ConnectionName="Nope"))
 

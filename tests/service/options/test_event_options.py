@@ -27,15 +27,15 @@ def options(key: str, value: str) -> EventOptions:
         ("Service:ExecutionIdHeaderName", "my id", "'my id' is not the name of a header"),
     ],
 )
-def test_what_is_no_header_stops_the_start(key: str, value: str, why: str) -> None:
+def test_an_invalid_header_stops_the_start(key: str, value: str, why: str) -> None:
     with pytest.raises((ConfigError, StartupError), match=why):
         options(key, value)
 
 
-def test_headers_of_streams_join_those_that_are_built_in() -> None:
+def test_configured_stream_headers_are_added_to_the_built_in_ones() -> None:
     headers = dict(options(f"{HEADERS}:X-Accel-Buffering", "no").headers)
     assert headers == {**dict(EventOptions().headers), "x-accel-buffering": "no"}
 
 
-def test_a_built_in_header_can_be_another_one() -> None:
+def test_a_built_in_stream_header_can_be_replaced() -> None:
     assert dict(options(f"{HEADERS}:Cache-Control", "no-store").headers)["cache-control"] == "no-store"

@@ -52,7 +52,9 @@ def offered(settings: dict[str, str]) -> ExternalOptions:
          "graph.facebook.com/v20.0/oauth/access_token", "graph.facebook.com/me?fields=id,name,email"),
     ],
 )  # fmt: skip
-def test_known_providers(name: str, host: str, scope: str | None, token: str, info: str) -> None:
+def test_known_providers_have_built_in_addresses(
+    name: str, host: str, scope: str | None, token: str, info: str
+) -> None:
     (provider,) = offered(
         {**ON, f"Auth:External:{name}:Enabled": "true", f"Auth:External:{name}:ClientId": "x"}
     ).providers
@@ -91,14 +93,14 @@ def test_defaults_and_other_values() -> None:
     assert (other.providers[0].path, other.providers[0].pkce) == ("/by/acme", False)
 
 
-def test_addresses_of_ones_own_for_a_known_provider() -> None:
+def test_an_address_of_a_known_provider_can_be_replaced() -> None:
     url = "https://ghe.example/token"
     (provider,) = offered({**ON, "Auth:External:GitHub:Enabled": "1", "Auth:External:GitHub:TokenUrl": url}).providers
     assert provider.token_url == url
     assert provider.info_url == "https://api.github.com/user"
 
 
-def test_an_issuer_names_the_rest() -> None:
+def test_an_issuer_replaces_the_addresses_of_a_provider() -> None:
     """Also of a known provider."""
     google = {"Auth:External:Google:Enabled": "true", "Auth:External:Google:Issuer": "https://accounts.google.com"}
     (provider,) = offered({**ON, **google}).providers
@@ -113,7 +115,9 @@ def test_an_issuer_names_the_rest() -> None:
         ({**ON, **ACME, "Auth:CookieAuth": "false"}, "there is nothing to sign in with"),
     ],
 )
-def test_off_and_reported(settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_ineffective_settings_disable_external_sign_in_and_are_reported(
+    settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         assert options(**settings) is None
     assert said in caplog.text
@@ -130,13 +134,13 @@ def test_off_and_reported(settings: dict[str, str], said: str, caplog: pytest.Lo
         ({"Auth:External:ReturnToPath": "https://elsewhere.example/"}, "browsers land at / instead"),
     ],
 )
-def test_on_and_reported(changes: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_doubtful_settings_are_reported(changes: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         offered({**ON, **ACME, **changes})
     assert said in caplog.text
 
 
-def test_nothing_is_reported_of_an_address_on_this_machine(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loopback_address_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         offered({**ON, **ACME, "Auth:External:Acme:TokenUrl": "http://localhost:8080/token"})
     assert caplog.text == ""
@@ -155,18 +159,18 @@ def test_nothing_is_reported_of_an_address_on_this_machine(caplog: pytest.LogCap
         ({"Auth:External:LoginCommand:0": "x"}, "Auth:External:LoginCommand: a single value is needed here"),
     ],
 )
-def test_what_cannot_work_stops_the_start(changes: dict[str, str], said: str) -> None:
+def test_invalid_settings_of_providers_stop_the_start(changes: dict[str, str], said: str) -> None:
     with pytest.raises((StartupError, ConfigError)) as raised:
         options(**{**ON, **ACME, **changes})
     assert said in str(raised.value)
 
 
-def test_what_is_off_is_not_looked_at() -> None:
+def test_disabled_providers_are_not_validated() -> None:
     broken = {"Auth:External:Acme:Enabled": "true", "Auth:External:Acme:AuthUrl": "nonsense"}
     assert options(**{**ON, **broken, "Auth:External:Enabled": "false"}) is None
 
 
-def test_secrets_are_in_no_text() -> None:
+def test_secrets_are_not_part_of_the_representation() -> None:
     result = offered({**ON, **ACME, "Auth:External:Acme:ClientSecret": "geheim"})
     assert result.providers[0].client_secret == "geheim"
     assert "geheim" not in repr(result)

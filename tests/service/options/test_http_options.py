@@ -16,26 +16,26 @@ from tests.harness.command import rowcall
 ENDPOINT = ("HttpServer:Endpoints:A:Url", "http://127.0.0.1:0")
 
 
-def said(*overrides: tuple[str, str], https_port: int | None = None) -> list[str]:
+def warnings_of(*overrides: tuple[str, str], https_port: int | None = None) -> list[str]:
     return list(configuration_warnings(assemble(load_files([]), overrides, {}).settings, https_port))
 
 
 def test_addresses_that_endpoints_replace_are_reported() -> None:
-    assert said(ENDPOINT, ("Urls", "http://127.0.0.1:1")) == [
+    assert warnings_of(ENDPOINT, ("Urls", "http://127.0.0.1:1")) == [
         "Urls is not used: HttpServer:Endpoints says where to listen"
     ]
-    assert said(ENDPOINT) == []
-    assert said(("Urls", "http://127.0.0.1:1")) == []
+    assert warnings_of(ENDPOINT) == []
+    assert warnings_of(("Urls", "http://127.0.0.1:1")) == []
 
 
-def test_a_redirection_that_leads_nowhere_is_reported() -> None:
-    [result] = said(("Ssl:Enabled", "true"))
+def test_a_redirection_without_https_address_is_reported() -> None:
+    [result] = warnings_of(("Ssl:Enabled", "true"))
     assert result.startswith("Ssl:UseHttpsRedirection does nothing: no address is https")
-    assert said(("Ssl:Enabled", "true"), https_port=443) == []
-    assert said(("Ssl:Enabled", "true"), ("Ssl:UseHttpsRedirection", "false")) == []
+    assert warnings_of(("Ssl:Enabled", "true"), https_port=443) == []
+    assert warnings_of(("Ssl:Enabled", "true"), ("Ssl:UseHttpsRedirection", "false")) == []
 
 
-def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
+def test_an_endpoint_that_is_not_a_section_ends_the_start() -> None:
     with pytest.raises((ConfigError, StartupError), match="HttpServer:Endpoints:A: Url is missing"):
         listener_plans(assemble(load_files([]), [("HttpServer:Endpoints:A", "http://127.0.0.1:0")], {}).settings)
 
@@ -48,7 +48,7 @@ def test_tls_versions_may_be_a_text(protocols: str, only_tls13: bool) -> None:
         assemble(load_files([]), [ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", protocols)], {}).settings
     )
     assert plan.only_tls13 is only_tls13
-    assert said(ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", "Tls11"))[0].endswith("is ignored")
+    assert warnings_of(ENDPOINT, ("HttpServer:Endpoints:A:SslProtocols", "Tls11"))[0].endswith("is ignored")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_listeners_that_request_client_certificates_end_the_start(key: str) -> N
         ("http://127.0.0.1:1", "https://127.0.0.1:0", "an https URL needs a certificate"),
     ],
 )
-def test_endpoints_show_whether_passwords_are_safe(tmp_path: Path, urls: str, endpoint: str, message: str) -> None:
+def test_basic_authentication_needs_an_https_endpoint(tmp_path: Path, urls: str, endpoint: str, message: str) -> None:
     """HTTP Basic is refused without TLS; where it is not, the certificate that is missing ends the start."""
     done = rowcall(
         tmp_path,

@@ -23,12 +23,12 @@ ON = ("Mail:Enabled", "true")
         ([ON, ("Mail:Host", "x"), ("Mail:CaFile", "/none.pem")], "Mail:CaFile: /none.pem has no certificates"),
     ],
 )
-def test_what_cannot_work_stops_the_start(settings: list[tuple[str, str]], why: str) -> None:
+def test_invalid_mail_settings_stop_the_start(settings: list[tuple[str, str]], why: str) -> None:
     with pytest.raises((ConfigError, StartupError), match=why):
         mail_options(assemble(Section(), settings, {}).settings)
 
 
-def test_a_file_without_certificates(tmp_path: Path) -> None:
+def test_a_ca_file_without_certificates_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
     settings = [ON, ("Mail:Host", "x"), ("Mail:CaFile", str(tmp_path / "ca.pem"))]
     with pytest.raises((ConfigError, StartupError), match=r"ca\.pem has no certificates"):

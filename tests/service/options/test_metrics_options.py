@@ -34,7 +34,7 @@ def settings(**keys: str) -> Settings:
         ({"Admin__Url": "http://[::1]:0", "Metrics__Enabled": "true", "Metrics__Path": "metrics"}, "no path such as"),
     ],
 )
-def test_what_would_be_open_or_useless_is_refused(keys: dict[str, str], message: str) -> None:
+def test_open_or_useless_metrics_settings_are_refused(keys: dict[str, str], message: str) -> None:
     with pytest.raises((ConfigError, StartupError), match=message.replace("[", r"\[")):
         (admin_options(settings(**keys)), metrics_options(settings(**keys)))
 
@@ -50,16 +50,18 @@ def test_what_would_be_open_or_useless_is_refused(keys: dict[str, str], message:
         ({"Admin__Url": "http://*:9464", "Admin__AllowAnonymous": "true"}, True),
     ],
 )
-def test_what_may_be(keys: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_permitted_admin_addresses_warn_if_open(
+    keys: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     assert admin_options(settings(**keys)) is not None
     assert ("is open to every client that can reach it" in caplog.text) == warned
 
 
-def test_by_default_there_is_nothing() -> None:
+def test_metrics_are_off_by_default() -> None:
     assert (admin_options(settings()), metrics_options(settings())) == (None, None)
 
 
-def test_the_console_has_an_address_on_this_machine() -> None:
+def test_the_console_listens_on_loopback_by_default() -> None:
     options = admin_options(settings(Console__Enabled="true"))
     assert options is not None
     assert options.address.url(options.address.port) == "http://127.0.0.1:9465"

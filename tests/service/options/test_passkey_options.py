@@ -28,11 +28,11 @@ def options(*overrides: tuple[str, str], schemes: Schemes = COOKIES) -> PasskeyO
     return result
 
 
-def test_off_by_default() -> None:
+def test_passkeys_are_off_by_default() -> None:
     assert passkey_options(assemble(load_files([]), [], {}).settings, COOKIES, {}) is None
 
 
-def test_registration_is_a_switch_of_its_own() -> None:
+def test_registration_is_enabled_separately() -> None:
     assert options().paths.register is None
     paths = options((P + "EnableRegister", "true"), (P + "AddPasskeyPath", "")).paths
     assert (paths.register, paths.add, paths.login) == ("/api/passkey/register", None, "/api/passkey/login")
@@ -52,12 +52,12 @@ def test_registration_is_a_switch_of_its_own() -> None:
         ("AttestationConveyance", "some"),
     ],
 )
-def test_what_ends_the_start(key: str, value: str) -> None:
+def test_invalid_passkey_settings_end_the_start(key: str, value: str) -> None:
     with pytest.raises((StartupError, ConfigError), match=key.partition(":")[0]):
         options((P + key, value))
 
 
-def test_a_connection_that_there_is_not_ends_the_start() -> None:
+def test_an_unknown_connection_of_passkeys_ends_the_start() -> None:
     named = (("ConnectionStrings:Default", "Host=x"), (P + "ConnectionName", "keys"))
     with pytest.raises(
         (ConfigError, StartupError), match="ConnectionName names 'keys', but ConnectionStrings has Default"
@@ -65,20 +65,20 @@ def test_a_connection_that_there_is_not_ends_the_start() -> None:
         connection_plan(settings(*named))
 
 
-def said(caplog: pytest.LogCaptureFixture, *overrides: tuple[str, str], schemes: Schemes = COOKIES) -> str:
+def warnings_of(caplog: pytest.LogCaptureFixture, *overrides: tuple[str, str], schemes: Schemes = COOKIES) -> str:
     caplog.clear()
     with caplog.at_level(logging.WARNING, "rowcall"):
         options(*overrides, schemes=schemes)
     return "\n".join(record.getMessage() for record in caplog.records)
 
 
-def test_what_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_doubtful_passkey_settings_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     origin = (P + "RelyingPartyOrigins:0", "https://www.shop.example:8443/")
-    assert "RelyingPartyOrigins is empty" in said(caplog)
-    assert said(caplog, origin, (P + "RelyingPartyId", "shop.example")) == ""
-    assert "browsers do not offer passkeys of other.example" in said(
+    assert "RelyingPartyOrigins is empty" in warnings_of(caplog)
+    assert warnings_of(caplog, origin, (P + "RelyingPartyId", "shop.example")) == ""
+    assert "browsers do not offer passkeys of other.example" in warnings_of(
         caplog, origin, (P + "RelyingPartyId", "other.example")
     )
-    assert "not https" in said(caplog, (P + "RelyingPartyOrigins:0", "http://shop.example"))
-    assert said(caplog, (P + "RelyingPartyOrigins:0", "http://localhost:8080")) == ""
-    assert "sign-in with a passkey needs" in said(caplog, origin, schemes=Schemes())
+    assert "not https" in warnings_of(caplog, (P + "RelyingPartyOrigins:0", "http://shop.example"))
+    assert warnings_of(caplog, (P + "RelyingPartyOrigins:0", "http://localhost:8080")) == ""
+    assert "sign-in with a passkey needs" in warnings_of(caplog, origin, schemes=Schemes())

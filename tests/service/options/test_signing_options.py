@@ -57,7 +57,7 @@ def look(settings: dict[str, str], caplog: pytest.LogCaptureFixture) -> list[str
         ),
     ],
 )
-def test_what_cannot_work_stops_the_start(
+def test_invalid_signing_settings_stop_the_start(
     settings: dict[str, str], message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises((ConfigError, StartupError), match=message):
@@ -151,7 +151,7 @@ def test_what_cannot_work_stops_the_start(
         ({**COOKIES, "StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "/elsewhere"}, []),
     ],
 )
-def test_what_does_not_do_what_it_says_is_reported(
+def test_settings_without_effect_are_reported(
     settings: dict[str, str], messages: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "admin").mkdir()

@@ -28,15 +28,15 @@ def options(**keys: str) -> TestOptions:
         ("0", 0.0), ("-1", 0.0), ("soon", 30.0), ("", 30.0),
     ],
 )  # fmt: skip
-def test_what_is_no_duration_is_the_default_and_nothing_is_no_limit(text: str, seconds: float) -> None:
+def test_an_invalid_test_timeout_is_the_default_and_an_empty_one_is_unlimited(text: str, seconds: float) -> None:
     assert options(PerTestTimeout=text).timeout == seconds
 
 
-def test_tags_have_no_case_and_are_separated_as_one_likes() -> None:
+def test_tags_are_case_insensitive_and_split_at_commas_and_blanks() -> None:
     assert options(Tag="Slow, beds  x").tags == {"slow", "beds", "x"}
 
 
-def test_steps_are_named_or_stand_in_the_list() -> None:
+def test_setup_steps_are_named_or_inline() -> None:
     result = options(
         Steps__Seed__Sql="select 1",
         Steps__off__SqlFile="x.sql",
@@ -66,7 +66,7 @@ def test_steps_are_named_or_stand_in_the_list() -> None:
         ({"CoverageThreshold": "101"}, "more than 100"),
     ],
 )
-def test_what_cannot_be_is_reported(keys: dict[str, str], why: str) -> None:
+def test_invalid_test_settings_are_reported(keys: dict[str, str], why: str) -> None:
     with pytest.raises((ConfigError, StartupError), match=why):
         options(**keys)
 

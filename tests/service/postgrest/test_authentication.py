@@ -56,7 +56,7 @@ def test_without_a_role_the_request_is_anonymous(token: str | None) -> None:
         (None, None),
     ],
 )
-def test_scheme_of_authorization(header: str | None, token: str | None) -> None:
+def test_the_bearer_scheme_of_authorization_is_read(header: str | None, token: str | None) -> None:
     assert bearer_token(header) == token
 
 
@@ -106,7 +106,7 @@ def test_scheme_of_authorization(header: str | None, token: str | None) -> None:
         (f"{'W1tb' * 2_000}.e30.e30", "PGRST301", "JWT cryptographic operation failed", None),
     ],
 )  # fmt: skip
-def test_failures(token: str, code: str, message: str, details: str | None) -> None:
+def test_invalid_tokens_are_refused(token: str, code: str, message: str, details: str | None) -> None:
     with pytest.raises(TokenError) as failure:
         authenticated(token)
     error = failure.value
@@ -117,7 +117,7 @@ def test_failures(token: str, code: str, message: str, details: str | None) -> N
     "claims",
     [{"n": 2**64}, {"n": -1.5}, {"n": 1e22}, {"a": 'é"\n'}, json.loads('{"a":' * 300 + "1" + "}" * 300)],
 )
-def test_claims_reach_the_database_as_they_are(claims: Any) -> None:
+def test_claims_reach_the_database_unchanged(claims: Any) -> None:
     assert json.loads(authenticated(signed(claims)).settings) == {**claims, "role": "anon"}
 
 
@@ -138,7 +138,7 @@ def test_clocks_may_differ_by_thirty_seconds(claims: Any) -> None:
     ("audience", "accepted"),
     [("me", True), (["you", "me"], True), ([], True), (None, True), ("you", False), (["you"], False)],
 )
-def test_audience(audience: Any, accepted: bool) -> None:
+def test_the_audience_is_checked(audience: Any, accepted: bool) -> None:
     options = PostgRestOptions(jwt_secret=SECRET, anonymous_role="anon", jwt_audience="me")
     if accepted:
         assert authenticated(signed({"aud": audience}), options).role == "anon"
@@ -171,7 +171,7 @@ def jwk(key: Any, **members: str) -> dict[str, Any]:
     return {**json.loads(algorithm.to_jwk(key)), **members}
 
 
-def test_keys_by_id() -> None:
+def test_keys_are_selected_by_id() -> None:
     first = rsa.generate_private_key(65537, 2048)
     second = ec.generate_private_key(ec.SECP256R1())
     keys = {"keys": [jwk(first.public_key(), kid="one"), jwk(second.public_key(), kid="two")]}
@@ -349,7 +349,7 @@ def test_an_invalid_path_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize(("most", "verifications"), [(0, 6), (1, 6), (2, 2)])
-def test_verified_tokens_are_remembered_up_to_the_limit(most: int, verifications: int) -> None:
+def test_the_number_of_cached_verified_tokens_is_limited(most: int, verifications: int) -> None:
     verified: list[str] = []
 
     class Counting(Authentication):

@@ -33,7 +33,7 @@ def secret_of(database: Database, text: str) -> str:
     return configured(database, {}, jwt_secret=text)["jwt-secret"]
 
 
-def test_a_file_that_the_database_names_is_read(own_database: Database, tmp_path: Path) -> None:
+def test_a_secret_file_named_by_the_database_is_read(own_database: Database, tmp_path: Path) -> None:
     """Everyone can guess the path, and could sign tokens with it."""
     file = tmp_path / "a-secret-of-more-than-32-characters"
     file.write_text("the content of the file\n")
@@ -73,7 +73,7 @@ def test_keys_that_the_database_may_set(own_database: Database) -> None:
     assert configured(own_database, {"db-config": "false"}) == {}
 
 
-def test_settings_of_the_role_win_over_those_of_the_function(own_database: Database) -> None:
+def test_settings_of_the_role_have_precedence_over_those_of_the_function(own_database: Database) -> None:
     own_database.execute(
         """
         create function pre_config() returns void language sql as $$

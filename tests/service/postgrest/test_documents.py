@@ -23,7 +23,7 @@ def privileges(count: int = TABLES) -> bytes:
 
 
 @pytest.mark.slow
-def test_other_work_goes_on_while_a_document_is_built() -> None:
+def test_the_event_loop_is_not_blocked_while_a_document_is_built() -> None:
     async def build() -> tuple[bytes, int]:
         task = asyncio.ensure_future(Documents(SCHEMA, OPTIONS).document("api", "host", privileges()))
         turns = 0

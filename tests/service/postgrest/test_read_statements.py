@@ -173,7 +173,7 @@ def test_text_of_the_body_is_that_of_postgresql(connection: psycopg.Connection) 
     )
 
 
-def test_count_has_filters_and_inner_joins_but_no_range(connection: psycopg.Connection) -> None:
+def test_counts_apply_filters_and_inner_joins_but_no_range(connection: psycopg.Connection) -> None:
     query = "select=id,harbour!inner(title)&limit=1&id=gt.0"
     assert read(connection, "vessel", query, count=True)[:2] == ("2", "1")
 

@@ -34,7 +34,7 @@ def host(storage: Storage, publish: Callable[[KeyRing], None] = lambda ring: Non
     return KeyRotation(storage, PlaintextSecrets(), Renewal(90 * DAY), publish)
 
 
-def made(age: float = 0.0) -> Key:
+def new_key(age: float = 0.0) -> Key:
     now = time.time()
     return Key(os.urandom(16), now - age, now - age, now - age + 90 * DAY, os.urandom(SECRET))
 
@@ -46,13 +46,13 @@ async def started(storages: list[Storage]) -> list[set[bytes]]:
     return [{key.id for key in each.ring.keys} for each in hosts]
 
 
-def test_hosts_that_start_at_once_make_one_key(tmp_path: Path) -> None:
+def test_hosts_that_start_simultaneously_create_one_key(tmp_path: Path) -> None:
     known = asyncio.run(started([Folder(tmp_path / "keys") for _ in range(HOSTS)]))
     assert len(set.union(*known)) == 1
     assert len(list((tmp_path / "keys").glob("key-*.json"))) == 1
 
 
-def test_nor_does_the_database_get_several(database: Database) -> None:
+def test_hosts_that_share_a_database_create_one_key(database: Database) -> None:
     database.execute(STORAGE)
     target = ConnectionTarget({name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()})
 
@@ -64,24 +64,24 @@ def test_nor_does_the_database_get_several(database: Database) -> None:
     assert database.value("select count(*) from protection_key") == 1
 
 
-def test_the_successor_of_a_key_is_one_too(tmp_path: Path) -> None:
+def test_hosts_create_one_successor_of_a_key(tmp_path: Path) -> None:
     async def run() -> list[set[bytes]]:
         folder = Folder(tmp_path)
-        old = made(age=89 * DAY)
+        old = new_key(age=89 * DAY)
         await folder.store(old.name, element_text(old, plain_secret(old.secret)))
         return await started([Folder(tmp_path) for _ in range(HOSTS)])
 
     assert len(set.union(*asyncio.run(run()))) == 2
 
 
-def test_a_folder_that_cannot_be_locked_is_used_all_the_same(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_locked_is_used(tmp_path: Path) -> None:
     (tmp_path / ".lock").mkdir()
     assert len(asyncio.run(started([Folder(tmp_path)]))[0]) == 1
 
 
 @pytest.mark.slow
-def test_what_is_put_into_the_folder_is_learnt_without_being_met(tmp_path: Path) -> None:
-    newer = made()
+def test_a_key_added_to_the_folder_is_loaded(tmp_path: Path) -> None:
+    newer = new_key()
 
     async def run() -> None:
         learnt = asyncio.Event()
@@ -100,7 +100,7 @@ def test_what_is_put_into_the_folder_is_learnt_without_being_met(tmp_path: Path)
     asyncio.run(run())
 
 
-def test_a_key_that_is_gone_is_reported_once_and_used_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deleted_key_is_reported_once_and_still_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         keeper = host(Folder(tmp_path / "keys"))
         await keeper.start()

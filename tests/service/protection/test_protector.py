@@ -29,14 +29,14 @@ def keys(*made: Key, application: str = "yard") -> Keys:
 
 
 @pytest.mark.parametrize(("algorithm", "validation"), EVERY)
-def test_what_was_sealed_opens(algorithm: str, validation: str) -> None:
+def test_encrypted_data_can_be_decrypted(algorithm: str, validation: str) -> None:
     protector = Protector(keys(key(algorithm, validation)), "purpose")
     for data in (b"", b"x", b"0123456789abcdef", os.urandom(1000)):
         assert protector.open(protector.seal(data)) == data
 
 
 @pytest.mark.parametrize(("algorithm", "validation"), EVERY)
-def test_every_changed_character_shows(algorithm: str, validation: str) -> None:
+def test_every_changed_character_is_detected(algorithm: str, validation: str) -> None:
     protector = Protector(keys(key(algorithm, validation)), "purpose")
     sealed = protector.seal(b"claims")
     for position, character in enumerate(sealed):
@@ -45,7 +45,7 @@ def test_every_changed_character_shows(algorithm: str, validation: str) -> None:
             protector.open(changed)
 
 
-def test_every_cut_shows() -> None:
+def test_every_truncation_and_extension_is_detected() -> None:
     protector = Protector(keys(key()), "purpose")
     sealed = protector.seal(b"claims")
     for size in range(len(sealed)):
@@ -56,7 +56,7 @@ def test_every_cut_shows() -> None:
             protector.open(longer)
 
 
-def test_another_spelling_of_the_same_bytes_is_refused() -> None:
+def test_another_encoding_of_the_same_bytes_is_refused() -> None:
     """The last character of base64 may hold bits that mean nothing."""
     protector = Protector(keys(key()), "purpose")
     sealed = next(text for text in (protector.seal(b"x" * size) for size in range(3)) if len(text) % 4)
@@ -77,20 +77,20 @@ def test_any_text_is_refused(text: str) -> None:
         Protector(keys(key()), "purpose").open(text)
 
 
-def test_a_purpose_opens_only_its_own() -> None:
+def test_data_is_decrypted_only_for_its_purpose() -> None:
     ring = keys(key())
     with pytest.raises(SealError):
         Protector(ring, "refresh").open(Protector(ring, "access").seal(b"claims"))
 
 
-def test_an_application_opens_only_its_own() -> None:
+def test_data_is_decrypted_only_by_its_application() -> None:
     made = key()
     sealed = Protector(keys(made, application="yard"), "purpose").seal(b"claims")
     with pytest.raises(SealError):
         Protector(keys(made, application="till"), "purpose").open(sealed)
 
 
-def test_a_rotated_key_still_opens() -> None:
+def test_data_of_a_rotated_key_can_be_decrypted() -> None:
     old, new = key(age=10_000), key()
     sealed = Protector(keys(key(age=0), application="x"), "p").seal(b"")
     with pytest.raises(UnknownKeyError):
@@ -100,18 +100,18 @@ def test_a_rotated_key_still_opens() -> None:
     assert Protector(keys(old, new), "purpose").open(sealed) == b"claims"
 
 
-def test_the_same_text_is_sealed_differently_each_time() -> None:
+def test_equal_texts_are_encrypted_differently() -> None:
     protector = Protector(keys(key()), "purpose")
     assert protector.seal(b"claims") != protector.seal(b"claims")
 
 
-def test_an_empty_ring_seals_nothing() -> None:
+def test_an_empty_ring_cannot_encrypt() -> None:
     with pytest.raises(NoKeyError):
         Protector(keys(), "purpose").seal(b"claims")
 
 
 @pytest.mark.parametrize("age", [10_000, -10_000], ids=["expired", "not active yet"])
-def test_with_no_active_key_any_will_do_and_another_one_is_asked_for(age: int) -> None:
+def test_without_an_active_key_any_key_encrypts_and_a_new_one_is_requested(age: int) -> None:
     """Clocks step. What is sealed meanwhile opens whenever the key is known."""
     ring = keys(key(age=age))
     requested: list[bool] = []

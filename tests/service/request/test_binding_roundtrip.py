@@ -103,71 +103,81 @@ def bind_body(subject: Binder, body: bytes) -> bytes | None:
     return value
 
 
-def sent(value: bytes | None) -> str | None:
+def decoded(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
 
 
 @EVERY_TYPE
 @ROUNDS
 @given(data=st.data())
-def test_through_a_url(connection: psycopg.Connection, type_name: str, data: st.DataObject) -> None:
+def test_scalars_survive_a_round_trip_through_a_url(
+    connection: psycopg.Connection, type_name: str, data: st.DataObject
+) -> None:
     original = texts_of(connection, f"%(value)s::{type_name}::text", data.draw(VALUES[type_name]))
     escape = data.draw(st.sampled_from([quote, quote_plus]))
     bound = bind_query(binder(parameter("x", type_name)), f"x={escape(original)}")
     stored = original if original or type_name in TEXTUAL else None
-    assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == stored
+    assert texts_of(connection, f"%(value)s::{type_name}::text", decoded(bound)) == stored
 
 
 @EVERY_TYPE
 @ROUNDS
 @given(data=st.data())
-def test_through_a_body(connection: psycopg.Connection, type_name: str, data: st.DataObject) -> None:
+def test_scalars_survive_a_round_trip_through_a_body(
+    connection: psycopg.Connection, type_name: str, data: st.DataObject
+) -> None:
     value = data.draw(VALUES[type_name])
     original = texts_of(connection, f"%(value)s::{type_name}::text", value)
     written = texts_of(connection, f"to_json(%(value)s::{type_name})::text", value)
     bound = bind_body(binder(parameter("x", type_name)), f'{{"x":{written}}}'.encode())
-    assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == original
+    assert texts_of(connection, f"%(value)s::{type_name}::text", decoded(bound)) == original
 
 
 @EVERY_TYPE
 @ROUNDS
 @given(data=st.data())
-def test_arrays_through_a_url(connection: psycopg.Connection, type_name: str, data: st.DataObject) -> None:
+def test_arrays_survive_a_round_trip_through_a_url(
+    connection: psycopg.Connection, type_name: str, data: st.DataObject
+) -> None:
     values = data.draw(st.lists(VALUES[type_name], min_size=1, max_size=4))
     originals = texts_of(connection, f"%(value)s::text[]::{type_name}[]::text[]", values)
     query = "&".join(f"x={quote_plus(original)}" for original in originals)
     bound = bind_query(binder(parameter("x", f"{type_name}[]")), query)
     textual = type_name in TEXTUAL
     items = [original if original or textual else None for original in originals]
-    assert texts_of(connection, f"%(value)s::{type_name}[]::text[]", sent(bound)) == items
+    assert texts_of(connection, f"%(value)s::{type_name}[]::text[]", decoded(bound)) == items
 
 
 @pytest.mark.parametrize("type_name", [name for name in VALUES if name not in NOT_IN_JSON_ARRAYS])
 @ROUNDS
 @given(data=st.data())
-def test_arrays_through_a_body(connection: psycopg.Connection, type_name: str, data: st.DataObject) -> None:
+def test_arrays_survive_a_round_trip_through_a_body(
+    connection: psycopg.Connection, type_name: str, data: st.DataObject
+) -> None:
     columns = data.draw(st.integers(1, 3))
     row = st.lists(VALUES[type_name] | st.none(), min_size=columns, max_size=columns)
     values = data.draw(st.lists(row, min_size=1, max_size=3) | row)
     original = texts_of(connection, f"%(value)s::text[]::{type_name}[]::text", values)
     written = texts_of(connection, f"to_json(%(value)s::text[]::{type_name}[])::text", values)
     bound = bind_body(binder(parameter("x", f"{type_name}[]")), f'{{"x":{written}}}'.encode())
-    assert texts_of(connection, f"%(value)s::{type_name}[]::text", sent(bound)) == original
+    assert texts_of(connection, f"%(value)s::{type_name}[]::text", decoded(bound)) == original
 
 
 @ROUNDS
 @given(documents=st.lists(DOCUMENTS, max_size=3))
-def test_documents_in_arrays_through_a_body(connection: psycopg.Connection, documents: list[dict[str, Any]]) -> None:
+def test_arrays_of_documents_survive_a_round_trip_through_a_body(
+    connection: psycopg.Connection, documents: list[dict[str, Any]]
+) -> None:
     bound = bind_body(binder(parameter("x", "jsonb[]")), json.dumps({"x": documents}).encode())
-    assert texts_of(connection, "to_json(%(value)s::jsonb[])::jsonb", sent(bound)) == documents
+    assert texts_of(connection, "to_json(%(value)s::jsonb[])::jsonb", decoded(bound)) == documents
 
 
 @ROUNDS
 @given(value=st.times(timezones=OFFSETS).map(str))
-def test_a_time_with_offset_keeps_its_instant(connection: psycopg.Connection, value: str) -> None:
+def test_a_time_with_offset_is_the_same_instant(connection: psycopg.Connection, value: str) -> None:
     at_utc = "(%(value)s::timetz at time zone 'UTC')::text"
     bound = bind_query(binder(parameter("x", "time with time zone")), f"x={quote(value)}")
-    assert texts_of(connection, at_utc, sent(bound)) == texts_of(connection, at_utc, value)
+    assert texts_of(connection, at_utc, decoded(bound)) == texts_of(connection, at_utc, value)
 
 
 @ROUNDS
@@ -175,11 +185,11 @@ def test_a_time_with_offset_keeps_its_instant(connection: psycopg.Connection, va
     value=st.datetimes(timezones=OFFSETS).map(str)
     | st.sampled_from(["0001-01-01 00:00:00+15", "0044-03-15 10:00+02 BC"])
 )
-def test_an_offset_becomes_the_utc_clock_of_types_without_zone(connection: psycopg.Connection, value: str) -> None:
+def test_types_without_time_zone_get_the_utc_time_of_an_offset(connection: psycopg.Connection, value: str) -> None:
     for type_name in ("timestamp without time zone", "date"):
         bound = bind_query(binder(parameter("x", type_name)), f"x={quote(value)}")
         expected = texts_of(connection, f"(%(value)s::timestamptz at time zone 'UTC')::{type_name}::text", value)
-        assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == expected
+        assert texts_of(connection, f"%(value)s::{type_name}::text", decoded(bound)) == expected
 
 
 @pytest.mark.parametrize(
@@ -196,8 +206,6 @@ def test_an_offset_becomes_the_utc_clock_of_types_without_zone(connection: psyco
         ("2026-03-01T24:00", "2026-03-02 00:00:00"),
     ],
 )
-def test_common_forms_mean_the_same_whatever_the_datestyle(
-    connection: psycopg.Connection, text: str, meant: str
-) -> None:
+def test_common_date_formats_do_not_depend_on_datestyle(connection: psycopg.Connection, text: str, meant: str) -> None:
     bound = bind_query(binder(parameter("x", "timestamp without time zone")), f"x={quote_plus(text)}")
-    assert texts_of(connection, "%(value)s::timestamp::text", sent(bound)) == meant
+    assert texts_of(connection, "%(value)s::timestamp::text", decoded(bound)) == meant

@@ -35,7 +35,7 @@ class _Sink:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_wrapper_forwards_what_it_does_not_change(form: str) -> None:
+def test_a_wrapper_forwards_unchanged_responses(form: str) -> None:
     sink = _Sink()
     getattr(ObservedProtocol(sink), form)(200, HEADERS, *FORMS[form])
     assert sink.sent == [(form, 200, HEADERS, *FORMS[form])]
@@ -52,7 +52,7 @@ def test_the_response_to_head_is_sent_without_body(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_server_timing_is_in_a_response_of_any_form(form: str) -> None:
+def test_server_timing_is_added_to_every_form_of_response(form: str) -> None:
     sink = _Sink()
     context: Any = RequestContext(None, sink)
     getattr(TimedProtocol(context), form)(200, HEADERS, *FORMS[form])

@@ -44,7 +44,7 @@ def body_for(protocol: Any, time_limit: float) -> PipeBody:
     return PipeBody(protocol, 200, [], time_limit, "")
 
 
-def test_a_body_without_a_reader_does_not_wait_for_its_reader() -> None:
+def test_writing_to_a_disconnected_client_fails_immediately() -> None:
     async def send() -> None:
         body = body_for(Left(), time_limit=3600)
         with pytest.raises(ClientDisconnectedError, match="has closed the connection"):
@@ -57,7 +57,7 @@ def test_a_body_without_a_reader_does_not_wait_for_its_reader() -> None:
     asyncio.run(asyncio.wait_for(send(), 60))
 
 
-def test_a_body_whose_reader_is_slow_is_waited_for() -> None:
+def test_writing_waits_for_a_slow_client_up_to_the_time_limit() -> None:
     async def send() -> None:
         reader = Idle()
         body = body_for(reader, time_limit=0.5)
@@ -69,7 +69,7 @@ def test_a_body_whose_reader_is_slow_is_waited_for() -> None:
     asyncio.run(asyncio.wait_for(send(), 60))
 
 
-def test_a_body_ends_although_its_reader_is_looked_for_at_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_can_end_while_its_client_is_being_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     """What looks for the reader must not close the pipe that the end of the body uses."""
     monkeypatch.setattr(streaming, "FIRST_LOOK", 0.0)
 

@@ -25,7 +25,7 @@ TAGS = {b"a": ("even", "all"), b"b": ("odd", "all"), b"c": ("even", "all"), b"d"
 
 
 class Computing:
-    """A ticket that is out. holds: others wait for it. counts: what it gives may be kept."""
+    """A lease in use. holds: others wait for it. counts: its result may be stored."""
 
     def __init__(self, key: bytes, lease: CacheLease, value: bytes) -> None:
         self.key = key

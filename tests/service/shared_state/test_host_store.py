@@ -47,7 +47,7 @@ for number in range(int(sys.argv[2])):
 """
 
 
-def test_a_writer_that_is_killed_leaves_the_last_complete_state(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_the_last_complete_state(tmp_path: Path) -> None:
     environment = Environment(tmp_path / "one", MB)
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(tmp_path / "one")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -63,7 +63,7 @@ def test_a_writer_that_is_killed_leaves_the_last_complete_state(tmp_path: Path) 
     environment.close()
 
 
-def test_the_bytes_in_use_are_counted_in_pages_of_the_system(tmp_path: Path) -> None:
+def test_used_bytes_are_counted_in_pages_of_the_system(tmp_path: Path) -> None:
     """Pages of LMDB have 16 KiB on Apple silicon; here is no such system, so only its statistics are tested."""
 
     class LargePages:
@@ -85,7 +85,7 @@ async def _until(heard: list[int], count: int) -> None:
 
 
 @pytest.mark.slow
-def test_messages_of_several_processes_come_once_and_in_order(tmp_path: Path) -> None:
+def test_messages_of_several_processes_are_delivered_once_and_in_order(tmp_path: Path) -> None:
     async def listen() -> list[int]:
         message_bus = MessageBus(tmp_path)
         heard: list[int] = []
@@ -109,7 +109,7 @@ def test_messages_of_several_processes_come_once_and_in_order(tmp_path: Path) ->
         expected[expected.index(number)] += 1
 
 
-def test_a_listener_that_was_away_for_too_long_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_missed_messages_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bus_module, "KEPT", 10)
 
     async def listen() -> tuple[list[int], int]:
@@ -138,7 +138,7 @@ def test_closing_the_shared_state_removes_the_wakeup_pipe_of_the_process(tmp_pat
     assert list((tmp_path / "bells").iterdir()) == []
 
 
-def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_folder_of_a_dead_service_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
     abandoned = tmp_path / f"{PREFIX}x"
     abandoned.mkdir()
@@ -153,7 +153,7 @@ def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeyp
     second.remove()
 
 
-def test_folders_that_another_user_can_have_made_are_left_alone(
+def test_folders_that_another_user_may_have_created_are_not_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everyone may create a folder in shared memory, with a link to any file as its lock."""
@@ -172,7 +172,7 @@ def test_folders_that_another_user_can_have_made_are_left_alone(
     assert (foreign / "owner").exists()
 
 
-def test_the_folder_of_a_service_that_was_killed_before_it_had_the_lock_is_removed(
+def test_the_state_folder_of_a_service_killed_before_locking_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
@@ -187,7 +187,7 @@ def test_the_folder_of_a_service_that_was_killed_before_it_had_the_lock_is_remov
     first.remove()
 
 
-def test_no_process_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_folder_is_invisible_until_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another service starts at each moment at which this one makes its folder."""
     monkeypatch.setattr("rowcall.service.shared_state.state_folder._SHARED_MEMORY", tmp_path)
     others: list[StateFolder] = []
@@ -208,7 +208,7 @@ def test_no_process_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypat
 
 
 @pytest.mark.slow
-def test_answers_stay_within_their_memory_and_the_latest_are_kept(tmp_path: Path) -> None:
+def test_cached_responses_stay_within_their_memory_and_the_latest_remain(tmp_path: Path) -> None:
     """100,000 answers of 1 kB where 32 MB may be used."""
 
     async def fill() -> tuple[int, int, int]:
@@ -236,7 +236,7 @@ def _as_ticket(found: object) -> CacheLease:
     return found  # type: ignore[return-value]
 
 
-def test_answers_of_very_different_sizes_never_fill_it(tmp_path: Path) -> None:
+def test_cached_responses_of_very_different_sizes_never_fill_the_memory(tmp_path: Path) -> None:
     async def fill() -> int:
         host = HostState(tmp_path)
         answers = MemoryCache(host.cached_responses("answers", 4 * MB), host.message_bus)

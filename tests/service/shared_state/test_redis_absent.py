@@ -1,4 +1,4 @@
-"""A worker that begins while Redis is away hears what is to be forgotten, and forgets it when Redis is back."""
+"""A worker that starts while Redis is unavailable receives invalidations, and applies them when Redis is back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.harness.tcp_proxy import READ, TcpProxy
 
 
 @pytest.mark.slow
-def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Path) -> None:
+def test_a_tag_is_invalidated_after_redis_has_returned(redis: RedisServer, tmp_path: Path) -> None:
     redis.kill()
 
     async def hear() -> None:
@@ -48,7 +48,7 @@ def test_a_tag_is_forgotten_once_redis_is_back(redis: RedisServer, tmp_path: Pat
     asyncio.run(asyncio.wait_for(hear(), 60))
 
 
-def test_a_listener_that_fails_keeps_no_other_from_a_message(tmp_path: Path) -> None:
+def test_a_failing_listener_does_not_keep_messages_from_others(tmp_path: Path) -> None:
     message_bus = MessageBus(tmp_path)
     taken: list[bytes] = []
 
@@ -97,7 +97,7 @@ class FirstReplies(TcpProxy):
 
 
 @pytest.mark.parametrize("reply", [b"", b":abc\r\n", b"*-7\r\n"], ids=["lost", "malformed", "length"])
-def test_a_link_whose_probe_is_not_answered_fails(redis: RedisServer, reply: bytes) -> None:
+def test_a_connection_whose_probe_is_unanswered_fails(redis: RedisServer, reply: bytes) -> None:
     proxy = FirstReplies(redis.port, reply)
 
     async def connect() -> None:

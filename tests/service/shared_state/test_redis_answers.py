@@ -23,13 +23,13 @@ TAG = "orders"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_kept(redis: RedisServer) -> None:
+def _empty_redis(redis: RedisServer) -> None:
     with redis.client() as client:
         client.flushall()
 
 
 @contextlib.asynccontextmanager
-async def answers(redis: RedisServer, kind: type[RedisCache] = RedisCache) -> AsyncIterator[RedisCache]:
+async def connected_cache(redis: RedisServer, kind: type[RedisCache] = RedisCache) -> AsyncIterator[RedisCache]:
     link = RedisLink(parse_redis(redis.place))
     await link.connect()
     try:
@@ -38,19 +38,19 @@ async def answers(redis: RedisServer, kind: type[RedisCache] = RedisCache) -> As
         await link.close()
 
 
-async def begun(made: RedisCache) -> RedisLease:
+async def begin_lease(made: RedisCache) -> RedisLease:
     lease = await made.begin(KEY, 1.0)
     assert isinstance(lease, RedisLease)
     await lease.announce((TAG,), None)
     return lease
 
 
-async def landed(made: RedisCache, lease: RedisLease) -> bool:
+async def complete_lease(made: RedisCache, lease: RedisLease) -> bool:
     return await made.complete(stored_name(KEY), lease.number, Entry(b"old", 1), None)
 
 
 class Cut(RedisCache):
-    """Loses Redis after `remaining` answers have been forgotten; another request follows each of them."""
+    """Loses Redis after `remaining` responses have been invalidated; another request follows each of them."""
 
     remaining = 0
     other: RedisCache
@@ -61,21 +61,21 @@ class Cut(RedisCache):
             raise RedisUnavailableError
         self.remaining -= 1
         result = await super()._invalidate(name)
-        self.tickets.append(await begun(self.other))
+        self.tickets.append(await begin_lease(self.other))
         return result
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_a_tag_whose_invalidateting_was_cut_off_is_forgotten_by_the_next(redis: RedisServer, left: int) -> None:
+def test_an_interrupted_tag_invalidation_is_completed_by_the_next(redis: RedisServer, left: int) -> None:
     async def work() -> None:
-        async with answers(redis) as made, answers(redis, Cut) as cut:
+        async with connected_cache(redis) as made, connected_cache(redis, Cut) as cut:
             assert isinstance(cut, Cut)
             cut.remaining, cut.other, cut.tickets = left, made, []
-            assert await landed(made, await begun(made))
+            assert await complete_lease(made, await begin_lease(made))
             with contextlib.suppress(Problem):
                 await cut.invalidate_tag(TAG)
             for lease in cut.tickets:
-                await landed(made, lease)
+                await complete_lease(made, lease)
             assert await made.invalidate_tag(TAG) == 1
             again = await made.begin(KEY, 1.0)
             assert isinstance(again, RedisLease)
@@ -84,10 +84,10 @@ def test_a_tag_whose_invalidateting_was_cut_off_is_forgotten_by_the_next(redis: 
     run(work())
 
 
-def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) -> None:
+def test_an_invalidated_tag_leaves_no_keys(redis: RedisServer) -> None:
     async def work() -> None:
-        async with answers(redis) as made:
-            assert await landed(made, await begun(made))
+        async with connected_cache(redis) as made:
+            assert await complete_lease(made, await begin_lease(made))
             assert await made.invalidate_tag(TAG) == 1
             values = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
             assert [name for name in values if not name.endswith(b":turns")] == []
@@ -95,8 +95,8 @@ def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) 
     run(work())
 
 
-def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
-    """The end of another one may be heard of late, when its answer has been forgotten and begun anew."""
+def test_a_waiter_gets_the_response_of_its_own_lease() -> None:
+    """The message about another lease may arrive late, after its response was invalidated and computed again."""
 
     async def work() -> None:
         waiters = SingleFlightWaiters()
@@ -110,10 +110,10 @@ def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
     run(work())
 
 
-def test_a_request_that_is_cancelled_while_it_waits_leaves_nothing_behind(redis: RedisServer) -> None:
+def test_a_cancelled_waiting_request_leaves_no_state(redis: RedisServer) -> None:
     async def work() -> None:
-        async with answers(redis) as made:
-            lease = await begun(made)
+        async with connected_cache(redis) as made:
+            lease = await begin_lease(made)
             waiting = asyncio.create_task(made.begin(KEY, 30.0))
             await until(lambda: made.awaited)
             waiting.cancel()
@@ -125,9 +125,9 @@ def test_a_request_that_is_cancelled_while_it_waits_leaves_nothing_behind(redis:
     run(work())
 
 
-def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: RedisServer) -> None:
+def test_an_entry_of_another_key_or_a_damaged_entry_is_a_miss_and_deleted(redis: RedisServer) -> None:
     async def work() -> None:
-        async with answers(redis) as made:
+        async with connected_cache(redis) as made:
             other = b"GET /others"
             for key in (KEY, other):
                 lease = await made.begin(key, 10)
@@ -150,9 +150,9 @@ def test_an_entry_of_another_key_or_a_damaged_one_is_a_miss_and_removed(redis: R
 
 
 @pytest.mark.slow
-def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> None:
+def test_a_surplus_reply_is_not_taken_for_that_of_another_command(redis: RedisServer) -> None:
     async def work() -> None:
-        async with answers(redis) as made:
+        async with connected_cache(redis) as made:
             for key in (KEY, b"GET /others"):
                 lease = await made.begin(key, 10)
                 assert isinstance(lease, RedisLease)
@@ -173,10 +173,10 @@ def test_no_command_gets_the_surplus_reply_to_another(redis: RedisServer) -> Non
     run(work())
 
 
-def test_a_time_limit_that_passes_before_redis_replies_holds(redis: RedisServer) -> None:
+def test_a_time_limit_applies_while_redis_does_not_reply(redis: RedisServer) -> None:
     async def work() -> None:
-        async with answers(redis) as made:
-            await begun(made)
+        async with connected_cache(redis) as made:
+            await begin_lease(made)
             with redis.client() as client:
                 client.client_pause(60)
             async with asyncio.timeout(2):

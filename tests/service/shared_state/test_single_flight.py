@@ -14,7 +14,7 @@ from rowcall.service.shared_state.single_flight import copy_problem, problem_of,
 @pytest.mark.parametrize(
     "copy", [copy_problem, lambda problem: problem_of(problem_text(problem))], ids=["here", "elsewhere"]
 )
-def test_a_problem_is_copied_as_a_whole(copy: Callable[[Problem], Problem]) -> None:
+def test_a_problem_is_copied_completely(copy: Callable[[Problem], Problem]) -> None:
     problem = Problem(
         409,
         "taken",
@@ -41,7 +41,7 @@ class _Lease:
 
 
 @pytest.mark.parametrize("error", [Problem(500, "the routine returned no row"), RuntimeError()])
-def test_waiting_requests_do_not_log_the_failure_of_another_one(error: Exception) -> None:
+def test_waiting_requests_do_not_log_the_failure_of_the_first(error: Exception) -> None:
     context = RequestContext(None, None)
     context.lease = lease = _Lease()
     release_unused_lease(context, error)

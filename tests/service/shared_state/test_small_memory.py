@@ -1,4 +1,4 @@
-"""Where there is less shared memory than is asked for, as in a container: a page that cannot be had ends a process."""
+"""Less shared memory than configured, as in a container: access to a page without memory ends the process."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def run(folder: Path, size: str, script: str = FILLING) -> subprocess.CompletedP
 
 
 @pytest.mark.slow
-def test_it_is_shared_out_beforehand_and_full_is_an_error(tmp_path: Path) -> None:
+def test_memory_is_divided_in_advance_and_a_full_share_is_an_error(tmp_path: Path) -> None:
     done = run(tmp_path, "16m")
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("full") == 3
@@ -111,7 +111,7 @@ def test_it_is_shared_out_beforehand_and_full_is_an_error(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_kept_answers_do_with_half_of_what_there_is(tmp_path: Path) -> None:
+def test_cached_responses_use_half_of_the_available_memory(tmp_path: Path) -> None:
     done = run(tmp_path, "8m", KEEPING)
     assert done.returncode == 0, done.stderr[-2000:]
     size, count = map(int, done.stdout.split())
@@ -120,7 +120,7 @@ def test_kept_answers_do_with_half_of_what_there_is(tmp_path: Path) -> None:
     assert "too little for the 256 MB of 'answers': it has 4.0 MB" in done.stderr
 
 
-def test_next_to_none_is_reported_with_the_place(tmp_path: Path) -> None:
+def test_too_little_memory_is_reported_with_the_file(tmp_path: Path) -> None:
     done = run(tmp_path, "600k")
     assert done.returncode == 1
     assert "No space left on device, of which" in done.stderr
@@ -128,7 +128,7 @@ def test_next_to_none_is_reported_with_the_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("size", "base"), [("20m", "/dev/shm"), ("4m", tempfile.gettempdir())])
-def test_the_store_is_on_disk_where_shared_memory_is_too_small_for_it(tmp_path: Path, size: str, base: str) -> None:
+def test_the_shared_state_is_on_disk_if_shared_memory_is_too_small(tmp_path: Path, size: str, base: str) -> None:
     done = run(tmp_path, size, CHOOSING)
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == base
@@ -136,7 +136,7 @@ def test_the_store_is_on_disk_where_shared_memory_is_too_small_for_it(tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_start_that_fails_leaves_no_store(tmp_path: Path) -> None:
+def test_a_failed_start_leaves_no_shared_state(tmp_path: Path) -> None:
     done = run(tmp_path, "64m", TAKEN)
     assert "Address already in use" in done.stdout + done.stderr
     assert done.stdout.splitlines()[-2:] == ["1", "[]"]

@@ -10,13 +10,13 @@ import pytest
 from rowcall.service.snapshot.garbage_collection import keep, pause_collection
 
 
-def test_the_collector_rests_and_works_again() -> None:
+def test_garbage_collection_is_paused_and_resumed() -> None:
     with pause_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
-def test_only_the_outer_pause_ends_it() -> None:
+def test_a_nested_pause_does_not_resume_collection() -> None:
     with pause_collection():
         with pause_collection():
             pass
@@ -24,14 +24,14 @@ def test_only_the_outer_pause_ends_it() -> None:
     assert gc.isenabled()
 
 
-def test_an_error_ends_the_pause_too() -> None:
+def test_an_error_resumes_collection() -> None:
     with pytest.raises(ValueError, match="broken"), pause_collection():
         raise ValueError("broken")
     assert gc.isenabled()
 
 
 @pytest.mark.slow
-def test_what_is_kept_is_not_looked_at_again_and_garbage_is_not_kept() -> None:
+def test_long_lived_objects_are_frozen_and_garbage_is_collected() -> None:
     class Ring:
         def __init__(self) -> None:
             self.ring = self

@@ -48,7 +48,7 @@ def shelves(database: Database) -> Database:
 
 
 @pytest.mark.slow
-def test_every_change_is_found(shelves: Database) -> None:
+def test_every_change_of_the_catalogue_is_detected(shelves: Database) -> None:
     settings = settings_of(shelves)
 
     async def work() -> None:
@@ -60,7 +60,7 @@ def test_every_change_is_found(shelves: Database) -> None:
             anew = await reader().read(number)
             assert (result.endpoints, result.types) == (anew.endpoints, anew.types), what
             if what == "a comment":
-                assert kept(former, result.endpoints) == {item.name for item in former} - {"GET /api/one"}
+                assert unchanged_names(former, result.endpoints) == {item.name for item in former} - {"GET /api/one"}
             former = result.endpoints
 
     with connections(settings, demo=False) as opened:
@@ -72,7 +72,7 @@ def test_every_change_is_found(shelves: Database) -> None:
         asyncio.run(work())
 
 
-def kept(former: Sequence[Endpoint], later: Sequence[Endpoint]) -> set[str]:
-    """Names of those that were not made anew."""
+def unchanged_names(former: Sequence[Endpoint], later: Sequence[Endpoint]) -> set[str]:
+    """Return the names of endpoints that were not created again."""
     shapes = {id(item.shape) for item in former}
     return {item.name for item in later if id(item.shape) in shapes}

@@ -200,7 +200,7 @@ def shelves(own_database: Database) -> Iterator[Database]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
+def test_only_changed_objects_are_read_again(shelves: Database, seed: int) -> None:
     changes = Changes(random.Random(seed))
     settings = settings_of(
         shelves,
@@ -248,7 +248,7 @@ def shown(endpoint: Endpoint) -> tuple[object, ...]:
     return endpoint.name, endpoint.routine.identity, endpoint.session, endpoint.routine.comment
 
 
-def test_a_snapshot_is_the_same_after_its_parts_are_joined(shelves: Database) -> None:
+def test_a_snapshot_is_equal_after_its_parts_are_joined(shelves: Database) -> None:
     """What endpoints share they share afterwards, wherever the parts end."""
     shelves.execute(
         """

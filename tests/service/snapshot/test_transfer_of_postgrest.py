@@ -26,7 +26,7 @@ def catalogue(tables: int) -> PostgRestCatalogue:
     return PostgRestCatalogue(options_of({"db-schemas": "api"}), schema)
 
 
-def test_the_schema_arrives_in_parts_of_limited_size() -> None:
+def test_the_postgrest_schema_is_transferred_in_parts_of_limited_size() -> None:
     snapshot = SchemaSnapshot(1, (), {}, postgrest=catalogue(TABLES))
     *others, last = parts = list(parts_of(snapshot))
     reader = SnapshotParts()
@@ -37,7 +37,7 @@ def test_the_schema_arrives_in_parts_of_limited_size() -> None:
     assert read == snapshot
 
 
-def test_a_change_has_only_what_changed() -> None:
+def test_a_change_contains_changed_relations_only() -> None:
     before = SchemaSnapshot(1, (), {}, postgrest=catalogue(TABLES))
     known = catalogue(TABLES)
     relations = {name: item for name, item in known.schema.relations.items() if name != ("api", "t7")}

@@ -17,7 +17,7 @@ from rowcall.service.sockets.peers import Presence
         (socket.AF_INET6, "::1", "[::1%4]:{}"),
     ],
 )
-def test_a_client_is_there_until_its_connection_ends(family: int, host: str, forwarded: str) -> None:
+def test_a_client_is_connected_until_its_connection_ends(family: int, host: str, forwarded: str) -> None:
     try:
         listening = socket.create_server((host, 0), family=family)
     except OSError as error:
@@ -32,5 +32,5 @@ def test_a_client_is_there_until_its_connection_ends(family: int, host: str, for
         client.close()
 
 
-def test_who_came_over_no_network_is_there() -> None:
+def test_a_client_without_address_counts_as_connected() -> None:
     assert not Presence("").is_disconnected()

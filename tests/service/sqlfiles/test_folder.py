@@ -55,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("nowhere/**/*.sql", []),
     ],
 )
-def test_a_pattern_finds_files_in_order_and_spelled_as_it_is(folder: Path, pattern: str, found: list[str]) -> None:
+def test_a_pattern_finds_files_in_order_with_their_actual_case(folder: Path, pattern: str, found: list[str]) -> None:
     assert found_by(FilePattern=pattern) == found
 
 
@@ -72,17 +72,17 @@ def test_a_skip_pattern_with_a_leading_folder_applies_to_a_pattern_without_one(f
     assert found_by(FilePattern="sql/**/*.sql", SkipPattern="*/sql/*") != []
 
 
-def test_nothing_is_skipped_where_the_skip_pattern_is_empty(folder: Path) -> None:
+def test_an_empty_skip_pattern_skips_nothing(folder: Path) -> None:
     assert "sql/a.test.sql" in found_by(FilePattern="sql/*.sql", SkipPattern="")
 
 
-def test_a_file_that_vanishes_was_never_there(folder: Path) -> None:
+def test_a_file_deleted_after_listing_is_ignored(folder: Path) -> None:
     (path, _) = found_by(FilePattern="sql/*.sql")
     Path(path).unlink()
     assert read_text(path, "sql") is None
 
 
-def test_a_file_may_be_large_but_not_without_end(folder: Path) -> None:
+def test_a_file_over_the_size_limit_is_an_error(folder: Path) -> None:
     path = folder / "sql" / "large.sql"
     path.write_text("-" * SIZE_LIMIT)
     read = read_text("sql/large.sql", "sql")
@@ -94,7 +94,7 @@ def test_a_file_may_be_large_but_not_without_end(folder: Path) -> None:
     assert read.error == "it is larger than 16 MB"
 
 
-def test_the_section_turns_files_on_and_the_key_may_turn_them_off() -> None:
+def test_a_file_pattern_enables_files_and_enabled_can_disable_them() -> None:
     assert sql_file_options(settings()) is None
     assert sql_file_options(settings(Enabled="true")) is None
     assert sql_file_options(settings(FilePattern="a.sql", Enabled="false")) is None

@@ -94,11 +94,11 @@ def judge(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.mark.slow
 @settings(max_examples=examples(25), deadline=None)
 @given(text=FILE)
-def test_well_formed_files_do_what_psql_does_with_them(judge: Judge, text: str) -> None:
+def test_well_formed_files_are_split_as_by_psql(judge: Judge, text: str) -> None:
     judge.check(text)
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(text=PIECES)
-def test_files_that_are_not_do_too(judge: Judge, text: str) -> None:
+def test_malformed_files_are_split_as_by_psql(judge: Judge, text: str) -> None:
     judge.check(text)

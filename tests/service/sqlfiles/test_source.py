@@ -25,7 +25,7 @@ class _LostConnection(psycopg.AsyncConnection[Any]):
         return await super().execute(query, *arguments, **options)
 
 
-def test_the_files_of_a_database_that_was_not_read_are_left_out_until_it_is(database: Database, tmp_path: Path) -> None:
+def test_files_of_an_unreachable_database_are_left_out_until_it_is_read(database: Database, tmp_path: Path) -> None:
     folder = write_files(
         tmp_path, {"here.sql": "-- HTTP GET\nselect 1", "there.sql": "-- HTTP GET\n-- connection there\nselect 2"}
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rowcall.service.supervisor.processes.restarts import MANY, QUICK, RestartDelay, cause
 
 
-def test_one_death_is_an_accident() -> None:
+def test_a_single_exit_is_restarted_immediately() -> None:
     assert RestartDelay().pause_after(0.1) == 0
     assert RestartDelay().pause_after(1000) == 0
 
 
-def test_deaths_in_a_row_wait_longer_and_longer_up_to_a_bound() -> None:
+def test_repeated_exits_are_restarted_with_growing_limited_delays() -> None:
     deaths = RestartDelay()
     pauses = [deaths.pause_after(0.1) for _ in range(30)]
     # Each is a random half to whole of twice the one before.
@@ -18,14 +18,14 @@ def test_deaths_in_a_row_wait_longer_and_longer_up_to_a_bound() -> None:
     assert all(2.5 <= pause <= 5 for pause in pauses[10:])
 
 
-def test_a_worker_that_lives_makes_the_row_begin_anew() -> None:
+def test_a_long_lived_worker_resets_the_delay() -> None:
     deaths = RestartDelay()
     for _ in range(10):
         deaths.pause_after(0.1)
     assert [deaths.pause_after(QUICK), deaths.pause_after(0.1)] == [0, 0]
 
 
-def test_a_rule_is_reported_once() -> None:
+def test_systematic_exits_are_reported_once() -> None:
     deaths = RestartDelay()
     result = []
     for _ in range(3 * MANY):

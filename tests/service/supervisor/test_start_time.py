@@ -19,7 +19,7 @@ _TICK = 0.01
 """Seconds: what the kernel rounds down to."""
 
 
-def test_the_start_of_the_process_counts_and_not_that_of_its_imports() -> None:
+def test_the_start_time_is_that_of_the_process_and_not_of_imports() -> None:
     before = time.monotonic()
     with subprocess.Popen(
         [sys.executable, "-c", _START_OF_CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -30,7 +30,7 @@ def test_the_start_of_the_process_counts_and_not_that_of_its_imports() -> None:
     assert process_start() < IMPORTED_AT
 
 
-def test_a_start_after_a_changed_configuration_counts_from_now() -> None:
+def test_a_restart_after_a_changed_configuration_resets_the_start_time() -> None:
     begin_start()
     before = time.monotonic()
     assert before <= begin_start() <= time.monotonic()

@@ -12,7 +12,7 @@ from rowcall.core.testing.report import Style
 from rowcall.service.testing.runner import Progress, Runner
 
 
-def test_remembered_paths_that_cannot_be_read_are_forgotten(tmp_path: Path) -> None:
+def test_unreadable_recorded_paths_are_removed(tmp_path: Path) -> None:
     place, there = tmp_path / "failed", tmp_path / "a.test.sql"
     there.touch()
     place.write_text(json.dumps([str(there), str(tmp_path / "gone.test.sql"), 5000 * "a"]), encoding="utf-8")

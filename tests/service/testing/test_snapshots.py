@@ -35,13 +35,13 @@ def compared(first: Sequence[str], second: Sequence[str]) -> list[list[str]]:
 @given(st.lists(st.text(alphabet='=a1 \n\r\u2028\x85\x0c"{}', max_size=20), max_size=3))
 @example(BODIES)
 @example(["=== a\n\n=== b\n\n\n"])
-def test_any_bodies_are_the_same_again(bodies: list[str]) -> None:
+def test_equal_bodies_have_no_differences(bodies: list[str]) -> None:
     assert not any(compared(bodies, bodies))
     texts = [orjson.dumps([body]).decode() for body in bodies]
     assert not any(compared(texts, texts))
 
 
-def test_changed_bodies_are_differences() -> None:
+def test_changed_bodies_have_differences() -> None:
     assert all(compared(BODIES, [f"{body}." for body in BODIES]))
 
 
@@ -51,6 +51,6 @@ def test_numbers_are_compared_exactly() -> None:
     assert all(compared(["[12345678901234567890123]"], ["[12345678901234567890124]"]))
 
 
-def test_other_characters_than_line_ends_are_differences() -> None:
+def test_characters_other_than_line_ends_are_compared_exactly() -> None:
     assert all(compared(["a\u2028b"], ["a\nb"]))
     assert all(compared(['"a\u2028b"'], ['"a\x85b"']))

@@ -16,7 +16,7 @@ from tests.ext.wire import run, until
 
 
 @pytest.mark.slow
-def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
+def test_child_processes_of_a_check_command_end_with_it(tmp_path: Path) -> None:
     result = tmp_path / "child"
     script = f"sleep 600 & echo $! > {result}.new; mv {result}.new {result}; wait"
 
@@ -34,7 +34,7 @@ def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
     assert alive == []
 
 
-def test_a_command_that_is_cancelled_while_it_starts_ends_too(tmp_path: Path) -> None:
+def test_a_check_command_cancelled_during_its_start_ends(tmp_path: Path) -> None:
     marker = str(tmp_path / "marker")
     script = f"sh -c 'sleep 600' {marker} & wait"
 

@@ -14,7 +14,7 @@ from rowcall.service.uploads.folders import Folders, remove_orphaned_files
 from tests.harness.file_locks import refuse_locks
 
 
-def test_any_number_of_folders_takes_limited_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracking_many_folders_takes_limited_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folders, "MOST_LOOKED_AFTER", 5)
     monkeypatch.setattr(Folders, "_looked_after", set[str]())
     for number in range(12):
@@ -49,7 +49,7 @@ def contents_after_kill(folder: Path, request: Folders) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("steps", range(4))
-def test_a_request_that_is_killed_while_it_settles_has_all_files_or_none(
+def test_a_request_killed_while_settling_has_all_files_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     request = request_with_two_files(tmp_path)
@@ -74,18 +74,14 @@ def test_a_request_that_is_killed_while_it_settles_has_all_files_or_none(
     assert contents_after_kill(tmp_path, request) in ({"a": "before"}, {"a": "new", "b": "new"})
 
 
-def test_a_request_that_is_killed_after_it_has_settled_has_its_files(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_request_killed_after_settling_has_its_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     request = request_with_two_files(tmp_path)
     request.settle()
     assert contents_after_kill(tmp_path, request) == {"a": "new", "b": "new"}
     assert "its files stay, although it may have been rolled back: a, b" in caplog.text
 
 
-def test_files_that_a_kill_between_two_folders_leaves_are_logged(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_files_left_by_a_kill_between_two_folders_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     request = Folders(ProtectedFolders(()))
     for folder in (first, second):
@@ -102,7 +98,7 @@ def test_files_that_a_kill_between_two_folders_leaves_are_logged(
     assert removed.startswith(f"{second}: files of 1 uploads that were cut off")
 
 
-def test_a_request_that_fails_after_it_has_settled_leaves_no_files(tmp_path: Path) -> None:
+def test_a_request_that_fails_after_settling_leaves_no_files(tmp_path: Path) -> None:
     request = request_with_two_files(tmp_path)
     request.settle()
     request.undo()
@@ -116,7 +112,7 @@ def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_locked_folder_is_no_orphan(tmp_path: Path) -> None:
+def test_a_locked_folder_is_not_removed_as_orphan(tmp_path: Path) -> None:
     folders = Folders(ProtectedFolders(()))
     folders.begin(str(tmp_path), create=False).target.close()
     assert not remove_orphaned_files(str(tmp_path))

@@ -62,18 +62,18 @@ def cell(content: str, **attributes: str) -> str:
     ],
 )
 @pytest.mark.parametrize("space", [MAIN, STRICT], ids=["transitional", "strict"])
-def test_cells(written: str, value: Cell, space: str) -> None:
+def test_cells_have_the_type_of_their_value(written: str, value: Cell, space: str) -> None:
     ((_, result),) = rows(f"<x:row>{written}</x:row>", space)
     assert result == [value]
     assert type(result[0]) is type(value)
 
 
-def test_days_are_counted_from_where_the_workbook_says() -> None:
+def test_dates_use_the_epoch_of_the_workbook() -> None:
     written = f"<x:row>{cell('<x:v>45000</x:v>', s='1')}</x:row>"
     assert rows(written, epoch=CALENDAR_MAC_1904) == [(1, [datetime.datetime(2027, 3, 16)])]
 
 
-def test_rows_and_cells_are_where_they_say() -> None:
+def test_explicit_positions_of_rows_and_cells_are_used() -> None:
     item = "<x:v>1</x:v>"
     assert rows(
         f"<x:row>{cell(item)}{cell(item)}</x:row>"
@@ -91,15 +91,15 @@ def test_a_cell_outside_of_every_sheet_is_refused(data: str) -> None:
         rows(f"<x:row>{data}</x:row>")
 
 
-def test_columns_have_numbers() -> None:
+def test_column_letters_are_converted_to_numbers() -> None:
     assert [column_number(letters) for letters in ("A", "Z", "AA", "XFD")] == [1, 26, 27, MOST_COLUMNS]
 
 
-def test_other_names_are_passed_over() -> None:
+def test_elements_of_other_namespaces_are_ignored() -> None:
     assert rows(f'<x:row><y:c xmlns:y="urn:y"><y:v>9</y:v></y:c>{cell("<x:v>1</x:v>")}</x:row>') == [(1, [1])]
 
 
-def test_strings_that_cells_share() -> None:
+def test_shared_strings_are_read() -> None:
     text = (
         f'<sst xmlns="{MAIN}"><si><t>a_x005F_x000D_</t></si><si><r><t>b</t></r><r><t xml:space="preserve"> c</t></r>'
         "<rPh><t>no</t></rPh></si><si/></sst>"
@@ -107,7 +107,7 @@ def test_strings_that_cells_share() -> None:
     assert shared_strings(io.BytesIO(text.encode())) == ["a_x000D_", "b c", ""]
 
 
-def test_a_type_declaration_is_refused() -> None:
+def test_a_document_type_declaration_is_refused() -> None:
     with pytest.raises(UnreadableError):
         shared_strings(io.BytesIO(b'<!DOCTYPE sst [<!ENTITY a "b">]><sst>&a;</sst>'))
 
@@ -149,7 +149,7 @@ def test_a_sheet_of_charts_has_no_rows() -> None:
     assert _Workbook(content, CellLimit(1_000_000)).names == ["A"]
 
 
-def test_a_row_far_down_costs_nothing() -> None:
+def test_a_distant_row_needs_no_additional_memory() -> None:
     content = io.BytesIO()
     with xlsxwriter.Workbook(content) as book:
         book.add_worksheet().write(0, 0, "a")

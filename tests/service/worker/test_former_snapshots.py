@@ -26,7 +26,7 @@ comment on function ahead() is E'HTTP GET\\nallow_anonymous\\nproxy POST http://
 SETTINGS = {"Service:ProxyOptions:Enabled": "true", "Service:HttpClientOptions:Enabled": "true"}
 
 
-def test_nothing_of_a_former_snapshot_is_left_after_reloads(database: Database, tmp_path: Path) -> None:
+def test_former_snapshots_are_released_after_reloads(database: Database, tmp_path: Path) -> None:
     database.execute(SQL)
     settings = settings_of(database, SETTINGS)
     with connections(settings, demo=False) as opened:
@@ -36,7 +36,7 @@ def test_nothing_of_a_former_snapshot_is_left_after_reloads(database: Database, 
 
 
 async def _left(options: WorkerOptions, snapshot: SchemaSnapshot) -> list[tuple[bool, bool]]:
-    """After each of three snapshots has been served and called: whether its table and its inner calls are there."""
+    """For each of three snapshots, after it was served: whether its table and its internal subrequests still exist."""
     application = Application(options)
     made = []
     for number in range(1, 4):

@@ -198,7 +198,7 @@ TestServerModel = ServerModel.TestCase
 TestServerModel.settings = settings(max_examples=examples(80), stateful_step_count=25, deadline=None)
 
 
-def test_requests_behind_one_whose_handler_fails_are_started(caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_behind_a_failing_handler_are_started(caplog: pytest.LogCaptureFixture) -> None:
     """Otherwise no later request would wake the loop (docs/internals/http-server.md, http-5)."""
     arrived = RecordingDeque(set())
     paths: list[str] = []

@@ -19,7 +19,7 @@ def _write(transport: asyncio.Transport) -> RuntimeError | None:
     return None
 
 
-def test_a_connection_that_was_given_up_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_writing_to_a_closed_connection_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
     async def write_to_what_is_closed() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(report_loop_error)

@@ -29,7 +29,7 @@ async def _response(port: int) -> bytes:
     return response
 
 
-def test_accepts_again_when_a_descriptor_is_free() -> None:
+def test_accepting_continues_when_a_descriptor_is_free() -> None:
     async def serve() -> None:
         listening = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
         port = listening.getsockname()[1]

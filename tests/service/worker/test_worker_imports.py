@@ -37,11 +37,11 @@ def loaded() -> set[str]:
     return set(done.stdout.split())
 
 
-def test_a_worker_loads_libraries_of_capabilities_only_when_they_are_used(loaded: set[str]) -> None:
+def test_a_worker_imports_libraries_of_capabilities_only_when_used(loaded: set[str]) -> None:
     assert not {name.partition(".")[0] for name in loaded} & FOR_SOME
 
 
-def test_a_worker_does_not_load_what_makes_endpoints(loaded: set[str]) -> None:
+def test_a_worker_does_not_import_modules_of_the_supervisor(loaded: set[str]) -> None:
     assert not loaded & set(FOR_THE_SUPERVISOR)
 
 

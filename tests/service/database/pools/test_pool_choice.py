@@ -38,11 +38,11 @@ def promoted() -> PoolAssignment:
     return pace
 
 
-def test_no_routine_starts_fast() -> None:
+def test_no_routine_is_fast_at_the_start() -> None:
     assert not PoolAssignment(THRESHOLD).fast
 
 
-def test_a_few_fast_calls_promote_exactly_once() -> None:
+def test_a_few_fast_calls_promote_once() -> None:
     pace = PoolAssignment(THRESHOLD)
     assert feed(pace, FAST, FIRST_LOOK) == [False] * (FIRST_LOOK - 1) + [True]
     assert feed(pace, FAST, 10 * WINDOW) == [False] * (10 * WINDOW)
@@ -53,7 +53,7 @@ def test_slow_calls_never_promote() -> None:
     assert not any(feed(pace, SLOW, 10 * WINDOW))
 
 
-def test_half_slow_is_slow() -> None:
+def test_a_routine_with_half_slow_calls_is_not_promoted() -> None:
     pace = PoolAssignment(THRESHOLD)
     for _ in range(10 * WINDOW):
         pace.record(FAST)
@@ -65,7 +65,7 @@ def test_a_routine_that_turns_slow_is_demoted_within_a_window() -> None:
     assert any(feed(promoted(), SLOW, WINDOW))
 
 
-def test_very_slow_calls_demote_after_a_few() -> None:
+def test_a_few_very_slow_calls_demote() -> None:
     changes = feed(promoted(), VERY_SLOW, WINDOW)
     assert changes.index(True) < WINDOW // 10
 
@@ -79,18 +79,18 @@ def test_single_slow_calls_on_a_busy_processor_do_not_demote() -> None:
     assert pace.fast
 
 
-def test_the_way_back_becomes_longer_each_time() -> None:
+def test_each_demotion_makes_the_next_promotion_slower() -> None:
     pace = promoted()
     needed = []
     for _ in range(9):
         feed_until(pace, VERY_SLOW, False)
         needed.append(feed_until(pace, FAST, True) // WINDOW)
-    # The first returns take longer than the windows that are asked for: the expected wait has to fall, too.
+    # The first returns take longer than the required windows: the expected wait has to fall, too.
     assert all(windows >= least for windows, least in zip(needed, (2, 4, 8, 16, 32, 64, 64, 64, 64), strict=True))
     assert max(needed) < 128
 
 
-def test_long_good_conduct_shortens_the_way_back_again() -> None:
+def test_a_long_fast_period_shortens_the_next_promotion() -> None:
     pace = promoted()
     for _ in range(20):
         pace.demote()
@@ -99,7 +99,7 @@ def test_long_good_conduct_shortens_the_way_back_again() -> None:
     assert pace.fast
 
 
-def test_waiting_for_a_processor_is_taken_off_within_bounds() -> None:
+def test_contention_for_processors_is_subtracted_within_limits() -> None:
     contention = Contention()
     for second in range(1, 20):
         contention.note(second * 10**9, second * 3 * 10**9)
@@ -115,14 +115,14 @@ def test_waiting_for_a_processor_is_taken_off_within_bounds() -> None:
 
 
 @given(st.lists(st.sampled_from([FAST, SLOW, VERY_SLOW]), max_size=2000))
-def test_record_says_exactly_when_fast_changes(times: list[float]) -> None:
+def test_record_returns_whether_fast_changed(times: list[float]) -> None:
     pace = PoolAssignment(THRESHOLD)
     for seconds in times:
         before = pace.fast
         assert pace.record(seconds) == (pace.fast != before)
 
 
-def test_rare_very_slow_calls_demote_a_routine_for_good() -> None:
+def test_rare_very_slow_calls_prevent_promotion_permanently() -> None:
     """1 % of the calls take 300 ms: those behind them would wait 100 ms on average."""
     choice = PoolAssignment(0.005)
     fast = 0
@@ -132,7 +132,7 @@ def test_rare_very_slow_calls_demote_a_routine_for_good() -> None:
     assert fast < 200
 
 
-def test_moderate_outliers_of_a_clock_do_not_demote_a_routine() -> None:
+def test_moderate_outliers_do_not_demote_a_routine() -> None:
     choice = PoolAssignment(0.005)
     for number in range(10_000):
         choice.record(0.02 if number % 1000 == 999 else 0.0003)

@@ -64,7 +64,7 @@ def close(pool: PipelinedPool | DedicatedPool) -> None:
         connection.close("the test has ended")
 
 
-def test_depth_and_queue_are_bounded_and_the_rest_is_refused_at_once(database: Database) -> None:
+def test_depth_and_queue_are_limited_and_further_requests_refused(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as pool:
             with database.locked(7):
@@ -82,7 +82,7 @@ def test_depth_and_queue_are_bounded_and_the_rest_is_refused_at_once(database: D
     run(work())
 
 
-def test_requests_spread_over_the_connections(database: Database) -> None:
+def test_requests_are_distributed_over_the_connections(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as pool:
             with database.locked(7):
@@ -96,7 +96,7 @@ def test_requests_spread_over_the_connections(database: Database) -> None:
     run(work())
 
 
-def test_brief_requests_share_a_connection_while_processors_are_scarce(database: Database) -> None:
+def test_short_requests_share_a_connection_under_processor_contention(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as pool:
             pool.crowded = True
@@ -147,7 +147,7 @@ def test_the_mean_duration_of_a_statement_is_that_of_its_runs(database: Database
     run(work())
 
 
-def test_a_request_that_waits_too_long_fails_and_is_never_run(database: Database) -> None:
+def test_a_request_that_waits_too_long_fails_without_running(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as pool:
             with database.locked(7):
@@ -182,7 +182,7 @@ def test_waiting_requests_run_in_their_order(database: Database) -> None:
     run(work())
 
 
-def test_a_value_that_cannot_be_sent_fails_its_request_also_after_waiting(database: Database) -> None:
+def test_a_value_that_cannot_be_sent_fails_its_request_even_after_waiting(database: Database) -> None:
     async def work() -> None:
         options = replace(OPTIONS, pipelined_connections=1, pipelined_depth=1)
         async with shared(database, options) as pool:
@@ -222,7 +222,7 @@ def test_connections_are_replaced_after_their_time(database: Database) -> None:
     run(work())
 
 
-def test_the_connection_opened_in_advance_counts(database: Database) -> None:
+def test_a_connection_opened_in_advance_counts_towards_the_limit(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database, replace(OPTIONS, dedicated_connections=1, queue_timeout=30.0)) as pool:
             warming = asyncio.create_task(pool.warm())
@@ -234,7 +234,7 @@ def test_the_connection_opened_in_advance_counts(database: Database) -> None:
     run(work())
 
 
-def test_connections_that_nothing_uses_are_closed(database: Database) -> None:
+def test_idle_connections_are_closed(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database, replace(OPTIONS, idle_timeout=60.0)) as pool:
             held = [await pool.acquire(), await pool.acquire()]
@@ -257,7 +257,7 @@ def test_connections_that_nothing_uses_are_closed(database: Database) -> None:
     run(work())
 
 
-def test_the_pool_grows_to_its_limit_and_not_beyond(database: Database) -> None:
+def test_the_pool_grows_up_to_its_limit(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database) as pool:
             held = [await pool.acquire(), await pool.acquire()]
@@ -270,7 +270,7 @@ def test_the_pool_grows_to_its_limit_and_not_beyond(database: Database) -> None:
     run(work())
 
 
-def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database: Database) -> None:
+def test_a_full_queue_refuses_immediately_and_a_long_wait_times_out(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database) as pool:
             held = [await pool.acquire(), await pool.acquire()]
@@ -288,7 +288,7 @@ def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database:
     run(work())
 
 
-def test_a_turn_without_a_task_comes_in_the_order_of_the_others(database: Database) -> None:
+def test_callbacks_without_a_task_are_served_in_order(database: Database) -> None:
     async def work() -> None:
         result: asyncio.Queue[object] = asyncio.Queue()
         async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as pool:
@@ -310,7 +310,7 @@ def test_a_turn_without_a_task_comes_in_the_order_of_the_others(database: Databa
     run(work())
 
 
-def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
+def test_callbacks_without_a_task_time_out(database: Database) -> None:
     async def work() -> None:
         result: asyncio.Queue[Exception] = asyncio.Queue()
         loop = asyncio.get_running_loop()
@@ -342,7 +342,7 @@ def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
 
 
 @pytest.mark.parametrize("handed_over", [False, True], ids=["still waiting", "already handed over"])
-def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: bool) -> None:
+def test_a_cancelled_wait_loses_no_connection(database: Database, handed_over: bool) -> None:
     async def work() -> None:
         async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as pool:
             held = await pool.acquire()
@@ -360,7 +360,7 @@ def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: b
     run(work())
 
 
-def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> None:
+def test_a_reset_removes_locks_and_settings_of_the_session(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as pool:
             connection = await pool.acquire()
@@ -437,7 +437,7 @@ async def _cut_off(late: Late, pool: PipelinedPool, connection: Connection, stuc
     assert connection.state != ConnectionState.CANCELLING
 
 
-async def _left(late: Late, pool: PipelinedPool, connection: Connection, stuck: Execution) -> None:
+async def _cancel_after_disconnect(late: Late, pool: PipelinedPool, connection: Connection, stuck: Execution) -> None:
     """The watchdog listens no longer once the head is finished."""
     stuck.owner = RequestContext(None, Left())
     background = Background()
@@ -451,8 +451,8 @@ async def _left(late: Late, pool: PipelinedPool, connection: Connection, stuck: 
     assert connection.state == ConnectionState.READY
 
 
-@pytest.mark.parametrize("ends", [_cut_off, _left])
-def test_a_cancel_that_is_cut_off_leaves_no_connection_behind(database: Database, ends: Ending) -> None:
+@pytest.mark.parametrize("ends", [_cut_off, _cancel_after_disconnect])
+def test_an_interrupted_cancel_leaks_no_connection(database: Database, ends: Ending) -> None:
     async def work() -> None:
         late = Late(database)
         pool = PipelinedPool("shared", late, replace(OPTIONS, pipelined_connections=1), slow=60.0)
@@ -471,7 +471,7 @@ def test_a_cancel_that_is_cut_off_leaves_no_connection_behind(database: Database
     run(work())
 
 
-def test_an_acquired_connection_that_died_is_not_taken_again(database: Database) -> None:
+def test_a_closed_connection_is_not_acquired_again(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database) as pool:
             dead = await pool.acquire()
@@ -485,7 +485,7 @@ def test_an_acquired_connection_that_died_is_not_taken_again(database: Database)
 
 
 @pytest.mark.parametrize("committing", [False, True])
-def test_a_connection_that_died_in_a_transaction_is_held_no_longer(database: Database, committing: bool) -> None:
+def test_a_connection_lost_in_a_transaction_is_released(database: Database, committing: bool) -> None:
     async def never() -> None:
         await asyncio.Event().wait()
 
@@ -505,7 +505,7 @@ def test_a_connection_that_died_in_a_transaction_is_held_no_longer(database: Dat
     run(work())
 
 
-def test_a_closed_pool_refuses_at_once(database: Database) -> None:
+def test_a_closed_pool_refuses_immediately(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database) as pool:
             pool.close()
