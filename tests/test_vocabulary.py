@@ -60,12 +60,49 @@ EXCEPTIONS = (
     Exempt("service/console/assets/sign-in.js", "exchanges", "to exchange a token is a term of OAuth 2 (RFC 8693)"),
 )
 
+PARTICIPLES = frozenset(
+    (
+        *(
+            "asked",
+            "bound",
+            "built",
+            "cut",
+            "found",
+            "given",
+            "held",
+            "hidden",
+            "kept",
+            "known",
+            "left",
+            "lost",
+            "made",
+        ),
+        *("meant", "sent", "shown", "spelled", "taken", "wanted", "written"),
+    )
+)
+ADVERBS = frozenset(
+    (
+        *("again", "ahead", "alone", "anew", "anything", "apart", "around", "before", "behind", "below", "beside"),
+        *("between", "inside", "later", "nothing", "now", "once", "one", "other", "others", "outside", "own", "then"),
+        *("there", "together", "within"),
+    )
+)
+NOUNS = frozenset(
+    ("binding", "embed", "feed", "listing", "meaning", "ring", "seed", "setting", "string", "tracing", "warning")
+)
+"""Words that end like participles."""
+SHARED_NAMES = {
+    "done": "asyncio.Task and asyncio.Future have it, beside which these objects are used",
+}
+"""Functions that are named like those of a library."""
+
 _SUFFIXES = {
     *(".py", ".pyx", ".pxd", ".pyi", ".md", ".sh", ".sql", ".ts", ".js", ".mjs", ".html", ".css", ".json", ".svg"),
     *(".toml", ".yaml", ".yml", ".service", ".socket", ".txt", ".h", ".c"),
 }
 _NEVER_EDITED = re.compile(r"service/installation/\d{3}-[a-z-]+\.sql")
 """Installed steps of the schema `rowcall`."""
+_FUNCTION = re.compile(r"^[ \t]*((?:@[^\n]*\n[ \t]*)*)(?:async )?(?:def|cdef|cpdef)\b[^(\n=]*?\b(\w+)\(", re.MULTILINE)
 _ESCAPE = re.compile(r"\\[nrt]")
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _PHRASE = re.compile(rf"\b(?:{'|'.join(map(re.escape, PHRASES))})", re.IGNORECASE)
@@ -92,6 +129,42 @@ def test_exceptions_are_few_and_needed() -> None:
 def test_retired_words_are_found_in_every_spelling() -> None:
     text = "a = tell_all()\nclass TellAll: ...\nTELL = 1\n# As it were.\nretell, tellurium, unknown path\n\\ntold\n"
     assert [*retired_words(text)] == [(1, "tell"), (2, "tell"), (3, "tell"), (4, "as it were"), (6, "told")]
+
+
+def test_functions_are_named_by_what_they_do() -> None:
+    """A participle, an adverb or a pronoun says neither what a function does nor what it returns. Properties may be
+    participles: `finished`."""
+    places = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for folder in ("core", "ext", "service")
+        for path in sorted((ROOT / folder).rglob("*.py*"))
+        if path.suffix in (".py", ".pyx")
+        for name in function_names(path.read_text())
+        if says_nothing(name) and name not in SHARED_NAMES
+    ]
+    assert places == []
+
+
+def test_names_that_say_nothing_are_found() -> None:
+    vague = ["_named", "alone", "one_line", "_taking", "shown"]
+    clear = ["format_value", "signed_url", "setting", "__missing__"]
+    assert [name for name in (*vague, *clear) if says_nothing(name)] == vague
+
+
+def says_nothing(name: str) -> bool:
+    """Return whether a name is a participle alone, or begins with a word that cannot stand alone."""
+    first, _, rest = name.strip("_").partition("_")
+    if name.startswith("__") or first in NOUNS:
+        return False
+    is_participle = first in PARTICIPLES or re.fullmatch(r"[a-z]+(?:ed|ing)", first) is not None
+    return first in ADVERBS or (is_participle and not rest)
+
+
+def function_names(text: str) -> Iterator[str]:
+    """Yield the names of the functions and methods of a module, without properties."""
+    for decorators, name in _FUNCTION.findall(text):
+        if "property" not in decorators and ".setter" not in decorators:
+            yield name
 
 
 def files() -> Iterator[str]:

@@ -148,8 +148,8 @@ def read_plan(
 
 def _apply(root: Node, query: Query, legacy_names: bool) -> list[str]:
     """Add filters, orders and ranges of a query to the levels that they address. Return the targets that the query has
-    addressed by their name although they have an alias. Raises `ApiError` as `_addressed` does: of several filters (or
-    orders, or logic trees) for the last one."""
+    addressed by their name although they have an alias. Raises `ApiError` as `_addressed_embed` does: of several
+    filters (or orders, or logic trees) for the last one."""
     renamed: list[str] = []
     for path, condition in reversed(query.filters):
         _level(root, path, legacy_names, renamed).filters.insert(0, condition)
@@ -219,12 +219,12 @@ class _Identifiers:
 
         A query may have thousands of embeds with the same stem: a number that was taken is not tried again.
         """
-        name = _shortened(stem, end)
+        name = _shorten(stem, end)
         if name not in self._taken:
             self._taken.add(name)
             return name
         for digits in count(1):
-            base = _shortened(stem, end, digits + 1)
+            base = _shorten(stem, end, digits + 1)
             start = self._numbers.get((base, digits), max(2, 10 ** (digits - 1)))
             for number in range(start, 10**digits):
                 name = f"{base}_{number}"
@@ -236,7 +236,7 @@ class _Identifiers:
         raise AssertionError
 
 
-def _shortened(stem: str, end: str, reserved: int = 0) -> str:
+def _shorten(stem: str, end: str, reserved: int = 0) -> str:
     """Return the stem and the end, with so much of the stem that `reserved` further bytes fit an identifier."""
     return stem.encode()[: LONGEST_IDENTIFIER - len(end) - reserved].decode(errors="ignore") + end
 
@@ -244,7 +244,7 @@ def _shortened(stem: str, end: str, reserved: int = 0) -> str:
 def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:
     """Return the one relationship that a target and a hint name. origin: schema and name of a relation. hint: None: the
     request has none. Raises `ApiError` (`PGRST200`: none, `PGRST201`: several)."""
-    candidates = [item for item in _within_schema(schema, origin) if _matches(item, target, hint)]
+    candidates = [item for item in _relationships_in_schema(schema, origin) if _matches(item, target, hint)]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
@@ -252,12 +252,12 @@ def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint
     raise errors.ambiguous_relationship(
         origin[1],
         target,
-        [_described(item) for item in candidates],
+        [_candidate_details(item) for item in candidates],
         [f"{item.target[1]}!{_hint_of(item)}" for item in candidates],
     )
 
 
-def _within_schema(schema: Schema, origin: tuple[str, str]) -> list[Relationship]:
+def _relationships_in_schema(schema: Schema, origin: tuple[str, str]) -> list[Relationship]:
     """Return the relationships of a relation to relations of its own schema, and those of functions of this schema."""
     return [item for item in schema.relationships.get(origin, ()) if (item.function or item.target)[0] == origin[0]]
 
@@ -295,7 +295,7 @@ def _hint_of(item: Relationship) -> str:
     return item.junction.name if item.junction is not None else item.constraint
 
 
-def _described(item: Relationship) -> dict[str, str]:
+def _candidate_details(item: Relationship) -> dict[str, str]:
     """Return the object in `details` of the error for several relationships."""
     origin, target = item.origin[1], item.target[1]
     if item.junction is not None:
@@ -357,13 +357,15 @@ def _proposal(schema: Schema, origin: tuple[str, str], target: str) -> tuple[str
     """Return a similar name and the name that it should replace: the target's, or the origin's if that has no
     relationship at all. None: no name is similar, the target is related already, or the schema has `MANY_RELATIONS`
     relations or more."""
-    present = _within_schema(schema, origin)
+    present = _relationships_in_schema(schema, origin)
     if present:
         names = [item.target[1] for item in present]
         known = target.lower() in map(str.lower, names)
         name = None if known else similar(target, names)
         return None if name is None else (name, target)
-    others = (other for other in schema.relationships if other[0] == origin[0] and _within_schema(schema, other))
+    others = (
+        other for other in schema.relationships if other[0] == origin[0] and _relationships_in_schema(schema, other)
+    )
     origins = [name for _, name in islice(others, MANY_RELATIONS)]
     name = similar(origin[1], origins) if len(origins) < MANY_RELATIONS else None
     return None if name is None else (name, origin[1])
@@ -380,17 +382,17 @@ def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
 
 def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> Node:
     """Return the level at a path. Adds to `renamed` each name of the path that is the target of an embed with an
-    alias, rather than the alias. Raises `ApiError` as `_addressed` does."""
+    alias, rather than the alias. Raises `ApiError` as `_addressed_embed` does."""
     node = root
     for name in path:
-        child = _addressed(node, name, legacy_names)
+        child = _addressed_embed(node, name, legacy_names)
         if child.name != name:
             renamed.append(name)
         node = child
     return node
 
 
-def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
+def _addressed_embed(node: Node, name: str, legacy_names: bool) -> Node:
     """Return the embed that a part of a path names. With legacy names, it is the first one with this key or target.
 
     Raises `ApiError` if there is none (`PGRST108`), or, without legacy names, if the name is that of a target with an

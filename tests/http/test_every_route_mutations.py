@@ -214,7 +214,7 @@ MUTATIONS = {
     # Routes of the service.
     "anonymous callers of routes of the service": Mutation(
         _ADMISSION,
-        '        if context.user is None:\n            raise unauthorized(challenge, f"{what} for signed-in users")\n',
+        '        if context.user is None:\n            raise unauthorized_problem(challenge, f"{what} for signed-in users")\n',
         "        if context.user is None:\n            return\n",
         "GET /health, anonymous: 200",
     ),
@@ -272,7 +272,7 @@ MUTATIONS = {
     ),
     "the second factor of anonymous callers": Mutation(
         "service/auth/second_factor/routes.py",
-        'raise unauthorized(self._challenge, "the second factor is for signed-in users")',
+        'raise unauthorized_problem(self._challenge, "the second factor is for signed-in users")',
         'return "41"',
         "GET /api/second-factor, anonymous: 200",
     ),
@@ -376,8 +376,8 @@ MUTATIONS = {
     ),
     "signatures of tokens for PostgREST's interface": Mutation(
         "service/postgrest/authentication.py",
-        "        if not any(_verifies(",
-        "        if False and not any(_verifies(",
+        "        if not readable or not any(",
+        "        if False and not any(",
         "GET /rest/mount, forged JWT: 200",
     ),
     "expired tokens for PostgREST's interface": Mutation(

@@ -211,16 +211,16 @@ class Renderer:
         """Return the relation of a level; None: its columns are not known."""
         return self._schema.relations.get(node.relation) or (self._declared if node.depth == 0 else None)
 
-    def counted(self, root: Node, source: str | None = None) -> str:
+    def select_to_count(self, root: Node, source: str | None = None) -> str:
         """Return a SELECT with as many rows as that of the top level without its range and aggregates. source: as in
         `level`.
 
         Embeds are conditions: PostgreSQL joins them for all rows at once, while it would read a lateral join of a level
         for each row.
         """
-        return self._counted(root, source=source, many=_number_of_tests(root) >= MANY_TESTS)
+        return self._level_to_count(root, source=source, many=_number_of_tests(root) >= MANY_TESTS)
 
-    def _counted(self, node: Node, parent: str | None = None, source: str | None = None, *, many: bool) -> str:
+    def _level_to_count(self, node: Node, parent: str | None = None, source: str | None = None, *, many: bool) -> str:
         """Return the SELECT of a level and of the embeds that drop rows. many: the statement has `MANY_TESTS` or more.
 
         Each test of an embed is part of the text once, as its repetitions on each level would multiply, unless the
@@ -255,7 +255,7 @@ class Renderer:
 
     def _exists(self, child: Node, parent: str, *, many: bool) -> str:
         """Return the condition that an embed has rows within its range. parent: quoted name of the level above. many:
-        as in `_counted`.
+        as in `_level_to_count`.
 
         PostgreSQL plans an EXISTS as a join, or twice (hashed and not). The time of the former grows exponentially with
         their number, that of the latter with their depth. `OFFSET 0` prevents both.
@@ -264,7 +264,7 @@ class Renderer:
         cuts = rows.limit == 0 or rows.offset > 0
         bare = replace(child, order=())
         tail = self.tail(bare, "", None) if cuts else ("OFFSET 0",) if many else ()
-        return f"EXISTS ({' '.join((self._counted(child, parent, many=many), *tail))})"
+        return f"EXISTS ({' '.join((self._level_to_count(child, parent, many=many), *tail))})"
 
     def _origin(self, node: Node, parent: str | None, source: str | None) -> tuple[str, str]:
         """Return the quoted name of a level in its SELECT, and what is behind FROM, without joins. Arguments as in
@@ -378,20 +378,20 @@ class Renderer:
         items: list[str] = []
         hoisted = node.spread
         aggregated = any(column.aggregate is not None for column in node.columns) and not hoisted
-        for column in self._expanded(node.columns, relation):
+        for column in self._expand_columns(node.columns, relation):
             text, name = self._column(column, table, relation, raw=hoisted)
             if column.aggregate is None or hoisted:
-                plain.append(self._grouped(column, text, table, relation))
+                plain.append(self._group_expression(column, text, table, relation))
             items.append(text if name is None else f"{text} AS {quote_identifier(name)}")
         for child in node.children:
-            for text, name, aggregate in self._embedded(child, raw=hoisted):
+            for text, name, aggregate in self._embed_columns(child, raw=hoisted):
                 aggregated = aggregated or aggregate
                 if not aggregate:
                     plain.append(text)
                 items.append(f"{text} AS {quote_identifier(name)}")
         return items, [self._group_term(text, table, relation) for text in plain] if aggregated else []
 
-    def _expanded(self, columns: Sequence[SelectColumn], relation: Relation | None) -> Iterator[SelectColumn]:
+    def _expand_columns(self, columns: Sequence[SelectColumn], relation: Relation | None) -> Iterator[SelectColumn]:
         """Yield the columns, with the names of all columns in place of `*` if one of them has a representation."""
         for column in columns:
             every = column.field.name == "*" and not column.field.path and relation is not None
@@ -405,7 +405,7 @@ class Renderer:
         representation = self._schema.representations.get((column.domain or "", "json"))
         return None if representation is None else representation.function
 
-    def _represented(self, text: str, field: Field, relation: Relation | None) -> str:
+    def _represented_column(self, text: str, field: Field, relation: Relation | None) -> str:
         """Return the SQL of a column, rendered as JSON by the function of its domain, if there is one. text: SQL of the
         column."""
         column = relation.column(field.name) if relation is not None and not field.path else None
@@ -427,7 +427,7 @@ class Renderer:
             return f"ARRAY(SELECT {function}(element) FROM unnest({placeholder}::text[]) element)"
         return f"{function}({placeholder}::text)"
 
-    def _grouped(self, column: SelectColumn, text: str, table: str, relation: Relation | None) -> str:
+    def _group_expression(self, column: SelectColumn, text: str, table: str, relation: Relation | None) -> str:
         """Return what rows with an output column are grouped by. text: SQL of the output column.
 
         It is the column itself if a function represents it, because JSON has no equality, and if it has a cast but no
@@ -459,7 +459,7 @@ class Renderer:
                 if raw
                 else (self._cast("count(*)", column.aggregate_cast), column.output_name)
             )
-        field = self._represented(self.field(table, column.field, relation), column.field, relation)
+        field = self._represented_column(self.field(table, column.field, relation), column.field, relation)
         text = self._cast(field, column.cast)
         if column.aggregate is not None and not raw:
             text = self._cast(f"{_AGGREGATES[column.aggregate]}({text})", column.aggregate_cast)
@@ -468,7 +468,7 @@ class Renderer:
             return text, None
         return text, column.output_name
 
-    def _embedded(self, child: Node, *, raw: bool) -> Iterator[tuple[str, str, bool]]:
+    def _embed_columns(self, child: Node, *, raw: bool) -> Iterator[tuple[str, str, bool]]:
         """Yield what an embed adds to the level above: SQL, name, and whether it is an aggregate.
 
         raw: arguments of aggregates instead of the aggregates, because a level further above computes them.
@@ -551,7 +551,7 @@ def count_query(renderer: Renderer, root: Node, limit: int | None, source: str |
 
     limit: the query has at most one row more; None: all rows. source: a CTE that replaces the relation.
     """
-    text = renderer.counted(root, source=source)
+    text = renderer.select_to_count(root, source=source)
     return text if limit is None else f"{text} LIMIT {limit + 1}"
 
 
