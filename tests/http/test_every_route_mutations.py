@@ -214,7 +214,8 @@ MUTATIONS = {
     # Routes of the service.
     "anonymous callers of routes of the service": Mutation(
         _ADMISSION,
-        '        if context.user is None:\n            raise unauthorized_problem(challenge, f"{what} for signed-in users")\n',
+        "        if context.user is None:\n"
+        '            raise unauthorized_problem(challenge, f"{what} for signed-in users")\n',
         "        if context.user is None:\n            return\n",
         "GET /health, anonymous: 200",
     ),
