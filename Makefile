@@ -72,7 +72,7 @@ fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_forms $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_heads $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_http1 $(SECONDS)
-	$(BIN)/python -m tests.fuzz.fuzz_answers $(SECONDS)
+	$(BIN)/python -m tests.fuzz.fuzz_response_cache $(SECONDS)
 	ROWCALL_TEST_THOROUGH=1 $(BIN)/python -m pytest -p tests.fuzzing --hypothesis-profile=fuzz -n $(TEST_PROCESSES) $(or $(ARGS),tests/core tests/ext)
 
 docs: build

@@ -309,7 +309,7 @@ def test_a_retired_table_returns_and_stores_nothing() -> None:
 
 @pytest.mark.parametrize("junk", [b"\xff", b"\x01\0\0\0", b"\x07", bytes(range(256))])
 def test_overwritten_memory_is_cleared(junk: bytes) -> None:
-    """No content of the memory leads outside of it. Tested further by tests/fuzz/fuzz_answers.py."""
+    """No content of the memory leads outside of it. Tested further by tests/fuzz/fuzz_response_cache.py."""
     memory, mine, yours = tables(LEAST)
     head = 4096
     for number in range(40):

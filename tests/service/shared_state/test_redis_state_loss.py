@@ -1,4 +1,4 @@
-"""What Redis keeps for all hosts, when it is lost between two steps of one of them."""
+"""Shared state in Redis that is lost between two steps of a host."""
 
 from __future__ import annotations
 

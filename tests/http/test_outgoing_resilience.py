@@ -1,4 +1,4 @@
-"""Care for other services and for those who look: circuit breakers, times, traces, uploads that go on."""
+"""Outgoing requests and uploads under faults: circuit breakers, timeouts, traces, interrupted uploads."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Every lookup returns the response that was stored last; none that has ended, was
 invalidation is returned; only the oldest ones are missing if memory was needed. Then the memory is overwritten: no read
 leaves it, no call runs for ever, and after clearing it works again.
 
-python -m tests.fuzz.fuzz_answers [seconds]
+python -m tests.fuzz.fuzz_response_cache [seconds]
 
 Reads out of bounds are detected if the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
 """

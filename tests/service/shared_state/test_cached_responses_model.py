@@ -1,4 +1,4 @@
-"""Kept answers against a model: none older than a forgetting allows, one ticket for a key, none mixed up."""
+"""Cached responses against a model: none older than its invalidation, one lease for a key, none for another key."""
 
 from __future__ import annotations
 
