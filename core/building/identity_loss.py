@@ -1,6 +1,6 @@
 """Finds procedures that may commit and would lose the caller's role or tenant with it, before a request calls them.
 
-`service.handler.step_order.refuse_to_lose` checks the same for each request.
+`service.handler.step_order.refuse_loss_of_identity` checks the same for each request.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FIELDS = frozenset({URLENCODED, MULTIPART})
 
 
-def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
+def require_antiforgery_token(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the antiforgery step of an endpoint, or None if it needs none.
 
     The step raises `Problem` 400 for a missing or invalid token. It follows `authorize`, because it may read the body

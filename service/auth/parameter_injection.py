@@ -60,7 +60,7 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     return bind_for_user, _fill(endpoint, injected, addresses, services)
 
 
-def fill_of_job(endpoint: Endpoint, services: Services) -> Step | None:
+def fill_parameters_of_job(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sets the parameters from claims for a job that was enqueued in SQL with claims. Arguments of
     a job without claims stay as they are. None: `services` are not those of job attempts, or the endpoint has no
     parameters from claims."""

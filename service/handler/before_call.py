@@ -61,7 +61,7 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
     return refuse
 
 
-def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
+def refuse_loss_of_identity(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses all requests with status 500, because the procedure of the endpoint may commit, and
     settings of its preamble would end with the transaction; None for other endpoints. The reason is logged when the
     endpoint is compiled.
@@ -124,7 +124,7 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
-def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+def forward_to_proxy(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """Return the steps of a proxy: either the other service answers, or the routine continues with its response; None
     for other endpoints (proxies-9, proxies-10). An endpoint that only invalidates gets its step here too.
     """

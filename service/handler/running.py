@@ -111,7 +111,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     return _run(endpoint, services, writer, plan_of(endpoint, services))
 
 
-def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
+def send_write_position(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sends the WAL position to the client, so that it reads its own writes from replicas; None:
     the endpoint does not write, or there are no replicas.
     """

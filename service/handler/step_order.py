@@ -14,33 +14,33 @@ from rowcall.core.formats.exports import with_exports
 from rowcall.core.queryable.language import language_of
 from rowcall.service.accounts.password_rules import check_passwords
 from rowcall.service.auth.access import authenticate, authorize
-from rowcall.service.auth.antiforgery import ask_for_token
+from rowcall.service.auth.antiforgery import require_antiforgery_token
 from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.database_role import RoleSteps, refuse_without_role
 from rowcall.service.auth.lockout import count_sign_ins
-from rowcall.service.auth.parameter_injection import bind, fill_of_job, hash_parameters
+from rowcall.service.auth.parameter_injection import bind, fill_parameters_of_job, hash_parameters
 from rowcall.service.batch.joint_requests import refuse_in_joint_batch
 from rowcall.service.cache.keys import record_values
 from rowcall.service.downloads.links import issue_link, open_link
 from rowcall.service.handler.before_call import (
     comment_headers,
     encrypt,
-    refuse_to_lose,
+    forward_to_proxy,
+    refuse_loss_of_identity,
     refuse_unknown_connection,
     request_log,
     resolve_parameters,
-    send_on,
     send_requests,
     skip_null_call,
 )
-from rowcall.service.handler.running import account, choose_format, download, respond, run, say_where_it_wrote, sign
+from rowcall.service.handler.running import account, choose_format, download, respond, run, send_write_position, sign
 from rowcall.service.idempotency.key import check_key
 from rowcall.service.jobs.running import skip_if_bound
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
 from rowcall.service.metrics.meters import count_requests
-from rowcall.service.operations.audit_trail import note_call
-from rowcall.service.operations.slow_requests import note_slow
-from rowcall.service.outgoing.proxy import keep_for_proxy
+from rowcall.service.operations.audit_trail import record_call
+from rowcall.service.operations.slow_requests import record_slow_request
+from rowcall.service.outgoing.proxy import read_body_for_proxy
 from rowcall.service.outgoing.proxy_out import catch_result, send_result
 from rowcall.service.outgoing.type_calls import ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
@@ -50,10 +50,10 @@ from rowcall.service.request.deadlines import set_deadline
 from rowcall.service.request.headers import fill_headers
 from rowcall.service.request.merge_patch import collect_patch
 from rowcall.service.request.preconditions import check_version, require_version, tag_with_version
-from rowcall.service.request.resolved_parameters import forget_supplied
+from rowcall.service.request.resolved_parameters import discard_supplied_values
 from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.request_context.request_context import Step
-from rowcall.service.response.entity_tag import tag_answers
+from rowcall.service.response.entity_tag import add_entity_tag
 from rowcall.service.response.formats.exports import Exports
 from rowcall.service.tenancy.tenants import TenantConnections, require_tenant
 from rowcall.service.tenancy.time_zones import apply_time_zone
@@ -108,8 +108,8 @@ STEPS: Sequence[Factory] = (
     request_log,
     trace_requests,
     count_requests,
-    note_slow,
-    note_call,
+    record_slow_request,
+    record_call,
     set_deadline,
     limit_all_callers,
     authenticate,
@@ -122,28 +122,28 @@ STEPS: Sequence[Factory] = (
     choose_connection,
     choose_role,
     apply_time_zone,
-    ask_for_token,
+    require_antiforgery_token,
     refuse_unknown_connection,
     refuse_in_joint_batch,
-    refuse_to_lose,
+    refuse_loss_of_identity,
     issue_link,
     check_key,
     read_small_body,
     keep_body,
     verify_signature,
-    keep_for_proxy,
+    read_body_for_proxy,
     collect_patch,
     choose_export,
     apply_query,
     bind,
-    fill_of_job,
+    fill_parameters_of_job,
     require_version,
-    forget_supplied,
+    discard_supplied_values,
     fill_headers,
     validate,
     check_passwords,
     resume,
-    tag_answers,
+    add_entity_tag,
     tag_with_version,
     record_values,
     hash_parameters,
@@ -154,7 +154,7 @@ STEPS: Sequence[Factory] = (
     count_sign_ins,
     resolve_parameters,
     send_requests,
-    send_on,
+    forward_to_proxy,
     catch_result,
     choose_format,
     sign,
@@ -162,7 +162,7 @@ STEPS: Sequence[Factory] = (
     account,
     run,
     check_version,
-    say_where_it_wrote,
+    send_write_position,
     respond,
     send_result,
 )
@@ -185,7 +185,7 @@ def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
 def _factories_before_job() -> Sequence[Factory]:
     """Return the factories whose steps an attempt of a job does not have, as its request has been through them."""
-    of_job = (trace_requests, note_call, choose_role, fill_of_job, *_UNLESS_BOUND)
+    of_job = (trace_requests, record_call, choose_role, fill_parameters_of_job, *_UNLESS_BOUND)
     return tuple(step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job)
 
 
@@ -196,7 +196,7 @@ _IN_JOB: Sequence[Factory] = (
     skip_null_call,
     resolve_parameters,
     send_requests,
-    send_on,
+    forward_to_proxy,
     catch_result,
     choose_format,
     check_version,

@@ -40,7 +40,7 @@ _LONGEST_APART = 5.0
 """Seconds after which records that are written one at a time leave the maintenance connection to others."""
 
 
-def note_call(endpoint: Endpoint, services: Services) -> Step | None:
+def record_call(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that records calls of an endpoint, or None if they are not recorded.
 
     The step precedes all steps that may refuse a request, so that refused calls are recorded too.

@@ -33,7 +33,7 @@ _MOST_WAITING = 4
 """Maximum of concurrent plan requests of a worker; the plans of further slow endpoints are logged the next time."""
 
 
-def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
+def record_slow_request(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that measures requests and logs slow ones. It precedes all steps that may refuse a request or
     wait. None: slow requests are not logged."""
     options = services.options.slow_requests
@@ -44,7 +44,7 @@ def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
     return _Watch(name, options.threshold, plans, services.database)
 
 
-def note_slow_path(method: str, services: Services) -> Step | None:
+def record_slow_path(method: str, services: Services) -> Step | None:
     """Return the step that measures requests without an endpoint and logs slow ones; None if slow requests are not
     logged. There are no plans, and no time of the database if a request ran several statements."""
     options = services.options.slow_requests

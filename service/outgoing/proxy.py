@@ -56,7 +56,7 @@ def proxy(endpoint: Endpoint, services: Services) -> Step | None:
     return _transform(endpoint, forward, services)
 
 
-def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
+def read_body_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step before binding that reads the body into the request context; None unless both the routine and the
     other service need it.
     """

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 
-def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
+def discard_supplied_values(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step that drops values which a request supplies for parameters that only the service fills: resolved
     parameters, and the one for the metadata of uploads. None: there are no such parameters."""
     targets = unsupplied_parameters(endpoint)
     if not targets:
         return None
 
-    def forget(context: RequestContext) -> None:
+    def discard(context: RequestContext) -> None:
         for target in targets:
             remove_argument(context, target)
         context.has_null = None in context.arguments
 
-    return forget
+    return discard
 
 
 def resolve(endpoint: Endpoint, services: Services) -> Step | None:

@@ -25,7 +25,7 @@ _OF_BODIES = frozenset(
 """Headers that a response with status 304 does not have."""
 
 
-def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
+def add_entity_tag(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step after which responses have an entity tag, or None if the endpoint sends none."""
     if not endpoint.options.entity_tag or endpoint.method != "GET" or endpoint.options.invalidates:
         return None

@@ -23,7 +23,7 @@ from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.metrics.meters import count_path, with_request_count
 from rowcall.service.operations.audit_trail import note_path
-from rowcall.service.operations.slow_requests import note_slow_path
+from rowcall.service.operations.slow_requests import record_slow_path
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.subrequests import Start, Subrequests, call_further
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -214,7 +214,7 @@ def _steps_ahead(path: str, services: Services) -> Ahead:
     steps = {
         (method, calls): (
             trace_path(method, template, services),
-            note_slow_path(method, services),
+            record_slow_path(method, services),
             count_path(method, template, services),
             note_path(method, services),
         )
