@@ -94,6 +94,7 @@ def test_each_step_takes_effect_while_the_service_runs(own_database: Database, s
     assert "<title>Notes</title>" in service.get("/").text
 
 
+@pytest.mark.slow
 def test_the_deployed_application_needs_no_superuser(own_database: Database, serve_once: Serve, folder: Path) -> None:
     own_database.execute(PAGE.sql)
     conninfo = own_database.conninfo_as("note_web")

@@ -138,6 +138,7 @@ def test_every_blank_may_precede_a_quote() -> None:
             assert read(CsvRows(b";", True, True), [data]) == expected, hex(number)
 
 
+@pytest.mark.slow
 def test_a_long_line_of_non_ascii_letters_is_read_once() -> None:
     """Each cell once read the rest of its line, which took far too long for a line of this length."""
     count = 1_000_000

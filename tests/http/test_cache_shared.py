@@ -312,6 +312,7 @@ def _is_connected_to(pid: int, database: Database, backend: int) -> bool:
     return any(item.laddr and item.laddr.port == port for item in psutil.Process(pid).net_connections("tcp"))
 
 
+@pytest.mark.slow
 def test_services_with_different_settings_do_not_share_responses(
     prepared: Database, serve_once: Serve, redis: RedisServer
 ) -> None:

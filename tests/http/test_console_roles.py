@@ -199,6 +199,7 @@ def test_an_ended_session_ends_its_streams(service: Service) -> None:
                 pass
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_session_is_checked_when_a_stream_opens_and_each_minute(own_database: Database, serve_once: Serve) -> None:
     """The session is checked when an action opens the stream, then each minute."""

@@ -192,6 +192,7 @@ def cookies(response: dict[str, Any]) -> list[str]:
     return [value.partition(";")[0] for name, value in response["headers"] if name == "set-cookie"]
 
 
+@pytest.mark.slow
 def test_given_antiforgery_token_is_sent(own_database: Database, serve_once: Serve) -> None:
     service = antiforgery_service(own_database, serve_once)
     with operator(service, TOKEN) as console:

@@ -115,6 +115,7 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("request_", "expected", "headers"), CASES, ids=[f"{one[0]} {one[2]}" for one in CASES])
 def test_deadline_cancels_the_request_and_its_work(
     service: Service, database: Database, upstream: Upstream, request_: str, expected: str, headers: dict[str, str]

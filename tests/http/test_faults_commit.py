@@ -152,6 +152,7 @@ def test_repeated_webhook_takes_effect_once(hosts: list[Service], database: Data
     assert database.value("select count(*) from payment") == 1
 
 
+@pytest.mark.slow
 def test_procedure_with_commits_is_not_repeated_after_a_lost_commit(
     hosts: list[Service], database: Database, lose: Lose
 ) -> None:

@@ -297,6 +297,7 @@ def test_cached_jwks_keys_expire(own_database: Database, serve_once: Serve, own_
     wait_until(lambda: not is_accepted(service, text), "unconfirmed keys are given up")
 
 
+@pytest.mark.slow
 def test_jwks_is_fetched_by_the_http_client(
     own_database: Database, serve_once: Serve, own_issuer: Issuer, certificate: tuple[Path, Path]
 ) -> None:
@@ -311,6 +312,7 @@ def test_jwks_is_fetched_by_the_http_client(
     assert is_accepted(service, token(signer("RS256"), "RS256", "first"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "reason"),
     [("moved", "the response has status 302"), ("large", "the response is larger than 1048576 bytes")],

@@ -218,6 +218,7 @@ def test_attempts_are_in_the_audit_trail(service: Service, database: Database) -
     assert [entry["status"] for (entry,) in database.fetch(entries) if entry["job"] is None] == [202]
 
 
+@pytest.mark.slow
 def test_metrics_count_finished_jobs(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     admin = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0"}

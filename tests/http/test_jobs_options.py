@@ -77,6 +77,7 @@ def test_jobs_with_a_higher_priority_run_first(start: Start, own_database: Datab
     assert ran == ["first", "urgent 0", "urgent 1", "usual 0", "usual 1", "usual 2"]
 
 
+@pytest.mark.slow
 def test_a_job_that_one_host_accepts_runs_on_another(start: Start, own_database: Database) -> None:
     accepting, mailing = start(**{"Jobs:Concurrency": "0"}), start(**{"Jobs:Queues:0": "mail"})
     other = enqueue(mailing, "/note", what="x")
@@ -89,6 +90,7 @@ def test_a_job_that_one_host_accepts_runs_on_another(start: Start, own_database:
     assert ended(accepting, other)["state"] == "done"
 
 
+@pytest.mark.slow
 def test_timestamps_enqueued_in_sql_are_parsed_like_in_requests(
     start: Start, own_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

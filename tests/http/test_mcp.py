@@ -499,6 +499,7 @@ def test_mcp_is_not_served_unless_it_is_enabled(database: Database, service: Ser
     assert plain.get("/api/one-bed").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_later_routine_does_not_take_over_the_name_of_a_tool(own_database: Database, serve_once: Serve) -> None:
     """A name of a schema that comes first would otherwise be enough to receive the calls of a tool."""
     tool = """create function {0}(_x int default 0) returns text language sql stable as $$ select '{0}' $$;

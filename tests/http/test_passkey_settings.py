@@ -147,6 +147,7 @@ def test_user_contexts_that_are_nested_too_deeply_are_refused(caller: httpx.Clie
     assert log in service.wait_for_log(log)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body", "status", "code", "title"),
     [

@@ -168,6 +168,7 @@ def test_the_admin_server_says_whether_the_database_is_reached(tmp_path: Path, o
         wait_until(lambda: _status(admin, "/ready") == 200, "the database", 30)
 
 
+@pytest.mark.slow
 def test_the_admin_server_says_whether_a_worker_runs(serve_once: Serve, database: Database, anonymous: str) -> None:
     admin = free_port()
     own = {"PostgRest:AdminServerPort": str(admin), "PostgRest:AdminServerHost": "127.0.0.1"}

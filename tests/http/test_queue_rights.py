@@ -112,6 +112,7 @@ def test_validation_and_audit_name_the_missing_right(own_database: Database, rol
     assert "missing-right" not in rowcall(tmp_path, "--audit", *settings).stdout
 
 
+@pytest.mark.slow
 def test_the_audit_asks_for_the_version_that_protects_jobs(
     own_database: Database, roles: Roles, tmp_path: Path
 ) -> None:

@@ -361,6 +361,7 @@ def test_a_replica_that_hangs_is_not_used(shop: Database, servers: Servers, serv
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "it is read from again")
 
 
+@pytest.mark.slow
 def test_a_service_starts_without_its_replica(shop: Database, servers: Servers, serve_once: Serve) -> None:
     away = settings(shop) | {
         "ConnectionStrings:ReplicaAway": "postgresql://postgres@127.0.0.1:1/x",

@@ -244,6 +244,7 @@ def test_a_compressed_sibling_has_its_own_etag(service: Service) -> None:
     assert service.get("/packed.css", headers={"Accept-Encoding": "", "If-None-Match": tag}).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_compressed_sibling_is_sent_while_it_exists(service: Service, root: Path) -> None:
     (root / "built.js").write_bytes(b"plain")
     packed = root / "built.js.br"

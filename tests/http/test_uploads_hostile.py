@@ -233,6 +233,7 @@ def test_files_of_a_killed_worker_are_removed(database: Database, serve_once: Se
     database.terminate("query like '%up_slow%'")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("service")  # its schema
 def test_a_locked_orphaned_file_is_checked_again_later(database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """A killed process may still hold its lock when the next service starts."""

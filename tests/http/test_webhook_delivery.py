@@ -200,6 +200,7 @@ def test_large_response_confirms_a_message(
     assert own_database.fetch("select distinct attempts, status from rowcall.webhook_delivery") == [(1, 201)]
 
 
+@pytest.mark.slow
 def test_incomplete_response_is_a_failure_with_its_status(
     start: Callable[..., Service], own_database: Database, upstream: Upstream
 ) -> None:

@@ -63,6 +63,7 @@ def folder() -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.slow
 def test_a_folder_that_becomes_readable_is_watched(folder: Path) -> None:
     folder.chmod(0o700)
     changes = []

@@ -620,6 +620,7 @@ def test_filters_setup_and_isolation_are_combined(planted: Database, tmp_path: P
     assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
 
 
+@pytest.mark.slow
 def test_a_debug_table_does_not_replace_an_existing_table(planted: Database, tmp_path: Path) -> None:
     write(tmp_path, {"tests/one.test.sql": "/* GET /beds */"})
     outcome = run(tmp_path, planted, "--TestRunner:ResponseTempTable:DebugTable=public.stored")
