@@ -22,6 +22,7 @@ class TcpProxy:
         self.delay = 0.0
         self.connections = 0
         self._writers: set[asyncio.StreamWriter] = set()
+        self._closing = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -51,7 +52,8 @@ class TcpProxy:
         with contextlib.suppress(OSError):
             while data := await reader.read(READ):
                 if self.delay:
-                    await asyncio.sleep(self.delay)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._closing.wait(), self.delay)
                 writer.write(data)
                 await writer.drain()
         writer.close()
@@ -68,14 +70,12 @@ class TcpProxy:
     def close(self) -> None:
         async def end() -> None:
             self._server.close()
-            # A connection that has just been accepted gets its tasks one after the other.
+            self._closing.set()
+            # Tasks are not cancelled: one that has just accepted a connection would leave its socket open.
             while others := asyncio.all_tasks() - {asyncio.current_task()}:
-                for task in others:
-                    task.cancel()
-                await asyncio.gather(*others, return_exceptions=True)
-                await asyncio.sleep(0)
-            for writer in tuple(self._writers):
-                writer.transport.abort()
+                for writer in tuple(self._writers):
+                    writer.transport.abort()
+                await asyncio.wait(others, timeout=0.02)
             await asyncio.sleep(0)  # transports close their sockets in the next turn
 
         self._run(end())
