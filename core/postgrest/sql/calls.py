@@ -63,10 +63,10 @@ def call_statement(
         counted = f", pgrst_count AS ({count_query(renderer, plan.root, None, CALL)})"
         total = "SELECT count(*) FROM pgrst_count"
     # PostgreSQL leaves out a stable function whose result is not used, unless its CTE is materialized.
-    kept = "MATERIALIZED " if output.kind == "none" and is_scalar(function) else ""
+    materialized = "MATERIALIZED " if output.kind == "none" and is_scalar(function) else ""
     sql = (
-        f"WITH {CALL} AS {kept}({called}), {SOURCE} AS ({level}){counted} SELECT {result_columns(output, total=total)} "
-        f"FROM (SELECT * FROM {SOURCE}) {ROW}"
+        f"WITH {CALL} AS {materialized}({called}), {SOURCE} AS ({level}){counted} "
+        f"SELECT {result_columns(output, total=total)} FROM (SELECT * FROM {SOURCE}) {ROW}"
     )
     return Statement(sql, tuple(parameters.values))
 
