@@ -230,7 +230,8 @@ def test_running_request_with_the_key_gets_409(service: Service, database: Datab
     headers = key()
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(service.post, "/pay", json={"amount": 7, "seconds": 1.5}, headers=headers)
-        running = "select count(*) from pg_stat_activity where state = 'active' and wait_event = 'PgSleep'"
+        running = """select count(*) from pg_stat_activity
+            where datname = current_database() and state = 'active' and wait_event = 'PgSleep'"""
         wait_until(lambda: database.value(running) == 1, "the first request runs")
         second = service.post("/pay", json={"amount": 7, "seconds": 1.5}, headers=headers)
         assert "still running" in problem(second, 409)["detail"]

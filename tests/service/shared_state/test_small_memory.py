@@ -82,7 +82,7 @@ first = HostState(memory / "store").cached_responses("answers", 268_435_456)
 again = HostState(memory / "store").cached_responses("answers", 268_435_456)
 assert again.size == first.size < 268_435_456
 for number in range(20_000):
-    first.put(b"%d" % number, Entry(bytes(1_000), 1), 1.0, 1.0)
+    first.store(b"%d" % number, Entry(bytes(1_000), 1), 1.0, 1.0)
 assert again.find(b"19999", 1.0) is not None
 print(first.size, first.count)
 """
