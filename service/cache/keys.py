@@ -16,6 +16,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.driver.cache_fast_path import encode_key
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.before_routine import value_of
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import tenant_of, zone_of
 
@@ -97,7 +98,7 @@ def _credentials(services: Services) -> Part:
 
     def credentials(context: RequestContext) -> bytes:
         headers = context.scope.headers
-        text = join_with_lengths(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+        text = join_with_lengths(*(headers.get(name) or "" for name in names), cookie_header(headers))
         return hashlib.sha256(text).digest()
 
     return credentials

@@ -17,6 +17,7 @@ from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.identity.introspection_cache import IntrospectionCache
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext
 
 API_KEY = "ApiKey"
@@ -94,7 +95,7 @@ class IntrospectedSessions(Sessions):
         `context.user` if the session has ended. None: this needs no waiting. The awaitable raises `Problem` if a
         command of the configuration fails."""
         api_keys = self._keys_asked
-        if api_keys is not None and (key := context.scope.headers.get(api_keys.header)) is not None:
+        if api_keys is not None and (key := read_header(context.scope.headers, api_keys.header)) is not None:
             return self._by_key(context, key, api_keys)
         waiting = super().authenticate(context)
         if self._check_asked is None:

@@ -24,11 +24,12 @@ from rowcall.core.auth.cookies import cookie_value
 from rowcall.core.errors.problems import Problem
 from rowcall.core.protection.key_ring import Key
 from rowcall.service.identity.session_cookies import RenewingProtocol
-from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.identity.sign_in_counts import SIZE, Counts, HostCounts, RedisCounts
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.shared_state.host_state import HostState
 

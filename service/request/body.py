@@ -22,6 +22,7 @@ from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.http.limits import BodyLimits
 from rowcall.ext.driver.request_context import BodyArrival
 from rowcall.service.request_context.deadline import DeadlineError, is_past
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext, Waiting
 
 SMALL = 65_536
@@ -64,7 +65,7 @@ def too_large(limit: int) -> Problem:
 
 def _refuse_encoded(scope: Any) -> None:
     """Raise `Problem` 415 for a compressed body, which would be misread as broken text."""
-    coding = scope.headers.get("content-encoding")
+    coding = read_header(scope.headers, "content-encoding")
     if coding is None or coding.strip().lower() in ("", "identity"):
         return
     detail = f"the body has the Content-Encoding {coding[:40]!r}, and only plain ones are read"
@@ -191,7 +192,7 @@ class Bodies:
         if announced is None or len(announced) > 5 or not (announced.isascii() and announced.isdigit()):
             return None
         size = int(announced)
-        if size > limit or size > SMALL or headers.get("content-encoding") is not None:
+        if size > limit or size > SMALL or "content-encoding" in headers:
             return None
         protocol = context.protocol
         # Of the event loop's HTTP server: nearly every small body arrives with its head, and needs no future.

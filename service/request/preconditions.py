@@ -20,6 +20,7 @@ from rowcall.core.tables.versions import (
     versions_of,
 )
 from rowcall.service.request_context.arguments import remove_argument, set_argument
+from rowcall.service.request_context.header_values import read_header_lines
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.entity_tag import TaggedProtocol
@@ -46,7 +47,7 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     def fill(context: RequestContext) -> None:
         if sent is not None:
             remove_argument(context, sent)
-        headers = context.scope.headers.get_all("if-match")
+        headers = read_header_lines(context.scope.headers, "if-match")
         if not headers:
             detail = "this request needs the header If-Match with the ETag of the row as it was read"
             raise Problem(428, detail)
@@ -54,7 +55,7 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
             versions = versions_of(",".join(headers))
         except ValueError as error:
             raise Problem(400, f"the header If-Match: {error}") from None
-        excluding = context.scope.headers.get_all("if-none-match")
+        excluding = read_header_lines(context.scope.headers, "if-none-match")
         if excluding:
             versions = _not_excluded(versions, ",".join(excluding))
         if versions is None and many:

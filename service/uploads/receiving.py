@@ -24,6 +24,7 @@ from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.request.body import body_pieces
 from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.uploads.checking import passes
 from rowcall.service.uploads.digests import with_digest_check
@@ -287,7 +288,7 @@ def _form(context: RequestContext) -> Form | None:
     """Return the parser of the form, or None for a form that cannot contain files. Raises `Problem`: 415 for other
     content types, 400 without a boundary.
     """
-    content_type = context.scope.headers.get("content-type") or ""
+    content_type = read_header(context.scope.headers, "content-type") or ""
     kind, options = parse_options_header(content_type)
     if kind == URLENCODED:
         return None

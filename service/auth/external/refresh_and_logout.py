@@ -19,10 +19,10 @@ from rowcall.service.auth.external.shared_refreshes import SharedRefreshes
 from rowcall.service.auth.external.sign_in_result import SignInResult
 from rowcall.service.auth.external.stored_tokens import StoredToken, StoredTokens
 from rowcall.service.identity.session_cookies import cookie_headers
-from rowcall.service.identity.sessions import cookie_header
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")

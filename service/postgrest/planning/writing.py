@@ -37,6 +37,7 @@ from rowcall.service.postgrest.planning.work import Headers, Response, RunOption
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
+from rowcall.service.request_context.header_values import decode_header
 
 MOST_SHAPES = 1000
 """Shapes of writes that a worker keeps. The oldest one is dropped beyond."""
@@ -161,7 +162,7 @@ def _parse_write_query(method: str, raw: str) -> Query:
 def _payload(request: ApiRequest, query: Query, body: bytes) -> Payload:
     """Parse the body of a write. Except for PUT, the parameter `columns` selects its keys. Raises `ApiError`."""
     columns = None if request.method == "PUT" else query.columns
-    return parse_payload(body, request.scope.headers.get("content-type"), columns)
+    return parse_payload(body, decode_header(request.scope.headers, "content-type"), columns)
 
 
 def _key(relation: Relation, query: Query) -> tuple[tuple[str, str], ...]:

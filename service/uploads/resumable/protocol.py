@@ -37,6 +37,7 @@ from rowcall.core.uploads.resumable import (
 from rowcall.service.database.call import Call
 from rowcall.service.request.body import body_pieces
 from rowcall.service.request_context.client_address import address_reader
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.uploads.digests import with_digest_check
@@ -114,7 +115,7 @@ class _ResumableUploadStep:
         if id is None and version is None:
             return None  # a form
         context.protocol = HeadersProtocol(context.protocol, [("tus-resumable", VERSION)])
-        method = headers.get("x-http-method-override") or context.scope.method
+        method = read_header(headers, "x-http-method-override") or context.scope.method
         if version != VERSION:
             raise _with_connection_close(
                 context,
@@ -145,8 +146,8 @@ class _ResumableUploadStep:
     async def _create(self, context: RequestContext) -> None:
         """Create an upload, or concatenate others (POST). Raises `Problem` and `HeaderError`."""
         headers = context.scope.headers
-        is_part, part_ids = upload_concat(headers.get("upload-concat"))
-        metadata = headers.get("upload-metadata")
+        is_part, part_ids = upload_concat(read_header(headers, "upload-concat"))
+        metadata = read_header(headers, "upload-metadata")
         file = file_of(metadata)
         if part_ids:
             await self._join(context, part_ids, metadata, file)
@@ -272,11 +273,11 @@ class _ResumableUploadStep:
         scope, length = context.scope, part.about.length
         begins = part.offset
         await aside(partial(part.truncate, begins))
-        checksum = scope.headers.get("upload-checksum")
+        checksum = read_header(scope.headers, "upload-checksum")
         algorithm, digest = ("", b"") if checksum is None else upload_checksum(checksum)
         computed = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
         # No byte of a chunk counts before its digest is verified, whatever happens to this process.
-        checked = computed is not None or scope.headers.get("content-digest") is not None
+        checked = computed is not None or "content-digest" in scope.headers
         valid_bytes = begins if checked else None
         if part.about.settled != valid_bytes:
             await aside(partial(part.save, settled=valid_bytes))
