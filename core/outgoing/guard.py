@@ -136,7 +136,7 @@ class Guard(Record):
             self.check_address(origin, address)
             if self.hosts and "*" not in self.hosts and not self._lists(address):
                 raise RefusedError(f"{origin.host} is not among the allowed hosts")
-        elif self.hosts and not self._fits(origin):
+        elif self.hosts and "*" not in self.hosts and not self.lists_host(origin):
             raise RefusedError(f"{origin.host} is not among the allowed hosts")
 
     def check_address(self, origin: Origin, address: IpAddress) -> None:
@@ -156,10 +156,11 @@ class Guard(Record):
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         return origin.host in _normalize_hosts(self.hosts) or f"{host}:{origin.port}" in _normalize_hosts(self.hosts)
 
-    def _fits(self, origin: Origin) -> bool:
+    def lists_host(self, origin: Origin) -> bool:
+        """Return whether an entry of `hosts` other than `*` has the host."""
         host = origin.host.rstrip(".")
         suffixes = (name[1:] for name in _normalize_hosts(self.hosts) if name.startswith("*."))
-        return self._names(origin) or "*" in self.hosts or any(host.endswith(suffix) for suffix in suffixes)
+        return self._names(origin) or any(host.endswith(suffix) for suffix in suffixes)
 
     def _lists(self, address: IpAddress) -> bool:
         return any(address in network for network in _networks(self.networks))

@@ -160,6 +160,39 @@ def test_client_certificate_is_sent_if_requested(
     assert serve_once(own_database, sql, settings).get("/echo").status_code == status
 
 
+@pytest.mark.parametrize(
+    ("allowed", "offered"),
+    [({"AllowedNetworks": ["127.0.0.0/8"]}, False), ({"AllowedHosts": ["127.0.0.1"]}, True)],
+)
+def test_client_certificate_is_for_named_hosts_only(
+    own_database: Database,
+    serve_once: Serve,
+    authority: Path,
+    certificate_requiring_server: Upstream,
+    allowed: dict[str, list[str]],
+    offered: bool,
+) -> None:
+    """The host comes from a value of the request, or from a redirect."""
+    client = "Service:HttpClientOptions:"
+    settings = {**ON, client + "CaFile": str(authority / "ca.pem")}
+    settings[client + "ClientCertificate"] = str(authority / "client.pem")
+    settings[client + "ClientCertificateKey"] = str(authority / "client.key")
+    settings |= {f"{client}{key}:{index}": item for key, items in allowed.items() for index, item in enumerate(items)}
+    port = certificate_requiring_server.url.rpartition(":")[2]
+    redirecting = Upstream()
+    redirecting.on("/away", answer("", 307, [("Location", f"{certificate_requiring_server.url}/found")]))
+    certificate_requiring_server.on("/found", answer("found", content_type="text/plain"))
+    types = _type("valued_type", f"GET https://{{_host}}:{port}/found")
+    types += _type("moved_type", f"GET {redirecting.url}/away")
+    select = "select concat_ws('|', (_r).status_code, (_r).body, (_r).error_message)"
+    valued = ("valued(_host text, _r valued_type) returns text stable", select, "HTTP GET /valued")
+    service = serve_once(own_database, types + routines([valued, _caller("moved")]), settings)
+    for path in ("/valued?host=127.0.0.1", "/moved"):
+        text = service.get(path).text
+        assert text == "200|found" if offered else "TLS" in text or "connection" in text, text
+    redirecting.close()
+
+
 # --- proxies ----------------------------------------------------------------------------------------------------------
 
 PASSED = routines([
