@@ -40,6 +40,7 @@ from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.queryable.description import query_parameters
 from rowcall.core.sections.declaration import choice, flag, objects, part, section, text, texts
 from rowcall.core.sections.values import as_set, or_empty
+from rowcall.core.tables.versions import is_insert
 
 VERSIONS = {"3.0": "3.0.3", "3.1": "3.1.1"}
 _SEGMENT = re.compile(r"\{([^{}?]+)\??\}")
@@ -463,7 +464,15 @@ def _export_parameter(endpoint: Endpoint, exports: ExportOptions | None) -> Iter
 
 
 def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
-    if endpoint.version_index is not None:
+    if endpoint.version_index is not None and is_insert(endpoint):
+        yield {
+            "name": "If-None-Match",
+            "in": "header",
+            "description": "With `*`, an existing row is 412 and stays unchanged",
+            "required": False,
+            "schema": {"type": "string", "enum": ["*"]},
+        }
+    elif endpoint.version_index is not None:
         yield {
             "name": "If-Match",
             "in": "header",

@@ -104,7 +104,7 @@ def _is_possible(operation: Operation, table: Table) -> bool:
     readable = any(column.readable for column in table.columns)
     if operation.returning and (not readable or table.silent & _BITS.get(operation.command, 0)):
         return False
-    if operation.conflict is not None and (table.ruled or not (table.key and table.key_decides)):
+    if operation.conflict is not None and not table.finds_conflicts:
         return False
     match operation.command:
         case Command.SELECT:

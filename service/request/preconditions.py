@@ -15,6 +15,7 @@ from rowcall.core.tables.versions import (
     array_of,
     entity_tag,
     excluded_versions,
+    is_insert,
     version_key,
     version_parameter_index,
     versions_of,
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 _CHANGED = "the row has another version by now, or does not exist; read it again"
+_EXISTS = "the row exists already"
 _EXCLUDED = "the header If-None-Match excludes the version in If-Match; leave it out"
 
 
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step, behind binding, that fills the version from `If-Match`; None: the endpoint has no version.
+    """Return the step, behind binding, that fills the version from `If-Match`; None: the endpoint has no version. For
+    an insert, the step of `_require_absence`.
 
     The step raises `Problem` 428 without the header, 412 if no version can match, or `If-None-Match` excludes all of
     them, and 400 for headers that are invalid or that the endpoint cannot use (`*`, or several versions).
@@ -41,6 +44,8 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     index = endpoint.version_index
     if index is None:
         return None
+    if is_insert(endpoint):
+        return partial(_require_absence, index)
     many = isinstance(endpoint.routine.source, TableOperation)
     sent = version_parameter_index(endpoint)
 
@@ -75,6 +80,21 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     return fill
 
 
+def _require_absence(index: int, context: RequestContext) -> None:
+    """Set the parameter of an insert that leaves an existing row unchanged if the request has `If-None-Match: *`.
+
+    Raises `Problem` 400 for another value: whether a row has one of the versions is not compared. index: of the
+    parameter.
+    """
+    header = ",".join(read_header_lines(context.scope.headers, "if-none-match"))
+    if not header:
+        remove_argument(context, index)
+    elif header.strip() == "*":
+        set_argument(context, index, b"true")
+    else:
+        raise Problem(400, "the header If-None-Match: an insert supports only *, with which no row may exist")
+
+
 def _not_excluded(versions: tuple[str, ...] | None, header: str) -> tuple[str, ...] | None:
     """Return the versions of `If-Match` without those of `If-None-Match`. Raises `Problem` 412 if none is left, and 400
     if the header is invalid or these cannot be compared. versions: None: any. header: value of `If-None-Match`.
@@ -94,16 +114,23 @@ def _not_excluded(versions: tuple[str, ...] | None, header: str) -> tuple[str, .
 
 
 def check_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step behind a write that raises `Problem` 412 if no row had the expected version; None: there is no
-    version, or the number of rows does not show whether it was found.
+    """Return the step behind a write that raises `Problem` 412 if no row had the expected version, or if an insert that
+    requires the absence of its row has inserted none; None: there is no version, or the number of rows does not show
+    whether it was found.
     """
-    if endpoint.version_index is None or not counts_rows(endpoint):
+    index = endpoint.version_index
+    if index is None or not counts_rows(endpoint):
         return None
+    inserts = is_insert(endpoint)
 
     def check(context: RequestContext) -> None:
         execution = context.execution
-        if execution is not None and not execution.streaming and execution.rows == 0:
+        if execution is None or execution.streaming or execution.rows:
+            return
+        if not inserts:
             raise Problem(412, _CHANGED)
+        if context.mask >> index & 1:
+            raise Problem(412, _EXISTS)
 
     return check
 
