@@ -16,7 +16,8 @@ from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.client_parameters import uploads
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.openapi import ENQUEUED, FILE, ResponseKind, answer_of, response_kind
-from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
+from rowcall.core.documents.options import Nulls
+from rowcall.core.documents.schemas import Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.events.stream_path import stream_path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
+from rowcall.core.documents.options import Nulls
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -126,17 +126,6 @@ def _field_schema(field: Field) -> Schema:
     """
     item = _kind_schema(field.kind, field.type_text, field.fields)
     return {"type": "array", "items": item} if field.array else item
-
-
-class Nulls(enum.Enum):
-    """How a schema says that a value may be NULL."""
-
-    OMITTED = "omitted"
-    """The schema does not say so."""
-    KEYWORD = "nullable"
-    """`nullable: true`, as in OpenAPI 3.0."""
-    TYPE = "type"
-    """`"type": [..., "null"]`, as in JSON Schema and OpenAPI 3.1."""
 
 
 def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.building.description import describe_endpoint
-from rowcall.core.documents.http_files import HttpFileOptions, example_request
+from rowcall.core.documents.http_files import example_request
+from rowcall.core.documents.options import HttpFileOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import stream_path

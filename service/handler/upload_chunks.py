@@ -6,11 +6,10 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from rowcall.core.http.router import Route
-from rowcall.core.uploads.resumable import SEGMENT
+from rowcall.core.uploads.resumable import ID, SEGMENT, resumes
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import Step
-from rowcall.service.uploads.resumable.protocol import ID, resumes
 
 log = logging.getLogger("rowcall")
 

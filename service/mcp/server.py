@@ -16,7 +16,14 @@ import orjson
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.required_roles import RequiredRoles
-from rowcall.core.documents.json_rpc import (
+from rowcall.core.documents.openapi import TypesOf
+from rowcall.core.documents.options import OpenApiOptions
+from rowcall.core.endpoint.access import ANYONE
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.http.forwarded_headers import is_address
+from rowcall.core.mcp.introduction import REFUSALS, challenge, introduction, resource_metadata
+from rowcall.core.mcp.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     PROTOCOL,
@@ -27,11 +34,10 @@ from rowcall.core.documents.json_rpc import (
     rpc_request,
     rpc_result,
 )
-from rowcall.core.documents.mcp import REFUSALS, McpOptions, challenge, introduction, resource_metadata
-from rowcall.core.documents.openapi import OpenApiOptions, TypesOf
-from rowcall.core.documents.postgrest.table_tools import TableTool, table_request, table_result, table_tools
-from rowcall.core.documents.resources import RESOURCES, resource_contents
-from rowcall.core.documents.tools import (
+from rowcall.core.mcp.options import McpOptions
+from rowcall.core.mcp.resources import RESOURCES, resource_contents
+from rowcall.core.mcp.table_tools import TableTool, table_request, table_result, table_tools
+from rowcall.core.mcp.tools import (
     ToolEntry,
     ToolRequest,
     content,
@@ -40,10 +46,6 @@ from rowcall.core.documents.tools import (
     tool_request,
     tool_result,
 )
-from rowcall.core.endpoint.access import ANYONE
-from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem
-from rowcall.core.http.forwarded_headers import is_address
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.database.replicas.positions import position_of_response, response_fields
 from rowcall.service.http_client.messages import HttpResponse

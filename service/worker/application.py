@@ -53,7 +53,6 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.tracing.request_tracing import recent_spans
-from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.background_work import BackgroundWork
 from rowcall.service.worker.codecs import codecs_for
 from rowcall.service.worker.failure_responses import FailureResponses, status_of
@@ -234,6 +233,8 @@ class Application:
             self._prepared = None
             self._work.serve(self._table.jobs)
             if any(item.upload is not None for item in self.snapshot.options):
+                from rowcall.service.uploads.orphaned_files import tidy
+
                 self._background.start(tidy(self.snapshot.endpoints, self._options.uploads))
             if self._options.events.warn_unbound:
                 self.unpublished_notices.watch(self._table.snapshot.endpoints)

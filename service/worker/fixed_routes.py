@@ -21,7 +21,6 @@ from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.operations.audit_trail import note_signing
 from rowcall.service.operations.health import health_routes
-from rowcall.service.operations.statistics import statistics_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
@@ -165,4 +164,6 @@ def _operations(services: Services) -> Iterator[FixedRoute]:
     if services.options.health is not None:
         yield from health_routes(services.options.health, services)
     if services.options.statistics is not None:
+        from rowcall.service.operations.statistics import statistics_routes
+
         yield from statistics_routes(services.options.statistics, services)

@@ -13,6 +13,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.router import REPLACED, Match, Route, Router
 from rowcall.core.http.routing import Routing
+from rowcall.core.uploads.resumable import resumes
 from rowcall.service.events.stream import Stream
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.step_order import compile_job
@@ -24,7 +25,7 @@ from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import Headers
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
-from rowcall.service.uploads.resumable.protocol import options_headers, resumes
+from rowcall.service.uploads.upload_steps import options_headers
 
 if TYPE_CHECKING:
     from rowcall.service.jobs.attempt import RunnableJobs

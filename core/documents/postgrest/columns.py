@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rowcall.core.documents.schemas import Nulls, Schema, named_schema, nullable
+from rowcall.core.documents.options import Nulls
+from rowcall.core.documents.schemas import Schema, named_schema, nullable
 from rowcall.core.postgrest.schema import Argument, Column
 
 
