@@ -40,8 +40,8 @@ def token_parameter(endpoint: Endpoint) -> int | None:
 
 
 def account_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each of `issue_token`, `consume_token` and `send_mail` that the endpoint cannot have. It
-    says that the endpoint is left out.
+    """Yield a diagnostic with the reason for each of `issue_token`, `consume_token` and `send_mail` that the comment
+    has and that is not possible for the endpoint. Each of these diagnostics leaves the endpoint out.
 
     used: name of each applied annotation → its comment line.
     """

@@ -96,8 +96,8 @@ def _add_interface(
 ) -> None:
     """Add the paths of PostgREST's interface to `paths`, and their schemas and security scheme to `components`.
 
-    Endpoints win at the same method and path, as they do in routing. Nothing is added if the interface's own document
-    is disabled, or if `closed_only` is set and anonymous callers may use the interface.
+    At the same method and path, an endpoint has precedence, as in routing. Nothing is added if `openapi_mode` of the
+    interface is `disabled`, or if `closed_only` is set and anonymous callers may use the interface.
     """
     if catalogue.options.openapi_mode == "disabled":
         return
@@ -422,7 +422,8 @@ def _request_body(
 
 
 class ResponseKind(enum.Enum):
-    """What a successful response contains, in one word."""
+    """The kind of content of a successful response: the result of the routine, the response of a proxied service, a
+    file, and others. The value is the word for it in contracts."""
 
     RESULT = "result"
     """The result of the routine, or that cached responses are invalidated."""

@@ -21,7 +21,8 @@ from rowcall.core.sections.values import as_set, or_empty, path_like
 
 
 class Nulls(enum.Enum):
-    """How a schema says that a value may be NULL."""
+    """How a schema says that a value may be NULL: not at all, with the keyword `nullable` (OpenAPI 3.0), or with `null`
+    among its types (JSON Schema)."""
 
     OMITTED = "omitted"
     """The schema does not say so."""

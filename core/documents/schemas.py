@@ -150,10 +150,8 @@ def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
-    """Return a copy of the schema that allows null too, in the form that `nulls` selects.
-
-    With `OMITTED`, the schema itself is returned; likewise one without `type`, which allows any value already.
-    """
+    """Return a copy of the schema that allows null too, in the form that `nulls` selects. The schema itself is returned
+    if `nulls` is `OMITTED`, or if the schema has no `type` and therefore allows null already."""
     if nulls is Nulls.OMITTED or "type" not in schema:
         return schema
     kind = schema["type"]
@@ -278,7 +276,7 @@ def _scalar(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> Sche
 
 
 def _without_null(schema: Schema) -> Schema:
-    """Return a copy of the schema whose value, at the top, cannot be null: its NULL is never sent as JSON."""
+    """Return a copy of the schema without null as outermost value, for a scalar whose NULL is not sent as JSON."""
     kind = schema.get("type")
     if isinstance(kind, list):
         kinds = [each for each in kind if each != "null"]

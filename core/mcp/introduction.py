@@ -9,7 +9,8 @@ from rowcall.core.mcp.options import McpOptions
 
 
 def introduction(options: McpOptions) -> dict[str, Any]:
-    """Return the `result` of `initialize`."""
+    """Return the `result` of `initialize`: protocol version, capabilities, name and version of the server, and
+    instructions if there are any."""
     result: dict[str, Any] = {
         "protocolVersion": PROTOCOL,
         "capabilities": {"tools": {}, **({"resources": {}} if options.catalogue is not None else {})},

@@ -46,8 +46,8 @@ def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions)
 
 
 def plain_names(names: Sequence[str]) -> dict[str, str]:
-    """Return name of a tool → its name for function-calling interfaces: other characters than ASCII letters, digits,
-    `_` and `-` become `_`, and it is cut to 64 characters.
+    """Return name of a tool → its name for function-calling interfaces: characters other than ASCII letters, digits,
+    `_` and `-` are replaced by `_`, and the name is cut to 64 characters.
 
     Raises `ToolNameError` if two of the resulting names are equal.
     """

@@ -167,9 +167,8 @@ class _Run:
         context.protocol.response_bytes(self._endpoint.success_status, headers, body.encode())
 
     def _tenant(self, context: RequestContext) -> Values:
-        """Return the values for the last parameter of the calls about tokens: the tenant of the request, NULL for a job
-        without one; empty if the endpoint is for all tenants.
-        """
+        """Return a list with the tenant of the request, the last argument of the SQL functions for tokens; with NULL
+        for a job without a tenant. The list is empty if the endpoint is for all tenants."""
         place = self._endpoint.options.tenant
         if place is None:
             return []

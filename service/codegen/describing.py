@@ -101,7 +101,8 @@ class Describer:
         )
 
     def _as_sent(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
-        """Return the endpoints and types as they are sent (`as_wire_types`)."""
+        """Return endpoints and types as clients see them in JSON: after the options `safe_numbers` and `resolve_nested`
+        (`as_wire_types`)."""
         safe, resolve = self._descriptions.safe_numbers, self._descriptions.resolve_nested
         return as_wire_types(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)
 
@@ -114,7 +115,7 @@ class Describer:
             return None
 
     def _forms(self) -> set[str]:
-        """Return the comment forms of all clients and `.http` files."""
+        """Return the comment forms, `None`, `Simple` or `Full`, that the enabled clients and `.http` files use."""
         requests = self._descriptions.http_files
         result = {requests.comment} if requests is not None else set()
         return self._client_forms | result

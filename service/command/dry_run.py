@@ -120,7 +120,8 @@ def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) ->
 
 
 def _parts(settings: Settings, options: WorkerOptions) -> Iterator[Callable[[], object]]:
-    """Yield further parts that the supervisor builds from the configuration. None of them writes anything."""
+    """Yield functions that build further parts of the supervisor from the configuration, to find errors in it. They
+    write nothing."""
     connector = Connector(options.target)
     yield lambda: transport_for(options.events, connector, pooler=options.target.pooler)
     yield lambda: key_rotation_for(settings, connector, lambda _ring: None)

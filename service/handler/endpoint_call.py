@@ -127,7 +127,8 @@ def _inner_sql(endpoint: Endpoint) -> Callable[[int], str] | None:
 
 
 def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
-    """Return what recognizes errors about values of the request, or None if such values are replaced by defaults."""
+    """Return the object that turns errors of PostgreSQL about a value of the request into errors that name the
+    parameter. None: the endpoint replaces such values by defaults."""
     if endpoint.options.lenient:
         return None
     filled = {item.index for item in injected_parameters(endpoint, services.options.auth.login)}

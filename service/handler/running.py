@@ -91,9 +91,8 @@ def _status_reporter(endpoint: Endpoint, services: Services) -> Callable[[Reques
 
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Return the steps that run the routine and evaluate the result; for a job, those that enqueue it; none if steps of
-    a capability run it.
-    """
+    """Return the steps that run the routine, including the lookup in the cache; for a job, the step that enqueues it.
+    Empty if steps of a capability run the routine."""
     if _responds_itself(endpoint):
         return ()
     if endpoint.options.job is not None and not services.job_runs:
@@ -134,9 +133,8 @@ def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def account(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine whose rows get tokens or become mail, including its response; None for other
-    endpoints.
-    """
+    """Return the steps of a routine for whose rows tokens are issued, or whose rows are sent as mail, including its
+    response; None for other endpoints."""
     if not gives_rows_to_account_steps(endpoint):
         return None
     call = call_of(endpoint, services, CellRows(services.codecs, True))
@@ -192,9 +190,9 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
-    """Return the steps that run the routine or, with a plan, the lookup that enters them. writer: renders the result;
-    None: it is not rendered. plan: of the cache; None: the result is not cached.
-    """
+    """Return the steps that run the routine. With a cache plan, this is one step, which looks up the cached response
+    and runs the routine only if there is none. writer: renders the result; None: it is not rendered. plan: of the
+    cache; None: the result is not cached."""
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server.server_timing
     measured = timed or _is_measured(services.options)

@@ -83,9 +83,10 @@ def mcp_routes(
     """Yield the routes of the server: GET and POST of its path, and the metadata if authorization servers are
     configured.
 
-    catalogue, send_to_interface: of PostgREST's interface, whose tables can be tools.
-    guards: authenticate, and refuse requests of other sites that use a session by cookie. refuse_foreign: raises
-    `Problem` for the scope of a request from another site; None: such requests are allowed.
+    guards: steps for POST that authenticate, and refuse requests of other sites that use a session by cookie.
+    refuse_foreign: called with the scope of a tool call for an endpoint with HTTP Basic; raises `Problem` if the
+    request comes from another site. None: such requests are allowed. catalogue, send_to_interface: of PostgREST's
+    interface, whose tables can be tools.
     """
     server = _Server(
         endpoints, types_of, options, services, send_subrequest, refuse_foreign, catalogue, send_to_interface
@@ -207,7 +208,8 @@ class _Server:
         context.answered = True
 
     def _must_authenticate(self, context: RequestContext) -> bool:
-        """Return whether the caller needs to authenticate, or has a token for another audience."""
+        """Return whether the caller has to authenticate: it is anonymous and that is not allowed, or its token is for
+        another audience."""
         user, audience = context.user, self._options.audience
         if user is None:
             return not self._options.access.anonymous

@@ -225,9 +225,8 @@ class UploadStep:
         return entries
 
     def _command(self, name: str) -> tuple[str, ...]:
-        """Return the check command of this name. Raises `Problem` 500 for an unknown name. Commands are defined by the
-        operator; comments, and requests even less, only choose among them.
-        """
+        """Return the check command of this name. Raises `Problem` 500 for an unknown name. Only the operator defines
+        commands; comments and requests can only name one of them."""
         command = self._options.checks.get(name.strip())
         if command is None:
             log.error("%s: check_command %s is none of Service:UploadOptions:CheckCommands", self._endpoint.name, name)
@@ -248,7 +247,7 @@ class UploadStep:
             return Status.INVALID_FORMAT, error.file, []
 
     async def _refuse(self, handler: Handler, file: File, status: Status) -> list[Entry]:
-        """Read a file that is not taken to its end, log a warning, and return its entries."""
+        """Read a refused file to its end, log a warning, and return its entries. status: the reason."""
         await file.drain()
         self._say(logging.WARNING, "refused", handler, file, status)
         return handler.refusal_entries(file, status)

@@ -287,9 +287,8 @@ class Application:
         await self._work.finish_jobs(seconds)
 
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
-        """End event streams whose session or API key was revoked, without end; streams last longer than their sessions
-        may.
-        """
+        """Check the sessions of event stream subscribers periodically, and end the streams whose session or API key was
+        revoked. Never returns."""
         while True:
             await asyncio.sleep(sessions.watched)
             for user in self.events.users():
@@ -324,7 +323,8 @@ class Application:
         self._host.close()
 
     def handle_files(self, scope: Any, protocol: Any) -> None:
-        """Handle a request if static files are served too: a file at its path takes precedence over endpoints."""
+        """Handle a request with the static file at its path; if there is none, as `handle` does. Used instead of
+        `handle` if static files are served."""
         result = None if self._static is None else self._static.find(scope)
         if self._static is None or result is None:
             self.handle(scope, protocol)

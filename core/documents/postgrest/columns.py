@@ -1,4 +1,4 @@
-"""Columns of relations as JSON Schema: what requests contain, and what responses do."""
+"""JSON Schema of the columns of relations, in requests and in responses."""
 
 from __future__ import annotations
 
