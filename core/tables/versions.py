@@ -81,9 +81,13 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 
 def with_version_parameter(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint; if it has a version column and changes or removes rows, with the parameter that `If-Match`
-    fills: a new one for a table, for a routine the one with the name of the column. An insert into a table with a key
-    gets a parameter that `If-None-Match: *` fills."""
+    """Return the endpoint with a parameter that `If-Match` fills. For an update or delete of a table, this is a new
+    parameter; for a routine, the parameter with the name of the version column. For an insert into a table with a key
+    that ON CONFLICT can name, it is a new parameter that `If-None-Match: *` fills.
+
+    The endpoint is returned unchanged if it has no version column, only reads, or lacks such a column, parameter or
+    key.
+    """
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:
         return endpoint
@@ -180,6 +184,6 @@ def is_insert(endpoint: Endpoint) -> bool:
 
 
 def array_of(versions: Sequence[str]) -> bytes:
-    """Return an array literal of texts."""
+    """Return the PostgreSQL array literal of these texts, in UTF-8."""
     quoted = (version.replace("\\", "\\\\").replace('"', '\\"') for version in versions)
     return ("{" + ",".join(f'"{version}"' for version in quoted) + "}").encode()
