@@ -1,7 +1,7 @@
 """Values of request headers that decide what is executed or who is authorized.
 
 A header whose value is not ASCII is contained in the headers without a value: granian passes on no such value, and the
-HTTP/1.1 server of the event loop does the same, except by `decoded_items`. Such a header must not be mistaken for an
+HTTP/1.1 server of the event loop does the same, except by `decoded_all`. Such a header must not be mistaken for an
 absent one, because a write would go to the default schema, or the caller would be anonymous. Readers of this module
 refuse it. Headers with less effect, such as `User-Agent`, are read by `headers.get`, and then count as absent.
 """
@@ -40,16 +40,12 @@ def decode_header(headers: Any, name: str) -> str | None:
 
 
 def decode_header_lines(headers: Any, name: str) -> list[str]:
-    """Return the values of all lines of a header, decoded as by `decode_header` if none is ASCII. Raises `Problem` 400
-    if they have passed through granian then. name: in lower case.
+    """Return the values of all lines of a header, decoded as by `decode_header`. Raises `Problem` 400 if they have
+    passed through granian, and none is ASCII. name: in lower case.
     """
-    lines: list[str] = headers.get_all(name)
-    if lines or name not in headers:
-        return lines
-    decoded = getattr(headers, "decoded_items", None)
-    if decoded is None:
-        raise _unreadable_problem(name)
-    return [text for other, text in decoded() if other == name]
+    decoded = getattr(headers, "decoded_all", None)
+    lines: list[str] = read_header_lines(headers, name) if decoded is None else decoded(name)
+    return lines
 
 
 def read_validator(headers: Any, name: str) -> str | None:

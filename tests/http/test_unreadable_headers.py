@@ -33,6 +33,10 @@ allow_anonymous';
 create function write_word(_word text) returns text language sql as $$ select _word $$;
 comment on function write_word(text) is 'HTTP POST /write-word
 allow_anonymous';
+create function address(_ip_address text default null) returns text language sql stable as $$ select _ip_address $$;
+comment on function address(text) is 'HTTP GET /address
+allow_anonymous
+user_parameters';
 create table note (id int primary key, text text, version int not null default 1);
 insert into note values (1, 'first');
 comment on table note is 'HTTP
@@ -115,3 +119,16 @@ def test_cookie_of_another_application_does_not_hide_the_session(service: Servic
         apart = utf8([("Cookie", "city=Zürich"), ("Cookie", session)])
         response = client.get("/for-all-or-me", headers=apart)
         assert (response.status_code, response.text) == (200, "41")
+
+
+def test_client_cannot_hide_behind_its_trusted_proxy(database: Database, serve_once: Serve) -> None:
+    """A proxy adds the address of the client to the line that the client has sent."""
+    behind = serve_once(database, settings={"ForwardedHeaders:Enabled": "true"})
+    for http2, value in ((False, "é, 9.9.9.9"), (True, "é, 9.9.9.9"), (False, "9.9.9.9"), (True, "9.9.9.9")):
+        with client_of(behind, http2=http2) as client:
+            response = client.get("/address", headers=utf8([("X-Forwarded-For", value)]))
+        read = value.isascii() or (ENGINE.get("HttpServer:Engine") != "Granian" and not http2)
+        if read:
+            assert (response.status_code, response.text) == (200, "9.9.9.9")
+        else:
+            assert "the header X-Forwarded-For is not ASCII" in problem(response, 400)["detail"]
