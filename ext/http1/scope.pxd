@@ -11,7 +11,7 @@ cdef class Headers:
     # Returns the name, in lower case, of the header at `index`, from 0.
     cdef str _name(self, Py_ssize_t index)
     # Returns the value of the header at `index`, from 0, read as UTF-8 with U+FFFD for invalid bytes.
-    cdef str _decoded(self, Py_ssize_t index)
+    cdef str _decode_value(self, Py_ssize_t index)
 
 
 cdef class Scope:

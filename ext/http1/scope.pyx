@@ -63,7 +63,7 @@ cdef class Headers:
             index = self.head.find(text, size, index)
             if index < 0:
                 return values
-            values.append(self._decoded(index))
+            values.append(self._decode_value(index))
 
     def items(self):
         """Return the pairs of name and value in the order in which they were sent, without values that are not
@@ -81,7 +81,7 @@ cdef class Headers:
         The headers of granian do not have this method.
         """
         cdef Py_ssize_t index
-        return [(self._name(index), self._decoded(index)) for index in range(self.head.field_count)]
+        return [(self._name(index), self._decode_value(index)) for index in range(self.head.field_count)]
 
     def as_json(self):
         """Return the headers as a JSON object of names in lower case and values, in ASCII bytes.
@@ -164,7 +164,7 @@ cdef class Headers:
     def __len__(self):
         return len(self.keys())
 
-    cdef str _decoded(self, Py_ssize_t index):
+    cdef str _decode_value(self, Py_ssize_t index):
         return PyUnicode_DecodeUTF8(
             <const char *>self.head.text + self.head.fields[index].value, self.head.fields[index].value_length,
             b"replace")
