@@ -103,9 +103,9 @@ def test_headers_are_a_json_object_with_the_last_of_repeated_ones(
 
 
 def test_headers_and_cookies_beyond_ascii(service: Service) -> None:
-    """Values are UTF-8; bytes that are not are replaced, as JSON of PostgreSQL cannot contain them."""
-    if ENGINE.get("HttpServer:Engine") == "Granian":
-        pytest.skip("granian leaves out headers whose values are not ASCII")
+    """Values are UTF-8; bytes that are not are replaced, as JSON of PostgreSQL cannot contain them. granian leaves such
+    headers out."""
+    left_out = ENGINE.get("HttpServer:Engine") == "Granian"
     for name, sent, setting, expected in (
         (b"X-Agent", "Zoë".encode(), "headers", "Zoë"),
         (b"X-Agent", b"Zo\xeb", "headers", "Zo\ufffd"),
@@ -114,7 +114,7 @@ def test_headers_and_cookies_beyond_ascii(service: Service) -> None:
         head = b"GET /rpc/agent_in?setting=%s HTTP/1.1\r\nHost: x\r\n%s: %s\r\n\r\n"
         response = service.raw(head % (f"request.{setting}".encode(), name, sent))
         assert response is not None
-        assert (response.status, json.loads(response.body)) == (200, expected)
+        assert (response.status, json.loads(response.body)) == (200, None if left_out else expected)
 
 
 BEYOND_ASCII: list[tuple[str, str, int, Any]] = [
