@@ -31,16 +31,16 @@ class ManyRows:
         if keys is None:
             return None
         forms = self._forms_of(relation)
-        # Sorted, so that objects with the same keys in another order have the same shape.
-        written = sorted(set(keys if columns is None else columns))
-        if not forms.keys() >= set(written) or not set(keys) >= set(written):
+        written = set(keys if columns is None else columns)
+        if not written or not written <= forms.keys() or not written.issubset(keys):
             return None
         literals = array_literals(body, tuple(forms[key] if key in written else None for key in keys))
         if literals is None:
             return None
-        by_key = dict(zip(keys, literals, strict=True))
-        arrays = tuple(literal for key in written if (literal := by_key[key]) is not None)
-        return Payload(PayloadKind.JSON, "", tuple(written), is_array=True, arrays=arrays)
+        arrays = {key: literal for key, literal in zip(keys, literals, strict=True) if literal is not None}
+        # Sorted, so that objects with the same keys in another order have the same shape.
+        names = tuple(sorted(arrays))
+        return Payload(PayloadKind.JSON, "", names, is_array=True, arrays=tuple(arrays[name] for name in names))
 
     def _forms_of(self, name: tuple[str, str]) -> Mapping[str, ColumnForm]:
         """Return the forms of the columns of a relation (schema, name) that may be passed as arrays."""

@@ -164,6 +164,7 @@ def test_columns_select_keys_of_the_objects(schema: Schema) -> None:
     assert payload is not None
     assert (payload.keys, payload.arrays) == (("n",), ("{1,2}",))
     assert many.read(("api", "t1"), b'[{"n":1}]', ("n", "v")) is None
+    assert many.read(("api", "t1"), b'[{"n":1}]', ()) is None
 
 
 def test_the_statement_depends_neither_on_the_rows_nor_on_their_order_of_keys(schema: Schema) -> None:
