@@ -130,9 +130,9 @@ class ReadPlanner:
 
 
 class Counting:
-    """How a total is found. exact: the statement counts the rows. limit: it stops counting beyond this number of rows;
-    None: it counts all. estimated: PostgreSQL's planner estimates them. Neither: there is no total.
-    """
+    """How the total number of rows is determined. exact: the statement counts them. limit: it stops counting beyond
+    this number; None: it counts all. estimated: PostgreSQL's planner estimates them. With both, the count is used up to
+    the limit, and the larger of both beyond it; with neither, there is no total."""
 
     __slots__ = ("estimated", "exact", "limit")
 
@@ -157,8 +157,9 @@ class Counting:
 
 
 def with_top_range(query: Query, request: ApiRequest) -> Query:
-    """Return the query with its top-level range reduced by the header `Range`, which counts for GET only; without one,
-    unchanged. Raises `ApiError` (`PGRST103`) if the header is reversed, or nothing of the range is left."""
+    """Return the query with its top-level range reduced by the header `Range`. Without this header, and for other
+    methods than GET, it is unchanged. Raises `ApiError` (`PGRST103`) if the header is reversed, or nothing of the range
+    is left."""
     header = request.scope.headers.get("range") if request.method == "GET" else None
     if header is None:
         return query

@@ -224,7 +224,8 @@ def _statement(
 
 
 def _check(request: ApiRequest, negotiated: Negotiated) -> partial[None] | None:
-    """Return the check that decides whether the transaction commits; None: it always does."""
+    """Return the check of a result, which raises `ApiError` if the transaction has to be rolled back; None: it always
+    commits."""
     preferences = request.preferences
     limited = preferences.strict and request.method in ("PATCH", "DELETE")
     most = preferences.max_affected if limited else None
