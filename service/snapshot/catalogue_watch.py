@@ -31,6 +31,8 @@ log = logging.getLogger("rowcall")
 
 INTERVAL = "Watch:DatabasePollingInterval"
 """Configuration key of the polling interval."""
+SOON = 0.25
+"""Default polling interval of the catalogue in seconds, so that a change is served within one second."""
 _QUIET = 20
 """Milliseconds without an event after which a save is complete."""
 _LONGEST = 300
@@ -49,7 +51,7 @@ class Watcher:
         self._files = exposure.files
         self._exposure = exposure
         self._sources = sources
-        self._every = settings.read(WatchOptions).polling
+        self._every = settings.read(WatchOptions).polling if settings.is_set(WatchOptions, "polling") else SOON
         if self._files is None and not self._every:
             raise StartupError("Watch:Enabled is true, but there is nothing to watch: no files, and no polling")
         if self._files is not None:

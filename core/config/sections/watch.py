@@ -8,5 +8,8 @@ from rowcall.core.sections.declaration import flag, interval, section
 @section("Watch", "Applying changes while serving, for development.")
 class WatchOptions:
     enabled = flag("Enabled", False, "Apply changes of files and of the database; the same as the switch `--watch`.")
-    # So short that a change is served within one second.
-    polling: float = interval("DatabasePollingInterval", "250ms", "Interval of catalogue polling; 0: never.")
+    polling: float = interval(
+        "DatabasePollingInterval",
+        "2s",
+        "Interval of catalogue polling; 0: never. If the key is missing, four times a second.",
+    )

@@ -37,8 +37,6 @@ OUR_OWN_DEFAULT = {
     "Service:McpOptions:ToolSchemas:AnthropicFileName",
     # a cancelled statement is 504: a 205 would report success to the client
     "ErrorHandlingOptions:ErrorCodePolicies",
-    # a change is served within one second
-    "Watch:DatabasePollingInterval",
     # what a caller cannot choose is no part of what it is reported
     "Service:ClientCodeGen:ErrorType",
     "Service:ClientCodeGen:OmitAutomaticParameters",
