@@ -58,7 +58,7 @@ def require_antiforgery_token(endpoint: Endpoint, services: Services) -> Step | 
     ).ask
 
 
-def guards(services: Services) -> tuple[Step, ...]:
+def steps_of_fixed_routes(services: Services) -> tuple[Step, ...]:
     """Return the steps that authenticate the caller and refuse pages of other sites, without reading a body.
 
     They are for routes that change something and have no routine. They raise `Problem`: 403 for a page of another site,

@@ -125,10 +125,10 @@ def libraries(settings: Settings) -> Iterator[str]:
     The template process imports them once, for all workers and their replacements.
     """
     if settings.is_enabled(CacheOptions):
-        place = settings.at("CacheOptions:Type")
-        if place == "Redis" or (place == "Hybrid" and settings.at("CacheOptions:HybridCacheUseRedisBackend")):
+        place = settings.value_of("CacheOptions:Type")
+        if place == "Redis" or (place == "Hybrid" and settings.value_of("CacheOptions:HybridCacheUseRedisBackend")):
             yield _REDIS
-    yield from (module for key, module in _BY_KEY.items() if settings.at(key))
+    yield from (module for key, module in _BY_KEY.items() if settings.value_of(key))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:

@@ -13,7 +13,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
 from rowcall.core.http.router import Route
 from rowcall.core.text import query_text
-from rowcall.service.auth.access import authenticate, gate, share_basic
+from rowcall.service.auth.access import authenticate, share_basic, steps_before_selection
 from rowcall.service.handler.step_order import compile_endpoint
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_route
 from rowcall.service.pipeline.services import Factory, Services
@@ -59,7 +59,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     if not in_body:
         return (choose_by_query,)
     # The access checks come first, so that a client does not send a large body only to have it refused.
-    requested = gate(endpoints, services)
+    requested = steps_before_selection(endpoints, services)
     return (*requested, choose_by_body) if rate_limit is None else (rate_limit, *requested, choose_by_body)
 
 

@@ -31,13 +31,13 @@ Caller = Callable[[RequestContext], str]
 def limit_all_callers(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step of a policy that does not depend on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
-    return None if policy is None or policy.asks_who_calls else limit(policy, services)
+    return None if policy is None or policy.depends_on_user else limit(policy, services)
 
 
 def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step of a policy that depends on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
-    return None if policy is None or not policy.asks_who_calls else limit(policy, services)
+    return None if policy is None or not policy.depends_on_user else limit(policy, services)
 
 
 def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | None:

@@ -229,7 +229,7 @@ class WorkerOptions:
         return replace(self, openapi=requested.openapi, mcp=requested.mcp, tool_schemas=requested.tool_schemas)
 
     @property
-    def asks_who_calls(self) -> bool:
+    def needs_caller(self) -> bool:
         """Whether every call needs the identity of the caller, for commands before routines or for
         `application_name`.
         """

@@ -130,7 +130,7 @@ class ForwardRequest:
         in_flight_request.request = OutgoingRequest(method, address, headers, body)
         return client.begin(in_flight_request)
 
-    async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter, began: float) -> HttpResponse:
+    async def continue_request(self, begun: RequestWithoutTask, arriving: ResponseWaiter, began: float) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does.
 
         begun: the request in flight. arriving: waits for its response. began: when it was sent, in the time of the
@@ -141,7 +141,7 @@ class ForwardRequest:
             raise Problem(500, NO_HOST)
         try:
             async with asyncio.timeout_at(began + self._options.timeout):
-                return await client.go_on(begun, arriving)
+                return await client.continue_request(begun, arriving)
         except TimeoutError:
             client.record_timeout(begun.request.address)
             raise

@@ -31,19 +31,19 @@ class InFlightRequests:
     """The requests in flight of one endpoint.
 
     finish: called with the context, a response that has arrived completely, and the time at which its request was sent,
-    in the time of the event loop. It sends the response to the client. go_on: called with the context, the request in
-    flight, and the object that waits for its response. It returns what completes the request in a task.
+    in the time of the event loop. It sends the response to the client. continue_request: called with the context, the
+    request in flight, and the object that waits for its response. It returns what completes the request in a task.
     """
 
     def __init__(
         self,
         client: Client,
         finish: Callable[[RequestContext, HttpResponse, float], None],
-        go_on: Callable[[RequestContext, InFlightRequest, ResponseWaiter], Awaitable[None]],
+        continue_request: Callable[[RequestContext, InFlightRequest, ResponseWaiter], Awaitable[None]],
     ) -> None:
         self.client = client
         self.finish = finish
-        self.go_on = go_on
+        self.continue_request = continue_request
         self._loop = asyncio.get_running_loop()
         self.unwatched: dict[InFlightRequest, None] = {}
         """Requests without a task, in the order in which they were sent."""
@@ -122,7 +122,7 @@ class InFlightRequest(PendingHttpResponse):
         if self._answer is not None:
             self._answer.on_end = None
             arriving.on_response(self._answer)
-        self.wait_for(self._owner.go_on(self.context, self, arriving))
+        self.wait_for(self._owner.continue_request(self.context, self, arriving))
 
     def cancel(self) -> None:
         """End the request with a `DeadlineError`, and its connection, as its deadline has passed."""

@@ -117,15 +117,19 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
         context.protocol.response_bytes(answer.status, headers, answer.take())
         context.follow(())
 
-    def go_on(context: RequestContext, in_flight_request: InFlightRequest, arriving: ResponseWaiter) -> Awaitable[None]:
+    def continue_request(
+        context: RequestContext, in_flight_request: InFlightRequest, arriving: ResponseWaiter
+    ) -> Awaitable[None]:
         return answer_with(
-            context, forward.go_on(in_flight_request, arriving, in_flight_request.moment), in_flight_request.moment
+            context,
+            forward.continue_request(in_flight_request, arriving, in_flight_request.moment),
+            in_flight_request.moment,
         )
 
     client = services.client
     if client is None or not forward.may_begin:
         return send
-    in_flight_requests = InFlightRequests(client, finish, go_on)
+    in_flight_requests = InFlightRequests(client, finish, continue_request)
 
     def begin(context: RequestContext) -> Waiting:
         in_flight_request = InFlightRequest(context, in_flight_requests)

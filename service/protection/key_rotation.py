@@ -83,7 +83,7 @@ class KeyRotation:
         worker has met an unknown key. Errors are logged; the known keys stay in use."""
         longest, between_looks = 86_400.0, self._storage.between_looks
         while True:
-            due = max(1.0, self.ring.next_look(time.time()) - time.time())
+            due = max(1.0, self.ring.next_read_time(time.time()) - time.time())
             await self._wait(min(longest, due), between_looks)
             self._reading_requested.clear()
             succeeded = await self._look()

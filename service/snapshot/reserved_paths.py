@@ -72,9 +72,9 @@ class ReservedPaths:
 
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
-        self._paths = {key: str(settings.at(key)) for key in self._keys.values()}
+        self._paths = {key: str(settings.value_of(key)) for key in self._keys.values()}
         self._cookies = dict(_cookie_paths(settings))
-        self._signing = {key: path for key in _SIGNING if (path := settings.at(key))}
+        self._signing = {key: path for key in _SIGNING if (path := settings.value_of(key))}
         self._level = settings.read(ServiceOptions).event_level
 
     def diagnose_conflicts(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
@@ -177,7 +177,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     keys with the same method and path, the first one is used, which is logged."""
     keys: dict[tuple[str | None, str], str] = {}
     for method, key in _enabled_paths(settings):
-        path = settings.at(key)
+        path = settings.value_of(key)
         if path:
             other = keys.setdefault((method, _bare(path)), key)
             if other != key:
@@ -188,7 +188,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
 def _enabled_paths(settings: Settings) -> Iterator[tuple[str | None, str]]:
     """Yield the method (None: any) and the configuration key of each enabled path."""
     for switches, method, keys in _AT:
-        if all(settings.at(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
+        if all(settings.value_of(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
             yield from ((method, key) for key in keys)
     for name in settings.names_of(NamedScheme):
         scheme = settings.read_enabled(NamedScheme, name)

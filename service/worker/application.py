@@ -293,7 +293,7 @@ class Application:
             await asyncio.sleep(sessions.watched)
             for user in self.events.users():
                 try:
-                    held = await sessions.holds(user)
+                    held = await sessions.is_still_valid(user)
                 except (psycopg.Error, OSError) as error:
                     log.error("the sessions of event stream subscribers cannot be checked: %s", str(error).strip())
                     break

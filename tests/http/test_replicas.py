@@ -311,7 +311,7 @@ def test_a_cancelled_wait_ends_the_queries_of_the_position(shop: Database, serve
         primary = Primary(Connector(target(servers[0])))
         replica = Replica(ReplicaServer("one", target(servers[1]), DatabaseOptions()))
         await primary.sample()
-        await replica.look(primary)
+        await replica.check(primary)
         assert replica.up
         before = asyncio.all_tasks()
         with pytest.raises(TimeoutError):

@@ -26,8 +26,8 @@ from rowcall.core.uploads.resumable import (
     ID,
     SEGMENT,
     VERSION,
-    About,
     HeaderError,
+    StoredState,
     file_of,
     resumes,
     upload_checksum,
@@ -127,8 +127,8 @@ class ResumableUploadStep:
             await self._join(context, part_ids, metadata, file)
             return
         length = self._length(headers)
-        about = About(self._key, owner(context), length, metadata, "partial" if is_part else None)
-        id = await aside(partial(self._parts.create, about, length or 0, self._client(context)))
+        stored_state = StoredState(self._key, owner(context), length, metadata, "partial" if is_part else None)
+        id = await aside(partial(self._parts.create, stored_state, length or 0, self._client(context)))
         with await self._lock_upload(context, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
                 await self._append(context, part)
@@ -158,17 +158,17 @@ class ResumableUploadStep:
     async def _head(self, context: RequestContext, id: str) -> None:
         """Respond with the state of an upload (HEAD). Raises `Problem` 404 if the caller has no such upload."""
         state = await aside(partial(self._parts.look, id))
-        if state is None or not self._may(context, state.about):
+        if state is None or not self._may(context, state.stored_state):
             raise _not_found_problem()
-        about = state.about
+        stored_state = state.stored_state
         response_headers = [("cache-control", "no-store"), ("upload-offset", str(state.offset)), *_expiry(state)]
         response_headers.append(
-            ("upload-defer-length", "1") if about.length is None else ("upload-length", str(about.length))
+            ("upload-defer-length", "1") if stored_state.length is None else ("upload-length", str(stored_state.length))
         )
-        if about.metadata:
-            response_headers.append(("upload-metadata", about.metadata))
-        if about.concat:
-            response_headers.append(("upload-concat", about.concat))
+        if stored_state.metadata:
+            response_headers.append(("upload-metadata", stored_state.metadata))
+        if stored_state.concat:
+            response_headers.append(("upload-concat", stored_state.concat))
         _send_empty_response(context, 200, response_headers)
 
     async def _go_on(self, context: RequestContext, id: str) -> None:
@@ -183,12 +183,12 @@ class ResumableUploadStep:
                 raise Problem(
                     409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=current_offset
                 )
-            if part.about.length is None and headers.get("upload-length") is not None:
+            if part.stored_state.length is None and headers.get("upload-length") is not None:
                 length = self._check_length(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
                     raise HeaderError("the header Upload-Length is less than the bytes that have arrived")
                 await aside(partial(part.set_length, length))
-            if not part.about.done:
+            if not part.stored_state.done:
                 await self._append(context, part)
             await self._answer(context, part, 204, [])
 
@@ -208,13 +208,15 @@ class ResumableUploadStep:
         length = 0
         for id in ids:
             part = await aside(partial(self._parts.look, id))
-            if part is None or not self._may(context, part.about) or not part.about.partial:
+            if part is None or not self._may(context, part.stored_state) or not part.stored_state.partial:
                 raise Problem(404, f"there is no part {id}")
-            if part.about.length != part.offset:
+            if part.stored_state.length != part.offset:
                 raise Problem(409, f"the part {id} is not complete")
             length = self._check_length(length + part.offset)
-        about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
-        final = await aside(partial(self._parts.create, about, 0, None))
+        stored_state = StoredState(
+            self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat")
+        )
+        final = await aside(partial(self._parts.create, stored_state, 0, None))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
     # --- chunks ------------------------------------------------------------------------------------------------------
@@ -226,25 +228,25 @@ class ResumableUploadStep:
         others, and as `Parts.take` does. ends: the upload is terminated, which a concatenated one can be.
         """
         state = await aside(partial(self._parts.look, id))
-        if state is None or not self._may(context, state.about):
+        if state is None or not self._may(context, state.stored_state):
             raise _not_found_problem()
-        if state.about.concat is not None and not state.about.partial and not ends:
+        if state.stored_state.concat is not None and not state.stored_state.partial and not ends:
             raise Problem(403, "this upload was concatenated from others and accepts no chunks")
         part = await self._parts.take(id)
         if part is None:
             raise _not_found_problem()
         return part
 
-    def _may(self, context: RequestContext, about: About) -> bool:
+    def _may(self, context: RequestContext, stored_state: StoredState) -> bool:
         """Return whether the caller may use the upload at this endpoint: only the user who has created it; if an
         anonymous caller has created it, any anonymous caller."""
-        return about.endpoint == self._key and about.owner == owner(context)
+        return stored_state.endpoint == self._key and stored_state.owner == owner(context)
 
     async def _append(self, context: RequestContext, part: Part) -> None:
         """Append the body of the request. If its digest is wrong, nothing of it counts. Raises `HeaderError` for an
         invalid checksum, and `Problem`: 460 or 400 for a wrong digest, and as `Parts.append` does.
         """
-        scope, length = context.scope, part.about.length
+        scope, length = context.scope, part.stored_state.length
         begins = part.offset
         await aside(partial(part.truncate, begins))
         checksum = scope.headers.get("upload-checksum")
@@ -253,7 +255,7 @@ class ResumableUploadStep:
         # No byte of a chunk counts before its digest is verified, whatever happens to this process.
         checked = computed is not None or scope.headers.get("content-digest") is not None
         valid_bytes = begins if checked else None
-        if part.about.settled != valid_bytes:
+        if part.stored_state.settled != valid_bytes:
             await aside(partial(part.save, settled=valid_bytes))
         room = (self._options.max_size if length is None else length) - begins
         pieces = with_digest_check(scope, body_pieces(scope, context.protocol, room, self._time_limit))
@@ -274,14 +276,14 @@ class ResumableUploadStep:
         """Send the response to a chunk; after the last chunk of an upload, let the request continue to the handlers
         instead. status, headers: of the response.
         """
-        about, size = part.about, part.size
+        stored_state, size = part.stored_state, part.size
         headers = [*headers, ("upload-offset", str(part.offset))]
-        if about.done or about.partial or about.length != size:
+        if stored_state.done or stored_state.partial or stored_state.length != size:
             state = await aside(partial(self._parts.look, part.id))
             _send_empty_response(context, status, headers if state is None else [*headers, *_expiry(state)])
             return
         await aside(partial(part.save, settled=max(0, size - 1)))
-        self._complete(context, headers, status, (part.id,), file_of(about.metadata), None)
+        self._complete(context, headers, status, (part.id,), file_of(stored_state.metadata), None)
 
     def _complete(
         self,
@@ -332,11 +334,11 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
             if part is None:
                 raise _not_found_problem()
             taken_parts.append(stack.enter_context(part))
-        if any(part.about.done for part in taken_parts):
+        if any(part.stored_state.done for part in taken_parts):
             ready.answer()
             context.follow(())
             return
-        if any(part.about.length != part.size for part in taken_parts):
+        if any(part.stored_state.length != part.size for part in taken_parts):
             raise Problem(409, "another request continues this upload")
         try:
             await receiving.receive(context, partial(_file, ready, taken_parts))
@@ -398,7 +400,7 @@ def _send_empty_response(context: RequestContext, status: int, headers: Headers)
 
 def _expiry(upload: UploadState) -> Headers:
     """Return the header `Upload-Expires`; none for an upload that is done."""
-    return [] if upload.about.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
+    return [] if upload.stored_state.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
 
 
 def _not_found_problem() -> Problem:
