@@ -109,7 +109,7 @@ class ReservedPaths:
                 message = f"{endpoint.name} is not reached: {reserved} answers there; give one of them another path"
                 yield Diagnostic(endpoint.routine.identity, None, message)
 
-    def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    def diagnose_unsent_cookies(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each session cookie whose path covers no endpoint (RFC 6265, 5.1.4): users who have
         signed in would be anonymous. Yields none if there are no endpoints, or if static files are served, for which
         the cookie may be."""

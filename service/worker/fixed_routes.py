@@ -19,7 +19,7 @@ from rowcall.service.cache.tag_invalidation import tag_routes
 from rowcall.service.database.databases import Databases
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.limits.rate_limiting import limit_named
-from rowcall.service.operations.audit_trail import note_signing
+from rowcall.service.operations.audit_trail import record_signing
 from rowcall.service.operations.health import health_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
@@ -55,7 +55,7 @@ def service_routes(
         *_second_factor(services),
         *_external(services, keys, single_use),
     ):
-        yield _route(fixed), (*note_signing(services, fixed.method, fixed.path), *fixed.steps)
+        yield _route(fixed), (*record_signing(services, fixed.method, fixed.path), *fixed.steps)
 
 
 def compile_routes(routes: FixedRoutes) -> Iterator[CompiledRoute]:

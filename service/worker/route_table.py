@@ -130,7 +130,7 @@ class RouteTable:
         """
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
-    def find_otherwise(self, context: RequestContext) -> Match | None:
+    def find_fallback(self, context: RequestContext) -> Match | None:
         """Find a route for a request whose method has no route at its path.
 
         HEAD of a path with GET: return the route of GET, and let the protocol of the context send no body. OPTIONS of

@@ -308,7 +308,7 @@ class Worker:
             for server in self._servers:
                 server.announce_close()
         drain_state.unready, drain_state.closing = message.unready, message.closing
-        if message.succeeded:
+        if message.has_successor:
             self._application.retire_cache()
         if message.stop_accepting:
             self._accepts = False

@@ -21,7 +21,7 @@ call says little about the routine; half of them slow, or some very slow, do.
 """
 
 
-KEPT_SHARE = 15 / 16
+REMAINING_SHARE = 15 / 16
 """Share of the sums of durations that remains after each window, so that they describe some 1,000 recent calls."""
 PRIOR_CALLS = 256
 """Calls of an eighth of the threshold that a routine is assumed to have made, so that one late clock reading among few
@@ -181,7 +181,7 @@ class PoolAssignment:
         self._start_window()
 
     def _start_window(self) -> None:
-        self._total *= KEPT_SHARE
-        self._squares *= KEPT_SHARE
+        self._total *= REMAINING_SHARE
+        self._squares *= REMAINING_SHARE
         self._calls = self._slow = self._very_slow = 0
         self._shortest = math.inf

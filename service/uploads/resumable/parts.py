@@ -46,7 +46,7 @@ _BYTES, _ABOUT = ".bytes", ".json"
 Result = TypeVar("Result")
 
 
-async def aside(work: Callable[[], Result]) -> Result:
+async def run_in_thread(work: Callable[[], Result]) -> Result:
     """Run `work` in a thread, so that a slow disk does not delay other requests. Raises `Problem` for errors of the
     disk.
     """
@@ -217,7 +217,7 @@ class Parts:
             raise
         return id
 
-    def look(self, id: str) -> UploadState | None:
+    def state_of(self, id: str) -> UploadState | None:
         """Return the state of the upload, or None if there is none. Raises `OSError`."""
         stored_state = _read_stored_state(self._folder, id)
         if stored_state is None:
@@ -231,7 +231,7 @@ class Parts:
     def mark_done(self, id: str) -> None:
         """Mark a concatenated upload, which has no bytes of its own, as done. Has no effect if there is none with this
         id. Raises `OSError`."""
-        known = self.look(id)
+        known = self.state_of(id)
         if known is not None:
             _write_stored_state(self._folder, id, replace(known.stored_state, done=True))
 
@@ -246,7 +246,7 @@ class Parts:
         `Problem`: 423 if it is not released in time, 500 or 507 for errors of the disk."""
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
-            part = await aside(partial(_lock_upload, self._folder, id, self._unfinished))
+            part = await run_in_thread(partial(_lock_upload, self._folder, id, self._unfinished))
             if part is None or isinstance(part, Part):
                 return part
             if time.monotonic() > until:
@@ -309,17 +309,17 @@ class Parts:
                         part.remove()
                         count += not part.stored_state.done
         with contextlib.suppress(OSError):
-            self._unfinished.tidy(self._waits)
+            self._unfinished.tidy(self._is_unfinished)
         if count:
             log.info("%d unfinished uploads have expired and are removed", count)
         return count
 
-    def _waits(self, id: str) -> bool:
+    def _is_unfinished(self, id: str) -> bool:
         """Return whether the upload is still unfinished: it exists and is not marked as done.
 
         One that is done can still be in the list of unfinished uploads, if a process was killed before it removed it.
         """
-        known = self.look(id)
+        known = self.state_of(id)
         return known is not None and not known.stored_state.done
 
     def _ids(self) -> Iterable[str]:

@@ -35,7 +35,7 @@ from rowcall.core.uploads.resumable import (
     whole_number,
 )
 from rowcall.service.database.call import Call
-from rowcall.service.request.body import body_pieces
+from rowcall.service.request.body import body_chunks
 from rowcall.service.request_context.client_address import address_reader
 from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
@@ -43,7 +43,7 @@ from rowcall.service.uploads.digests import with_digest_check
 from rowcall.service.uploads.incoming_files import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
 from rowcall.service.uploads.receiving import UploadStep
-from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, aside
+from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, run_in_thread
 from rowcall.service.uploads.resumable.responses import RETURNED, TusResponseProtocol, find_tus_protocol
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ResumableUploadStep:
             raise _with_connection_close(
                 context, Problem(405, f"an upload does not support the method {method[:20]}", headers=allowed)
             )
-        ways = {"HEAD": self._head, "PATCH": self._go_on, "DELETE": self._end}
+        ways = {"HEAD": self._head, "PATCH": self._append_chunk, "DELETE": self._terminate}
         return self._run_work(context, partial(ways[method], id=id))
 
     async def _run_work(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
@@ -124,11 +124,11 @@ class ResumableUploadStep:
         metadata = headers.get("upload-metadata")
         file = file_of(metadata)
         if part_ids:
-            await self._join(context, part_ids, metadata, file)
+            await self._concatenate(context, part_ids, metadata, file)
             return
         length = self._length(headers)
         stored_state = StoredState(self._key, owner(context), length, metadata, "partial" if is_part else None)
-        id = await aside(partial(self._parts.create, stored_state, length or 0, self._client(context)))
+        id = await run_in_thread(partial(self._parts.create, stored_state, length or 0, self._client(context)))
         with await self._lock_upload(context, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
                 await self._append(context, part)
@@ -157,7 +157,7 @@ class ResumableUploadStep:
 
     async def _head(self, context: RequestContext, id: str) -> None:
         """Respond with the state of an upload (HEAD). Raises `Problem` 404 if the caller has no such upload."""
-        state = await aside(partial(self._parts.look, id))
+        state = await run_in_thread(partial(self._parts.state_of, id))
         if state is None or not self._may(context, state.stored_state):
             raise _not_found_problem()
         stored_state = state.stored_state
@@ -171,7 +171,7 @@ class ResumableUploadStep:
             response_headers.append(("upload-concat", stored_state.concat))
         _send_empty_response(context, 200, response_headers)
 
-    async def _go_on(self, context: RequestContext, id: str) -> None:
+    async def _append_chunk(self, context: RequestContext, id: str) -> None:
         """Append a chunk (PATCH). Raises `Problem` and `HeaderError`."""
         headers = context.scope.headers
         if headers.get("content-type") != CONTENT_TYPE:
@@ -187,18 +187,18 @@ class ResumableUploadStep:
                 length = self._check_length(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
                     raise HeaderError("the header Upload-Length is less than the bytes that have arrived")
-                await aside(partial(part.set_length, length))
+                await run_in_thread(partial(part.set_length, length))
             if not part.stored_state.done:
                 await self._append(context, part)
             await self._answer(context, part, 204, [])
 
-    async def _end(self, context: RequestContext, id: str) -> None:
+    async def _terminate(self, context: RequestContext, id: str) -> None:
         """Terminate an upload (DELETE). Raises `Problem` as `_lock_upload` does."""
         with await self._lock_upload(context, id, ends=True) as part:
-            await aside(part.remove)
+            await run_in_thread(part.remove)
         _send_empty_response(context, 204, [])
 
-    async def _join(
+    async def _concatenate(
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
         """Concatenate uploads, whose file continues to the handlers. Raises `Problem`: 404 if the caller has no such
@@ -207,7 +207,7 @@ class ResumableUploadStep:
         """
         length = 0
         for id in ids:
-            part = await aside(partial(self._parts.look, id))
+            part = await run_in_thread(partial(self._parts.state_of, id))
             if part is None or not self._may(context, part.stored_state) or not part.stored_state.partial:
                 raise Problem(404, f"there is no part {id}")
             if part.stored_state.length != part.offset:
@@ -216,7 +216,7 @@ class ResumableUploadStep:
         stored_state = StoredState(
             self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat")
         )
-        final = await aside(partial(self._parts.create, stored_state, 0, None))
+        final = await run_in_thread(partial(self._parts.create, stored_state, 0, None))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
     # --- chunks ------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class ResumableUploadStep:
         Raises `Problem`: 404 if the caller has no such upload, 403 for chunks of an upload that was concatenated from
         others, and as `Parts.take` does. ends: the upload is terminated, which a concatenated one can be.
         """
-        state = await aside(partial(self._parts.look, id))
+        state = await run_in_thread(partial(self._parts.state_of, id))
         if state is None or not self._may(context, state.stored_state):
             raise _not_found_problem()
         if state.stored_state.concat is not None and not state.stored_state.partial and not ends:
@@ -248,7 +248,7 @@ class ResumableUploadStep:
         """
         scope, length = context.scope, part.stored_state.length
         begins = part.offset
-        await aside(partial(part.truncate, begins))
+        await run_in_thread(partial(part.truncate, begins))
         checksum = scope.headers.get("upload-checksum")
         algorithm, digest = ("", b"") if checksum is None else upload_checksum(checksum)
         computed = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
@@ -256,9 +256,9 @@ class ResumableUploadStep:
         checked = computed is not None or scope.headers.get("content-digest") is not None
         valid_bytes = begins if checked else None
         if part.stored_state.settled != valid_bytes:
-            await aside(partial(part.save, settled=valid_bytes))
+            await run_in_thread(partial(part.save, settled=valid_bytes))
         room = (self._options.max_size if length is None else length) - begins
-        pieces = with_digest_check(scope, body_pieces(scope, context.protocol, room, self._time_limit))
+        pieces = with_digest_check(scope, body_chunks(scope, context.protocol, room, self._time_limit))
         if self._hear is not None:
             pieces = with_progress_of_part(pieces, self._hear(context), begins, length)
         try:
@@ -279,10 +279,10 @@ class ResumableUploadStep:
         stored_state, size = part.stored_state, part.size
         headers = [*headers, ("upload-offset", str(part.offset))]
         if stored_state.done or stored_state.partial or stored_state.length != size:
-            state = await aside(partial(self._parts.look, part.id))
+            state = await run_in_thread(partial(self._parts.state_of, part.id))
             _send_empty_response(context, status, headers if state is None else [*headers, *_expiry(state)])
             return
-        await aside(partial(part.save, settled=max(0, size - 1)))
+        await run_in_thread(partial(part.save, settled=max(0, size - 1)))
         self._complete(context, headers, status, (part.id,), file_of(stored_state.metadata), None)
 
     def _complete(
@@ -348,7 +348,7 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
             elif ready.final is not None:
                 parts.forget(ready.final)
             raise
-        await aside(partial(_finish, parts, ready, taken_parts))
+        await run_in_thread(partial(_finish, parts, ready, taken_parts))
 
 
 def _is_final(problem: Problem) -> bool:

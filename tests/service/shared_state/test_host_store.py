@@ -110,7 +110,7 @@ def test_messages_of_several_processes_are_delivered_once_and_in_order(tmp_path:
 
 
 def test_a_listener_that_missed_messages_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bus_module, "KEPT", 10)
+    monkeypatch.setattr(bus_module, "RETAINED_MESSAGES", 10)
 
     async def listen() -> tuple[list[int], int]:
         message_bus = MessageBus(tmp_path)
