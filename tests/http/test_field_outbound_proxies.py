@@ -139,8 +139,8 @@ def schema(url: str) -> str:
 
 @pytest.fixture(scope="module")
 def prepared_upstream(upstream: Upstream) -> Upstream:
-    def of_status(received: Seen, _connection: socket.socket) -> bytes:
-        status = int(received.target.partition("=")[2] or 200)
+    def of_status(request: Seen, _connection: socket.socket) -> bytes:
+        status = int(request.target.partition("=")[2] or 200)
         return answer(
             b"" if status in (204, 304) else f"said {status}",
             status,

@@ -170,14 +170,14 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("/own-header", answer({}, headers=[("X-One", "theirs"), ("X-Two", "2")]))
     compressed = gzip.compress(b"hello")
 
-    def shown(received: Seen, _connection: socket.socket) -> bytes:
-        status = int(received.target.partition("status=")[2] or 200)
+    def shown(request: Seen, _connection: socket.socket) -> bytes:
+        status = int(request.target.partition("status=")[2] or 200)
         return answer(compressed, status, [("Content-Encoding", "gzip"), ("X-A", "1")], "text/x")
 
     upstream.on("/shown", shown)
 
-    def empty(received: Seen, _connection: socket.socket) -> bytes:
-        codings = f"{received.target.partition('inner=')[2]}, gzip"
+    def empty(request: Seen, _connection: socket.socket) -> bytes:
+        codings = f"{request.target.partition('inner=')[2]}, gzip"
         return answer(gzip.compress(b""), headers=[("Content-Encoding", codings)], content_type="text/x")
 
     upstream.on("/empty", empty)
@@ -412,7 +412,7 @@ def test_a_result_is_forwarded_as_the_request_body(service: Service, prepared_up
 
 
 def test_a_large_result_is_forwarded_in_chunks(service: Service, prepared_upstream: Upstream) -> None:
-    prepared_upstream.on("/many", lambda received, _: answer(str(len(received.body)), content_type="text/plain"))
+    prepared_upstream.on("/many", lambda request, _: answer(str(len(request.body)), content_type="text/plain"))
     whole = len(json.dumps([{"n": n, "t": "x" * 100} for n in range(1, 50_001)], separators=(",", ":")))
     assert service.get("/many?n=50000").text == str(whole)
 
@@ -424,7 +424,7 @@ def test_redirects_are_followed(service: Service) -> None:
 
 
 def test_a_head_request_is_forwarded_as_head(service: Service, prepared_upstream: Upstream) -> None:
-    prepared_upstream.on("/large", lambda received, _: b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n")
+    prepared_upstream.on("/large", lambda request, _: b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n")
     response = service.request("HEAD", "/large")
     assert prepared_upstream.to("/large")[-1].method == "HEAD"
     assert (response.status_code, response.headers["content-length"], response.headers["x-a"]) == (200, "12345", "1")
@@ -433,7 +433,7 @@ def test_a_head_request_is_forwarded_as_head(service: Service, prepared_upstream
 def test_a_partial_response_is_returned(service: Service, prepared_upstream: Upstream) -> None:
     prepared_upstream.on(
         "/large",
-        lambda received, _: answer(received.header("range") or "", 206, [("Content-Range", "bytes 0-9/100")], "text/x"),
+        lambda request, _: answer(request.header("range") or "", 206, [("Content-Range", "bytes 0-9/100")], "text/x"),
     )
     response = service.get("/large", headers={"Range": "bytes=0-9"})
     assert (response.status_code, response.headers["content-range"], response.text) == (
@@ -468,7 +468,7 @@ def test_large_response_bodies_are_returned_whole(service: Service, prepared_ups
 
 def test_large_request_bodies_are_forwarded_whole(service: Service, prepared_upstream: Upstream) -> None:
     prepared_upstream.on(
-        "/uploaded", lambda received, _: answer(hashlib.sha256(received.body).hexdigest(), content_type="text/x")
+        "/uploaded", lambda request, _: answer(hashlib.sha256(request.body).hexdigest(), content_type="text/x")
     )
     piece = bytes(range(256)) * 4096
     whole = hashlib.sha256(piece * 40).hexdigest()
@@ -578,7 +578,7 @@ def test_requests_succeed_although_the_server_closed_the_idle_connection(
 ) -> None:
     """The server closes the connection after each response, without `Connection: close`."""
 
-    def closing(received: Seen, connection: socket.socket) -> None:
+    def closing(request: Seen, connection: socket.socket) -> None:
         connection.sendall(answer("x"))
 
     prepared_upstream.on("/odd/closing", closing)
