@@ -141,7 +141,7 @@ def _format_address(name: str, display: str, address: str) -> str:
         raise MailError(f"{name} has an address that is not valid") from None
 
 
-def _deliverable(text: str) -> str:
+def _with_ascii_domains(text: str) -> str:
     """Return a comma-separated text of addresses with their domains in ASCII, as DNS and mail servers without SMTPUTF8
     expect them. Raises `ValueError`, or its subclass `MailError`, for an invalid address."""
     if text.isascii():
@@ -223,12 +223,12 @@ def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailM
     """
     message = EmailMessage()
     try:
-        message["From"] = sender = _deliverable(mail["from"])
-        message["To"] = _deliverable(", ".join(mail["to"]))
+        message["From"] = sender = _with_ascii_domains(mail["from"])
+        message["To"] = _with_ascii_domains(", ".join(mail["to"]))
         if mail.get("cc"):
-            message["Cc"] = _deliverable(", ".join(mail["cc"]))
+            message["Cc"] = _with_ascii_domains(", ".join(mail["cc"]))
         if mail.get("replyTo"):
-            message["Reply-To"] = _deliverable(mail["replyTo"])
+            message["Reply-To"] = _with_ascii_domains(mail["replyTo"])
         message["Subject"] = mail.get("subject") or ""
         message["Date"] = format_datetime(moment)
         domain = sender.rpartition("@")[2].rstrip(">") or "localhost"

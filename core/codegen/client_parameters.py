@@ -45,7 +45,7 @@ def client_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[En
         yield from query_parameters(endpoint)
 
 
-def uploads(endpoint: Endpoint) -> bool:
+def accepts_uploads(endpoint: Endpoint) -> bool:
     """Return whether the endpoint accepts uploaded files."""
     upload = endpoint.options.upload
     return upload is not None and upload.enabled
@@ -62,7 +62,7 @@ def returns_bytes(endpoint: Endpoint) -> bool:
 def uses_query(endpoint: Endpoint) -> bool:
     """Return whether the endpoint has parameters in the query string, including those that clients omit (clients-9,
     clients-10)."""
-    travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
+    travels = endpoint.transport is Transport.QUERY or accepts_uploads(endpoint)
     if travels and endpoint.options.queryable is not None:
         return True
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
@@ -73,7 +73,7 @@ def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParamet
     the result refer."""
     raw = endpoint.raw_body
     body = next((index for index, item in enumerate(parameters) if item is raw), None) if raw is not None else None
-    if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:
+    if endpoint.transport is Transport.QUERY or accepts_uploads(endpoint) or body is not None:
         excluded = tuple(index for index, item in enumerate(parameters) if item.path or index == body)
         query = tuple(index for index in range(len(parameters)) if index not in excluded)
         # fetch refuses a GET that has a body.
@@ -81,6 +81,6 @@ def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParamet
     return ParameterPlacement(json_body=bool(parameters) and endpoint.method not in ("GET", "HEAD"))
 
 
-def is_once(endpoint: Endpoint) -> bool:
+def takes_effect_once(endpoint: Endpoint) -> bool:
     """Return whether requests take effect once (`idempotent`), so that a client sends a key and may repeat them."""
     return endpoint.options.idempotency is not None

@@ -12,10 +12,10 @@ from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.client_parameters import (
     SEGMENT,
+    accepts_uploads,
     client_parameters,
     parameter_placement,
     returns_bytes,
-    uploads,
 )
 from rowcall.core.codegen.names import access, as_name_part, member, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
@@ -186,7 +186,7 @@ def client_function(
     request = f"I{as_name_part(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [item.declaration for item in members])
-    upload = uploads(endpoint)
+    upload = accepts_uploads(endpoint)
     result, reading, cast = (
         ("void", Reading.NOTHING, False)
         if url_only

@@ -154,7 +154,7 @@ class Interfaces:
         members = [
             property_text(
                 nested_name(item.name, self.options.camel),
-                self.value(item.type_oid, item.type_name, item.name, types, within=not spread),
+                self.value(item.type_oid, item.type_name, item.name, types, is_nested=not spread),
                 item.constraints,
             )
             for item in info.attributes
@@ -169,15 +169,15 @@ class Interfaces:
         name: str,
         types: Mapping[int, TypeInfo],
         *,
-        within: bool = False,
+        is_nested: bool = False,
         spread: bool = False,
     ) -> str:
         """Return the TypeScript type of a value.
 
         oid, type_name: of its type in PostgreSQL. name: of the column, after which the interface of a composite is
-        named. types: those of the database, by oid. within: the value is in an array or in the text of a composite,
+        named. types: those of the database, by oid. is_nested: the value is in an array or in the text of a composite,
         where domains are texts. spread: the attributes of a composite are sent as columns of the row, so that they are
-        not `within`.
+        not `is_nested`.
         """
         if type_name == "record":
             return "(string | null)[]"
@@ -189,17 +189,17 @@ class Interfaces:
         if info.kind is TypeKind.ARRAY:
             element = types.get(info.element)
             if element is not None:
-                return array_of(self.value(element.oid, element.display, name, types, within=True))
+                return array_of(self.value(element.oid, element.display, name, types, is_nested=True))
         if info.oid == oid:
             return plain_type(type_name, self.options.json_type)
-        return "string" if within else plain_type(info.display, self.options.json_type)
+        return "string" if is_nested else plain_type(info.display, self.options.json_type)
 
     def column(self, column: ResultColumn, shape: ResultShape, types: Mapping[int, TypeInfo], name: str = "") -> str:
         """Return the TypeScript type of a column. shape: of the result to which it belongs. types: those of the
         database, by oid. name: after which the interface of a composite is named; empty: that of the column."""
         item, taken_out = column.column, column.position is not None
         name = name or item.name
-        return self.value(item.type_oid, item.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
+        return self.value(item.type_oid, item.type_name, name, types, is_nested=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
         """Return the declarations of the members of a row's interface. types: those of the database, by oid."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rowcall.core.codegen.client_parameters import is_once
+from rowcall.core.codegen.client_parameters import takes_effect_once
 from rowcall.core.codegen.comments import Definitions, comment
 from rowcall.core.codegen.functions import ClientFunction, Reading
 from rowcall.core.codegen.names import string_literal
@@ -151,7 +151,7 @@ def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str)
     awaited: text in front of the call, such as `const response = await `.
     """
     opening, closing = ("parseRequest({", "}));") if function.parse_request else ("{", "});")
-    fetch = "fetchOnce" if is_once(function.endpoint) else "fetch"
+    fetch = "fetchOnce" if takes_effect_once(function.endpoint) else "fetch"
     yield f"{awaited}{fetch}({_url(function)}, {opening}"
     yield f'    method: "{function.endpoint.method}",'
     headers = _headers(function, options)

@@ -343,7 +343,7 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
 
 def _export_parameter(endpoint: Endpoint, exports: ExportOptions | None) -> Iterator[dict[str, Any]]:
     """Yield the parameter that chooses the format of an export, unless only the header Accept does."""
-    formats = exports.of(endpoint) if exports is not None else ()
+    formats = exports.formats_of(endpoint) if exports is not None else ()
     if exports is not None and formats and exports.by_parameter(endpoint):
         yield {
             "name": exports.parameter,

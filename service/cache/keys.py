@@ -49,7 +49,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     if plan.before:
         parts.append(_values_before_routine(plan, services))
     if plan.surroundings:
-        parts.append(partial(_surroundings, endpoint.options.tenant, endpoint.options.time_zone))
+        parts.append(partial(_tenant_and_zone, endpoint.options.tenant, endpoint.options.time_zone))
     values = recorded_digests if changes_values(endpoint) else None
 
     def key_with_parts(context: RequestContext) -> bytes:
@@ -119,7 +119,7 @@ def _values_before_routine(plan: CachePlan, services: Services) -> Part:
     return digest_values
 
 
-def _surroundings(tenant: Tenant | None, zone: TimeZone | None, context: RequestContext) -> bytes:
+def _tenant_and_zone(tenant: Tenant | None, zone: TimeZone | None, context: RequestContext) -> bytes:
     """Return the key part for tenant and time zone. tenant, zone: how they are determined; None: the endpoint has
     none.
     """

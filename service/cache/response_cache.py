@@ -180,7 +180,7 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
             return  # an error follows, and waiting requests get it too
         context.lease = None
         if execution.streaming or len(execution.body or b"") >= largest or not shareable(execution):
-            lease.pass_on()
+            lease.release_unshared()
         else:
             entry = Entry(execution.body or b"", execution.rows, execution.is_null, tags=lease.tags)
             lease.keep(entry, seconds_of(context), stale)
@@ -315,7 +315,7 @@ def invalidation_step(
         answer(context, await waiting, key)
 
     def invalidate(context: RequestContext) -> Awaitable[None] | None:
-        services.caches.require_listener(plan.place)
+        services.caches.require_shared_or_serving(plan.place)
         key = key_for(context)
         existed = False if key is None else store.invalidate(key)
         # No step follows; a proxy would continue.

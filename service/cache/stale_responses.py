@@ -63,7 +63,7 @@ class StaleResponses:
             try:
                 stale = await waiting
             except Problem as problem:
-                entry = await self._instead(problem, self._store.last, key)
+                entry = await self._fallback_entry(problem, self._store.last, key)
                 if entry is None:
                     raise
                 self._give(context, entry, "stale")
@@ -109,9 +109,9 @@ class StaleResponses:
 
     async def _fall_back(self, context: RequestContext, problem: Problem) -> None:
         """Send the last response in place of the problem, and release the lease. Raises the problem if the request has
-        no lease, or if `_instead` returns no response."""
+        no lease, or if `_fallback_entry` returns no response."""
         lease = context.lease
-        entry = None if lease is None else await self._instead(problem, lease.last)
+        entry = None if lease is None else await self._fallback_entry(problem, lease.last)
         if entry is None:
             raise problem
         context.lease = None
@@ -120,7 +120,7 @@ class StaleResponses:
         self._give(context, entry, "stale")
         context.leave()
 
-    async def _instead(
+    async def _fallback_entry(
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
         """Return the last response, to send it in place of the problem. None: the problem is no server error, the

@@ -171,13 +171,13 @@ def load_configuration(
     override_pairs = tuple(overrides)
     loaded = assemble(merged, override_pairs, variables)
     notes += [Note(logging.WARNING, message) for message in former_keys(loaded.settings.root)]
-    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_come_too_late(override_pairs)))
+    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_ineffective_overrides(override_pairs)))
 
 
 _BEFORE_THE_COMMAND_LINE = ("Config:AddEnvironmentVariables", "Config:ParseEnvironmentVariables", "Config:EnvFile")
 
 
-def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
+def _ineffective_overrides(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
     """Yield warnings for overrides of keys that are read from files only, before the command line applies
     (configuration-2). overrides: keys and values.
     """

@@ -222,7 +222,7 @@ class Sessions:
                 verified = self.signed[scheme.name].verify_with(token, key, algorithms)
             except BadTokenError:
                 continue
-            until = time.time() + key_set.holds_for
+            until = time.time() + key_set.valid_for
             return self._session(scheme, verified._replace(expires=min(verified.expires, until)))
         raise BadTokenError("no key of the issuer verifies the token")
 

@@ -148,7 +148,7 @@ class SignInGuard:
         is counted for. Raises `NoKeyError`.
         """
         now = time.time()
-        key: Key | None = self._keys.ring.latest_active_key(now) or self._keys.ring.nearest(now)
+        key: Key | None = self._keys.ring.latest_active_key(now) or self._keys.ring.protecting_key(now)
         if key is None:
             raise NoKeyError
         secret = hashlib.sha256(b"rowcall sign-ins\0" + key.secret).digest()

@@ -121,7 +121,7 @@ def arguments_of(endpoint: Endpoint, context: RequestContext) -> bytes:
     )
 
 
-def names_of(endpoint: Endpoint) -> str:
+def parameter_signature(endpoint: Endpoint) -> str:
     """Return the names and types of the parameters as a text. It is stored with bound arguments, which fit only an
     endpoint with an equal text.
     """
@@ -138,7 +138,7 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timest
     """
     if job.bound:
         request = job.request
-        if request.get("signature") != names_of(endpoint):
+        if request.get("signature") != parameter_signature(endpoint):
             raise BindingError(409, "the parameters of the endpoint have changed since the job was enqueued")
         values: Mapping[str, str | None] = request.get("values", {})
         mask = sum(1 << int(index) for index in values)

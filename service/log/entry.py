@@ -56,7 +56,7 @@ _LIKE_AN_ENTRY = re.compile(r"\n(?=[\[{0-9])")
 """A line break before a time or a brace, with which the built-in forms of an entry begin."""
 
 
-def harmless(text: str) -> str:
+def escape_message(text: str) -> str:
     """Return a message, parts of which may come from routines, clients or servers, with unprintable characters escaped
     except line breaks and tabs.
 

@@ -130,7 +130,7 @@ def _parse_embedded(path: str) -> EmbeddedServerPath:
 _NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
 
 
-def _with_numbers(parameters: dict[str, str]) -> dict[str, str]:
+def _check_numbers(parameters: dict[str, str]) -> dict[str, str]:
     """Check the numbers among libpq parameters, and return the parameters unchanged. Raises `StartupError` for an
     invalid number.
 
@@ -154,7 +154,7 @@ def _parse_with_libpq(text: str) -> dict[str, str]:
         parsed = conninfo.conninfo_to_dict(text)
     except psycopg.ProgrammingError as error:
         raise StartupError(f"not a valid libpq connection string: {_without_secrets(str(error), text)}") from None
-    return _with_numbers({name: str(value) for name, value in parsed.items() if value is not None})
+    return _check_numbers({name: str(value) for name, value in parsed.items() if value is not None})
 
 
 def _without_secrets(message: str, text: str) -> str:
@@ -303,7 +303,7 @@ def _from_pairs(pairs: list[tuple[str, str, bool]]) -> ConnectionInfo:
     _spread_hosts(parameters)
     _add_session_settings(parameters, settings)
     present = {name: value for name, value in parameters.items() if value != ""}
-    return ConnectionInfo(_with_numbers(present), command_timeout, maximum_pool_size)
+    return ConnectionInfo(_check_numbers(present), command_timeout, maximum_pool_size)
 
 
 def _refuse_keywords_in_values(pairs: list[tuple[str, str, bool]]) -> None:

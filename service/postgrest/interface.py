@@ -197,7 +197,7 @@ class _Steps:
                 context.body = b""
                 return None
             limit = self._interface.body_limit
-            arriving = BODIES.arrive(context, limit)
+            arriving = BODIES.read_small(context, limit)
             if arriving is not None or context.body is not None:
                 return arriving
             return self._read(context, limit)
@@ -272,7 +272,7 @@ class _Steps:
                     work.options.check(result)
                 context.answered = True
                 return self._send(context, work, result)
-            cache.miss(context, found)
+            cache.record_miss(context, found)
             return self._run(context, request, work)
         except (ApiError, Problem) as error:
             self._fail(context, error)

@@ -11,7 +11,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.binding import json_object
-from rowcall.ext.binding.query_string import QueryError, holds_beyond_ascii, parse_form
+from rowcall.ext.binding.query_string import QueryError, has_non_ascii, parse_form
 from rowcall.service.request_context.header_values import read_header
 
 URLENCODED = b"application/x-www-form-urlencoded"
@@ -54,7 +54,7 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
         return None
     if body.count(b"&") >= MOST_FIELDS:
         raise too_many_fields()
-    if not _is_utf8(options) and holds_beyond_ascii(body):
+    if not _is_utf8(options) and has_non_ascii(body):
         raise _charset_problem(options)
     try:
         return parse_form(body)

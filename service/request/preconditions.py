@@ -172,7 +172,7 @@ def _with_entity_tag(key: str, sent: str, status: int, headers: Headers, body: b
     if mark is None:
         return status, headers
     headers = [field for field in headers if field[0].lower() != "etag"]
-    if status == 200 and sent and _has(sent, mark):
+    if status == 200 and sent and _contains_tag(sent, mark):
         return 304, [
             *((name, value) for name, value in headers if not name.lower().startswith("content-")),
             ("etag", mark),
@@ -180,7 +180,7 @@ def _with_entity_tag(key: str, sent: str, status: int, headers: Headers, body: b
     return status, [*headers, ("etag", mark)]
 
 
-def _has(sent: str, mark: str) -> bool:
+def _contains_tag(sent: str, mark: str) -> bool:
     """Return whether the value of `If-None-Match` contains the tag. An invalid value contains none."""
     try:
         excluded = excluded_versions(sent)

@@ -56,7 +56,7 @@ def with_middleware(
     if http.compression is not None:
         handle = with_response_compression(handle, http.compression, options, listener)
     if http.cors is not None:
-        handle = with_cors(handle, http.cors, application.keeps_to_its_origin)
+        handle = with_cors(handle, http.cors, application.has_cors_off)
     if http.security_headers:
         handle = with_security_headers(handle, http.security_headers)
     if http.ssl.enabled and http.ssl.hsts and (listener.secure or options.forwarding.enabled):

@@ -157,8 +157,8 @@ def test_one_request_refreshes_a_stale_response_and_no_request_waits(service: Se
     with prepared.locked(21):
         wait_until(lambda: cache_status(ask(service, path)) == "stale", "the response is stale")
         wait_until(prepared.waiting, "a request refreshes the response")
-        answers = [ask(service, path) for _ in range(8)]
-        assert {(answer.text, cache_status(answer)) for answer in answers} == {(first, "stale")}
+        responses = [ask(service, path) for _ in range(8)]
+        assert {(response.text, cache_status(response)) for response in responses} == {(first, "stale")}
         assert len(prepared.backends("wait_event = 'advisory'")) == 1, "one for all workers"
     wait_until(lambda: ask(service, path).text != first, "the new response is served")
     assert prepared.value("select last_value from runs") > before
@@ -186,8 +186,10 @@ def test_stale_response_is_served_if_the_refresh_fails(service: Service, prepare
     prepared.execute(f"insert into broken values ('{sku}')")
     wait_until(lambda: cache_status(ask(service, path)) == "stale", "the lifetime is over")
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda _: ask(service, path), range(8)))
-    assert {(answer.status_code, answer.text, cache_status(answer)) for answer in answers} == {(200, first, "stale")}
+        responses = list(threads.map(lambda _: ask(service, path), range(8)))
+    assert {(response.status_code, response.text, cache_status(response)) for response in responses} == {
+        (200, first, "stale")
+    }
     # An invalidated response must not be used as a stale one.
     assert invalidate(service, path).json() == {"invalidated": True}
     problem(ask(service, path), 503)

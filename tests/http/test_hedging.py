@@ -212,12 +212,12 @@ class Second:
         self.given_up = threading.Event()
         self._numbers = iter(range(1, 100))
 
-    def __call__(self, seen: Seen, connection: socket.socket) -> bytes | None:
+    def __call__(self, request: Seen, connection: socket.socket) -> bytes | None:
         if next(self._numbers) == 1:
             connection.recv(1)
             self.given_up.set()
             return None
-        return answer(b"second " + seen.body, content_type="text/plain")
+        return answer(b"second " + request.body, content_type="text/plain")
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_proxy_hedges_slow_requests(proxy: Service, upstream: Upstream, method: 
     slow = Second()
     upstream.on(path, slow)
     assert proxy.request(method, path, content=b"x" if method == "PUT" else b"").text.startswith("second ")
-    assert [seen.body for seen in upstream.to(path)] == [b"x" if method == "PUT" else b""] * 2
+    assert [request.body for request in upstream.to(path)] == [b"x" if method == "PUT" else b""] * 2
     assert slow.given_up.wait(30)
 
 

@@ -37,7 +37,7 @@ def path(type: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("type", "value", "seen"),
+    ("type", "value", "received"),
     [
         ("int", "7", "7"),
         ("int", "-742.0", "-742"),
@@ -62,8 +62,8 @@ def path(type: str) -> str:
         ("part[]", '[{"id":3.0,"label":"x"},null]', '{"(3,x)",NULL}'),
     ],
 )
-def test_the_documented_json_types_are_accepted(service: Service, type: str, value: str, seen: str) -> None:
-    assert answer(service.post(path(type), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, seen)
+def test_the_documented_json_types_are_accepted(service: Service, type: str, value: str, received: str) -> None:
+    assert answer(service.post(path(type), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(

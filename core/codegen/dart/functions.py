@@ -328,7 +328,7 @@ def _from_text(shape: Shape, models: Models) -> str:
     return f"{kind}.parse({_BODY})" if kind in ("int", "double") else _BODY
 
 
-def decodes(function: DartFunction) -> bool:
+def needs_dart_convert(function: DartFunction) -> bool:
     """Return whether the text of the function itself needs `dart:convert`."""
     call = function.call
     if call.url_only:

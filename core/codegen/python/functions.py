@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.client_parameters import SEGMENT, is_once
+from rowcall.core.codegen.client_parameters import SEGMENT, takes_effect_once
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
@@ -126,7 +126,7 @@ def _in_docstring(text: str) -> str:
 
 def _body(method: Method, wait: str) -> Iterator[str]:
     call = method.call
-    send = "_send_once" if is_once(call.endpoint) else "_send"
+    send = "_send_once" if takes_effect_once(call.endpoint) else "_send"
     if call.answer.reading is Reading.RESPONSE:
         yield f"return {wait}self.{send}({', '.join(_request_arguments(method))})"
         return

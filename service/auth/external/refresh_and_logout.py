@@ -73,7 +73,7 @@ class RefreshAndLogout:
 
         try:
             profile = await self._shared.refresh_once(token, refresh_profile)
-            await self._outcome.reach(context, profile, user, None, [])
+            await self._outcome.complete(context, profile, user, None, [])
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, escape_unprintable(str(error)))
             problem = unauthorized_problem(self._challenge, "the provider does not renew this sign-in")

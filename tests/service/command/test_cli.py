@@ -62,7 +62,7 @@ def test_the_environment_alone_can_configure_postgrests_interface(monkeypatch: p
     monkeypatch.setenv("PGRST_DB_SCHEMAS", "shop")
     arguments = parse_arguments(["--postgrest", "--HttpServer:Workers=3"])
     settings = load(arguments).settings
-    assert (settings.at("PostgRest:Schemas"), settings.at("HttpServer:Workers")) == ("shop", 3)
+    assert (settings.value_of("PostgRest:Schemas"), settings.value_of("HttpServer:Workers")) == ("shop", 3)
     assert configuration_files(arguments) == ()
     monkeypatch.setenv("PGRST_LOG_LEVEL", "loud")
     with pytest.raises(ConfigError, match="environment: log-level: 'loud' is not one of"):
