@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.codegen.automatic import automatic_parameters
+from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.endpoint.result_shape import BYTES
@@ -35,12 +35,7 @@ def client_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[En
     """Yield the parameters that a client sends, with those of a query over the result (`queryable`). Of several with
     one name, the first is yielded. With `omit_automatic`, parameters that the service fills itself are left out.
     """
-    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
-    seen: set[str] = set()
-    for index, parameter in enumerate(endpoint.parameters):
-        if index not in automatic and parameter.api_name not in seen:
-            seen.add(parameter.api_name)
-            yield parameter
+    yield from supplied_parameters(endpoint, options.claims if options.omit_automatic else None)
     if endpoint.transport is Transport.QUERY and endpoint.raw_body is None:
         yield from query_parameters(endpoint)
 

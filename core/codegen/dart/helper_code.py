@@ -42,6 +42,8 @@ def helper_code(needs: Needs, options: DartOptions) -> Iterator[str]:
         yield SEND
     if needs.uploads:
         yield UPLOAD
+    if needs.requests or needs.uploads:
+        yield SEND_REQUEST
     if needs.query:
         yield QUERY
     if needs.segments:
@@ -62,24 +64,14 @@ SEND = """Future<http.Response> _send(
   String? body,
   http.Request Function(http.Request request)? parseRequest,
 }) async {
-  var request = http.Request(method, uri);
+  final request = http.Request(method, uri);
   if (headers != null) {
     request.headers.addAll(headers);
   }
   if (body != null) {
     request.body = body;
   }
-  if (parseRequest != null) {
-    request = parseRequest(request);
-  }
-  final client = httpClient ?? http.Client();
-  try {
-    return await http.Response.fromStream(await client.send(request));
-  } finally {
-    if (httpClient == null) {
-      client.close();
-    }
-  }
+  return _sendRequest(request, parseRequest);
 }"""
 
 UPLOAD = """class _UploadRequest extends http.MultipartRequest {
@@ -116,17 +108,23 @@ Future<http.Response> _upload(
   if (files.isEmpty) {
     throw ArgumentError('No files to upload');
   }
-  http.MultipartRequest request = _UploadRequest(uri, progress);
+  final http.MultipartRequest request = _UploadRequest(uri, progress);
   if (headers != null) {
     request.headers.addAll(headers);
   }
   request.files.addAll(files);
-  if (parseRequest != null) {
-    request = parseRequest(request);
-  }
+  return _sendRequest(request, parseRequest);
+}"""
+
+SEND_REQUEST = """Future<http.Response> _sendRequest<T extends http.BaseRequest>(
+  T request,
+  T Function(T request)? parseRequest,
+) async {
   final client = httpClient ?? http.Client();
   try {
-    return await http.Response.fromStream(await client.send(request));
+    return await http.Response.fromStream(
+      await client.send(parseRequest == null ? request : parseRequest(request)),
+    );
   } finally {
     if (httpClient == null) {
       client.close();
