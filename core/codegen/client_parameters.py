@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, QueryNull, ResultPath
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.queryable.description import query_parameters
 
@@ -61,6 +61,12 @@ def uses_query(endpoint: Endpoint) -> bool:
     if travels and endpoint.options.queryable is not None:
         return True
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
+
+
+def writes_null_as_word(endpoint: Endpoint) -> bool:
+    """Return whether NULL is the word `null` in the query string and the path (`query_string_null_handling
+    null_literal`). Otherwise it is an empty value."""
+    return endpoint.options.query_null is QueryNull.NULL_LITERAL
 
 
 def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:

@@ -16,6 +16,7 @@ from rowcall.core.codegen.client_parameters import (
     parameter_placement,
     returns_bytes,
     uploads,
+    writes_null_as_word,
 )
 from rowcall.core.codegen.names import access, as_name_part, member, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
@@ -154,10 +155,13 @@ class ClientFunction:
     def _query(self) -> str:
         if not self.query:
             return ""
-        if not self.excluded:
-            return " + parseQuery(request)"
+        values = "request" if not self.excluded else f"({self._rest()})(request)"
+        return f" + parseQuery({f'nullAsWord({values})' if writes_null_as_word(self.endpoint) else values})"
+
+    def _rest(self) -> str:
+        """Return the function that removes the excluded members from a request."""
         names = ", ".join(f"[{string_literal(item.name)}]: _{number}" for number, item in enumerate(self.excluded, 1))
-        return f" + parseQuery((({{ {names}, ...rest }}) => rest)(request))"
+        return f"({{ {names}, ...rest }}) => rest"
 
 
 def _placeholder(member: Member | None, match: re.Match[str]) -> str:

@@ -132,18 +132,19 @@ SEND_REQUEST = """Future<http.Response> _sendRequest<T extends http.BaseRequest>
   }
 }"""
 
-QUERY = """String _query(Map<String, dynamic> values) {
+QUERY = """String _query(Map<String, dynamic> values, [String nullText = '']) {
   final parts = <String>[];
   values.forEach((key, value) {
     for (final item in value is List ? value : [value]) {
-      final text = item is Map ? jsonEncode(item) : '${item ?? ''}';
+      final text = item is Map ? jsonEncode(item) : '${item ?? nullText}';
       parts.add('$key=${Uri.encodeComponent(text)}');
     }
   });
   return '?${parts.join('&')}';
 }"""
 
-SEGMENT = """String _segment(Object? value) => Uri.encodeComponent('${value ?? ''}');"""
+SEGMENT = """String _segment(Object? value, [String nullText = '']) =>
+    Uri.encodeComponent('${value ?? nullText}');"""
 
 STATUS = """bool _isOk(http.Response response) =>
     response.statusCode >= 200 && response.statusCode < 300;
