@@ -62,6 +62,12 @@ create function counts(_sizes int[]) returns table (n int[], parts parcel[], any
 comment on function counts is 'HTTP GET';
 create function sizes() returns int[] language sql stable as 'select array[1, null]';
 comment on function sizes is 'HTTP GET';
+create domain code as char(3) check (value in ('a', 'bc'));
+create domain short_code as code;
+create table box (kind char(3) check (kind in ('a', 'bcd')), code short_code, codes code[], initial "char");
+insert into box values ('a', 'bc', '{a}', 'x');
+comment on table box is 'HTTP
+for select';
 create table crate (label text check (label in ('x', 'y')));
 create table sack (label text);
 create function packed() returns table (in_crate crate, in_sack sack) language sql stable
@@ -124,6 +130,8 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         "ICountsRequest {\n    sizes: (number | null)[] | null;\n}",
         "ICountsResponse {\n    n: (number | null)[] | null;\n    parts: (IParts | null)[] | null;\n"
         "    anyOf: (string | null)[] | null;\n}",
+        'IBoxGetResponse {\n    kind: "a  " | "bcd" | null;\n    code: "a  " | "bc " | null;\n'
+        '    codes: ("a  " | "bc " | null)[] | null;\n    initial: string | null;\n}',
         'IDoubleRequest {\n    n: number;\n    m: "good" | "it\'s bad";\n}',
         'IInCrate {\n    label: "x" | "y" | null;\n}',
         "IInSack {\n    label: string | null;\n}",
@@ -134,6 +142,10 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 )
 def test_typescript_types_state_only_proven_constraints(service: Service, folder: Path, expected: str) -> None:
     assert f"interface {expected}" in (folder / "api.ts").read_text(encoding="utf-8")
+
+
+def test_char_values_are_padded_like_their_choices(service: Service) -> None:
+    assert service.get("/api/box").json() == [{"kind": "a  ", "code": "bc ", "codes": ["a  "], "initial": "x"}]
 
 
 @pytest.mark.slow
