@@ -13,6 +13,7 @@ from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.parameter_injection import claim_parameters, hashed_parameters, with_injected
 from rowcall.core.binding.binding import Binder, Binding
+from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import binding_parameters
@@ -127,13 +128,15 @@ def names_of(endpoint: Endpoint) -> str:
     return ",".join(f"{item.db_name}:{item.cast}" for item in endpoint.parameters)
 
 
-def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timestamps_utc: bool) -> Binding:
+def bind_arguments(
+    endpoint: Endpoint, job: Job, options: AuthOptions, *, timestamps_utc: bool, strict: StrictTypes | None
+) -> Binding:
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
     like the body of a request.
 
     The document need not have parameters that are hashes of others. If the job has claims, it need not have those that
-    are set from claims either. timestamps_utc: as in `Binder`. Raises `BindingError` for arguments that do not fit the
-    endpoint.
+    are set from claims either. timestamps_utc, strict: as in `Binder`. Raises `BindingError` for arguments that do
+    not fit the endpoint.
     """
     if job.bound:
         request = job.request
@@ -155,5 +158,6 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timest
         endpoint.options.query_null,
         timestamps_utc,
         refusals=endpoint.refusals,
+        strict=strict,
     )
     return binder.bind_body(job.arguments.encode())
