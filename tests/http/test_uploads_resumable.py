@@ -265,6 +265,27 @@ def test_partial_uploads_are_concatenated(service: Service, folder: Path, waitin
     assert service.client.post(str(header.request.url), headers=overridden).status_code == 204
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+def test_a_default_folder_of_another_user_is_not_used(
+    loaded: Database, serve_once: Serve, settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    service = serve_once(loaded, "", {**settings, "Service:UploadOptions:Resumable:Path": ""})
+    url = create(service, 100)
+    (bytes_file,) = tmp_path.glob("rowcall-uploads-*/*.bytes")
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"")
+    bytes_file.unlink()
+    bytes_file.symlink_to(victim)
+    os.chown(bytes_file.parent, 65534, 65534)
+    for response in (send(service, url, 0, b"planted"), service.client.delete(url, headers=TUS)):
+        problem(response, 500)
+    assert service.client.head(url, headers=TUS).status_code == 500
+    assert victim.read_bytes() == b""
+    assert bytes_file.is_symlink()
+    service.wait_for_log("the folder belongs to another user")
+
+
 def test_an_upload_can_be_terminated(service: Service, waiting: Path) -> None:
     url = create(service, 10)
     send(service, url, 0, b"abc")
