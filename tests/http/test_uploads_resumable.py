@@ -52,6 +52,12 @@ comment on function up_refused(json) is 'HTTP POST
 upload for file_system
 param _meta is upload metadata
 resumable';
+create function up_strict(_about text, _meta json) returns json language sql strict as 'select _meta';
+comment on function up_strict(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+query_string_null_handling null_literal
+resumable';
 create table gate (open boolean);
 insert into gate values (false);
 create function up_gated(_meta json) returns json language plpgsql as $$ begin
@@ -263,6 +269,19 @@ def test_partial_uploads_are_concatenated(service: Service, folder: Path, waitin
     problem(send(service, str(header.request.url), 6, b""), 403)
     overridden = {**TUS, "x-http-method-override": "DELETE"}
     assert service.client.post(str(header.request.url), headers=overridden).status_code == 204
+
+
+@pytest.mark.parametrize("path", ["/api/up-strict?about=null", "/api/up-refused"])
+def test_a_concatenation_without_a_call_leaves_no_upload(
+    service: Service, waiting: Path, clean: None, path: str
+) -> None:
+    url = create(service, 1, path, headers={"upload-concat": "partial"})
+    assert send(service, url, 0, b"a").status_code == 204
+    before = files_in(waiting)
+    for _ in range(3):
+        service.post(path, headers={**TUS, **NAMED, "upload-concat": f"final;{url}"})
+    wait_until(lambda: files_in(waiting) == before, "the concatenated uploads are removed")
+    assert service.client.delete(url, headers=TUS).status_code == 204
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")

@@ -232,10 +232,18 @@ class Parts:
             _write_about(self._folder, id, replace(known.about, done=True))
 
     def forget(self, id: str) -> None:
-        """Remove an upload whose concatenation failed, or for which there is no room, and which therefore has no entry
-        among the unfinished ones. Raises `OSError`."""
+        """Remove an upload that has no entry among the unfinished ones. Raises `OSError`."""
         for suffix in (_BYTES, _ABOUT):
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
+
+    def forget_unless_done(self, id: str) -> None:
+        """Remove a concatenated upload unless it is done, at the end of its request. An error of the disk is logged."""
+        try:
+            known = self.look(id)
+            if known is None or not known.about.done:
+                self.forget(id)
+        except OSError as error:
+            log.error("a concatenated upload could not be removed: %s", error)
 
     async def take(self, id: str) -> Part | None:
         """Lock an upload; ask the request that holds it for its release. Return None if there is none. Raises

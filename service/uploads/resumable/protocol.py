@@ -240,6 +240,8 @@ class _ResumableUploadStep:
             length = self._check_length(length + part.offset)
         about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
         final = await aside(partial(self._parts.create, about, 0, None))
+        # No limit counts it, so it must not remain, whichever step ends the request.
+        context.at_end(lambda _context, _error: self._parts.forget_unless_done(final))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
     # --- chunks ------------------------------------------------------------------------------------------------------
@@ -368,8 +370,6 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
         except BaseException as error:
             if isinstance(error, Problem) and _is_final(error) and ready.final is None:
                 taken_parts[0].remove()
-            elif ready.final is not None:
-                parts.forget(ready.final)
             raise
         await aside(partial(_finish, parts, ready, taken_parts))
 
