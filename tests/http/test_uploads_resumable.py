@@ -58,6 +58,13 @@ upload for file_system
 param _meta is upload metadata
 query_string_null_handling null_literal
 resumable';
+create function up_tenant(_meta json) returns json language sql as 'select _meta';
+comment on function up_tenant(json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+unique_name = false
+tenant from header X-Tenant
+resumable';
 create table gate (open boolean);
 insert into gate values (false);
 create function up_gated(_meta json) returns json language plpgsql as $$ begin
@@ -387,6 +394,22 @@ def test_only_the_creator_can_continue_an_upload(service: Service, folder: Path,
         assert (folder / "horn.txt").read_bytes() == b"abcd"
         assert item.post("/api/up-mine", headers=final).status_code == 201
     assert (folder / "horn.txt").read_bytes() == b"ef"
+
+
+def test_an_upload_belongs_to_the_tenant_of_its_creation(service: Service, folder: Path, clean: None) -> None:
+    red, blue = {"x-tenant": "red"}, {"x-tenant": "blue"}
+    url = create(service, 2, "/api/up-tenant", headers=red)
+    assert send(service, url, 0, b"a", **red).status_code == 204
+    assert service.client.head(url, headers={**TUS, **blue}).status_code == 404
+    problem(send(service, url, 1, b"b", **blue), 404)
+    problem(service.client.delete(url, headers={**TUS, **blue}), 404)
+    part = create(service, 1, "/api/up-tenant", headers={**red, "upload-concat": "partial"})
+    assert send(service, part, 0, b"c", **red).status_code == 204
+    final = {**TUS, **NAMED, "upload-concat": f"final;{part}"}
+    problem(service.post("/api/up-tenant", headers={**final, **blue}), 404)
+    assert service.client.delete(part, headers={**TUS, **red}).status_code == 204
+    assert send(service, url, 1, b"b", **red).status_code == 204
+    assert (folder / "horn.txt").read_bytes() == b"ab"
 
 
 def test_an_upload_refused_by_the_routine_is_deleted(service: Service, folder: Path) -> None:

@@ -39,6 +39,7 @@ from rowcall.service.request.body import body_pieces
 from rowcall.service.request_context.client_address import address_reader
 from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.request_context.surroundings import with_tenant
 from rowcall.service.uploads.digests import with_digest_check
 from rowcall.service.uploads.incoming_files import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
@@ -99,6 +100,7 @@ class _ResumableUploadStep:
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         self._key = f"{endpoint.name} {endpoint.routine.identity}"
+        self._tenant = endpoint.options.tenant
         self._parts = parts_of(services)
         self._options = services.options.uploads.resumable
         self._time_limit = services.options.http.slow_client
@@ -152,7 +154,7 @@ class _ResumableUploadStep:
             await self._join(context, part_ids, metadata, file)
             return
         length = self._length(headers)
-        about = About(self._key, owner(context), length, metadata, "partial" if is_part else None)
+        about = About(self._key, self._owner(context), length, metadata, "partial" if is_part else None)
         id = await aside(partial(self._parts.create, about, length or 0, self._client(context)))
         with await self._lock_upload(context, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
@@ -161,10 +163,9 @@ class _ResumableUploadStep:
 
     def _client(self, context: RequestContext) -> str:
         """Return the client for the limits of unfinished uploads: a digest of the signed-in user, or of the address."""
-        client = owner(context)
-        if client is None:
-            client = hashlib.sha256(self._address(context.scope) or b"").hexdigest()
-        return client[:32]
+        user = context.user
+        client = (self._address(context.scope) or b"") if user is None else orjson.dumps(user.subject)
+        return hashlib.sha256(client).hexdigest()[:32]
 
     def _length(self, headers: Any) -> int | None:
         """Return the announced length; None if it is deferred. Raises `HeaderError`, and `Problem` 413."""
@@ -238,7 +239,7 @@ class _ResumableUploadStep:
             if part.about.length != part.offset:
                 raise Problem(409, f"the part {id} is not complete")
             length = self._check_length(length + part.offset)
-        about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
+        about = About(self._key, self._owner(context), length, metadata, context.scope.headers.get("upload-concat"))
         final = await aside(partial(self._parts.create, about, 0, None))
         # No limit counts it, so it must not remain, whichever step ends the request.
         context.at_end(lambda _context, _error: self._parts.forget_unless_done(final))
@@ -264,8 +265,15 @@ class _ResumableUploadStep:
 
     def _may(self, context: RequestContext, about: About) -> bool:
         """Return whether the caller may use the upload at this endpoint: only the user who has created it; if an
-        anonymous caller has created it, any anonymous caller."""
-        return about.endpoint == self._key and about.owner == owner(context)
+        anonymous caller has created it, any anonymous caller. Requests of another tenant may not."""
+        return about.endpoint == self._key and about.owner == self._owner(context)
+
+    def _owner(self, context: RequestContext) -> str | None:
+        """Return a digest of the signed-in user and of the tenant of the request; None for an anonymous caller without
+        a tenant."""
+        user = context.user
+        owner = with_tenant(b"" if user is None else orjson.dumps(user.subject), self._tenant, context)
+        return hashlib.sha256(owner).hexdigest() if owner else None
 
     async def _append(self, context: RequestContext, part: Part) -> None:
         """Append the body of the request. If its digest is wrong, nothing of it counts. Raises `HeaderError` for an
@@ -406,12 +414,6 @@ def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> Non
 
 
 # --- common parts of the responses -----------------------------------------------------------------------------------
-
-
-def owner(context: RequestContext) -> str | None:
-    """Return a digest of the signed-in user; None for an anonymous caller."""
-    user = context.user
-    return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 
 def _send_empty_response(context: RequestContext, status: int, headers: Headers) -> None:
