@@ -136,8 +136,8 @@ def bind_arguments(
     like the body of a request.
 
     The document may leave out parameters that the service fills: hashes of other parameters and, if the job has claims,
-    parameters that are set from claims. timestamps_utc: timestamps without a zone are in UTC. strict: as in `Binder`. Raises
-    `BindingError` for arguments that do not fit the endpoint.
+    parameters that are set from claims. timestamps_utc: timestamps without a zone are in UTC. strict: as in `Binder`.
+    Raises `BindingError` for arguments that do not fit the endpoint.
     """
     if job.bound:
         request = job.request
