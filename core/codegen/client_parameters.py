@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.codegen.automatic import automatic_parameters
+from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, QueryNull, ResultPath
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.queryable.description import query_parameters
 
@@ -35,12 +35,7 @@ def client_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[En
     """Yield the parameters that a client sends, with those of a query over the result (`queryable`). Of several with
     one name, the first is yielded. With `omit_automatic`, parameters that the service fills itself are left out.
     """
-    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
-    seen: set[str] = set()
-    for index, parameter in enumerate(endpoint.parameters):
-        if index not in automatic and parameter.api_name not in seen:
-            seen.add(parameter.api_name)
-            yield parameter
+    yield from supplied_parameters(endpoint, options.claims if options.omit_automatic else None)
     if endpoint.transport is Transport.QUERY and endpoint.raw_body is None:
         yield from query_parameters(endpoint)
 
@@ -66,6 +61,12 @@ def uses_query(endpoint: Endpoint) -> bool:
     if travels and endpoint.options.queryable is not None:
         return True
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
+
+
+def writes_null_as_word(endpoint: Endpoint) -> bool:
+    """Return whether NULL is the word `null` in the query string and the path (`query_string_null_handling
+    null_literal`). Otherwise it is an empty value."""
+    return endpoint.options.query_null is QueryNull.NULL_LITERAL
 
 
 def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:

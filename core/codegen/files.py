@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rowcall.core.codegen.client_parameters import takes_effect_once, uses_query
+from rowcall.core.codegen.client_parameters import takes_effect_once, uses_query, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.functions import ClientFunction, client_function
 from rowcall.core.codegen.hooks import hooks_text
@@ -34,6 +34,7 @@ from rowcall.core.codegen.typescript import (
     aliases,
     fetch_once,
     function_text,
+    null_as_word,
     parse_query,
     source_builder,
     url_builder,
@@ -184,6 +185,8 @@ class _Module:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
             else:
                 lines.append(parse_query(options))
+        if any(item.query and writes_null_as_word(item.endpoint) for item in self.functions):
+            lines += ["", null_as_word(typed=options.types)]
         if any(takes_effect_once(item.endpoint) and not item.url_only for item in self.functions):
             lines += ["", fetch_once(typed=options.types)]
         if self._where:

@@ -348,6 +348,18 @@ def parse_query(options: ClientCodeOptions) -> str:
 }};"""
 
 
+def null_as_word(*, typed: bool) -> str:
+    """Return the source of `nullAsWord`, which replaces null in the values of a query string, and in arrays of them, by
+    the word `null`. typed: in TypeScript."""
+    kind = "Record<any, any>"
+    taken, returned = (f"(query: {kind}): {kind}", ": unknown") if typed else ("(query)", "")
+    return f"""const nullAsWord = {taken} => {{
+    const word = (value{returned}) => value === null || value === undefined ? "null" : value;
+    return Object.fromEntries(Object.entries(query).map(([key, value]) =>
+        [key, Array.isArray(value) ? value.map(word) : word(value)]));
+}};"""
+
+
 def fetch_once(*, typed: bool) -> str:
     """Return the source of `fetchOnce`. typed: in TypeScript.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.codegen.automatic import is_optional, supplied_parameters
 from rowcall.core.documents.options import Nulls, OpenApiOptions, similar_to
 from rowcall.core.documents.postgrest.openapi import (
     ERROR,
@@ -162,7 +162,8 @@ ENQUEUED: Schema = {
 
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
     summary, description = _texts(endpoint)
-    parameters = list(_client_parameters(endpoint, options))
+    claims = options.claims if options.omit_automatic else None
+    parameters = [*supplied_parameters(endpoint, claims), *query_parameters(endpoint)]
     requested = endpoint.options.document or _DEFAULTS
     body = _request_body(endpoint, parameters, options)
     operation: dict[str, Any] = {"summary": summary}
@@ -270,16 +271,6 @@ def _operation_id(endpoint: Endpoint, taken: set[str]) -> str:
         result = f"{name}_{number}"
     taken.add(result)
     return result
-
-
-def _client_parameters(endpoint: Endpoint, options: OpenApiOptions) -> Iterator[EndpointParameter]:
-    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
-    seen: set[str] = set()
-    for index, parameter in enumerate(endpoint.parameters):
-        if index not in automatic and parameter.api_name not in seen:
-            seen.add(parameter.api_name)
-            yield parameter
-    yield from query_parameters(endpoint)
 
 
 def _path(endpoint: Endpoint) -> str:

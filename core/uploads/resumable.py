@@ -123,7 +123,7 @@ class StoredState(Record):
     endpoint: str
     """Name of the endpoint at which the upload was created; other endpoints refuse it."""
     owner: str | None
-    """Digest of the user who created the upload. None: an anonymous caller did."""
+    """Digest of the user who created the upload, and of the tenant. None: an anonymous caller without a tenant did."""
     length: int | None
     """Bytes of the whole file; None: the client has not stated them yet."""
     metadata: str | None = None

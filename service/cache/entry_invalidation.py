@@ -95,4 +95,6 @@ def _binder(endpoint: Endpoint, services: Services, *, filled: bool) -> Binder:
         services.options.timestamps_utc,
         refusals=endpoint.refusals,
         open_ended=endpoint.passes_through,
+        # Values of a query string have no JSON types.
+        strict=services.options.strict_types if endpoint.transport is Transport.BODY else None,
     )

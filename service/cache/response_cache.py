@@ -82,7 +82,9 @@ def with_response_cache(
     compute = (*run, keep)
     stale = None
     if plan.stale is not None:
-        stale = StaleResponses(store, plan.stale, Refresher(endpoint.name, compute, services.database), give)
+        stale = StaleResponses(
+            store, plan.stale, Refresher(endpoint.name, compute, services.database), give, endpoint.name
+        )
         compute = (*stale.with_fallback(run), keep)
 
     def take(context: RequestContext, cached: LookupResult) -> None:

@@ -50,7 +50,7 @@ def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
             compiled = steps[endpoint.name] = compile_job(endpoint, services)
         return compiled
 
-    return RunnableJobs(of_jobs, steps_of, services.options.timestamps_utc)
+    return RunnableJobs(of_jobs, steps_of, services.options.timestamps_utc, services.options.strict_types)
 
 
 class CompiledRoutes(dict[int, tuple[Step, ...]]):

@@ -91,7 +91,7 @@ class Admin:
         if not 0 < seconds <= LONGEST:
             raise Problem(400, f"seconds: between 0 and {LONGEST:g}")
         only = request.query.get("worker")
-        if only is not None and not only.isdecimal():
+        if only is not None and not (only.isdecimal() and len(only) < 10):  # `int` refuses thousands of digits
             raise Problem(400, f"worker: {only[:50]!r} is no number of a worker")
         profiling = self._profiler.profile(seconds, None if only is None else int(only))
         profiles = asyncio.run_coroutine_threadsafe(_as_coroutine(profiling), self._loop).result()

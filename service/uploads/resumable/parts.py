@@ -199,7 +199,8 @@ class Parts:
         is concatenated from others, and is not counted. Raises `OSError`, also if there is too little room, and
         `Problem` if a limit is reached.
         """
-        self._check_folder()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._checked_folder()
         space = os.statvfs(self._folder)
         if room > space.f_bavail * space.f_frsize:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -219,11 +220,12 @@ class Parts:
 
     def state_of(self, id: str) -> UploadState | None:
         """Return the state of the upload, or None if there is none. Raises `OSError`."""
-        stored_state = _read_stored_state(self._folder, id)
-        if stored_state is None:
-            return None
         try:
-            status = os.stat(self._folder / f"{id}{_BYTES}")
+            folder = self._checked_folder()
+            stored_state = _read_stored_state(folder, id)
+            if stored_state is None:
+                return None
+            status = os.stat(folder / f"{id}{_BYTES}")
         except FileNotFoundError:
             return None
         return UploadState(stored_state, stored_state.offset(status.st_size), status.st_mtime + self.options.seconds)
@@ -241,12 +243,21 @@ class Parts:
         for suffix in (_BYTES, _ABOUT):
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 
+    def forget_unless_done(self, id: str) -> None:
+        """Remove a concatenated upload unless it is done, at the end of its request. An error of the disk is logged."""
+        try:
+            known = self.state_of(id)
+            if known is None or not known.stored_state.done:
+                self.forget(id)
+        except OSError as error:
+            log.error("a concatenated upload could not be removed: %s", error)
+
     async def take(self, id: str) -> Part | None:
         """Lock an upload; ask the request that holds it for its release. Return None if there is none. Raises
         `Problem`: 423 if it is not released in time, 500 or 507 for errors of the disk."""
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
-            part = await run_in_thread(partial(_lock_upload, self._folder, id, self._unfinished))
+            part = await run_in_thread(partial(self._lock, id))
             if part is None or isinstance(part, Part):
                 return part
             if time.monotonic() > until:
@@ -280,13 +291,21 @@ class Parts:
         if part is not None:
             part.let_go()
 
-    def _check_folder(self) -> None:
-        """Create the folder. The default one must belong to this user, as it holds files of clients, and others can
-        create it first; a configured one is not checked. Raises `OSError`."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _checked_folder(self) -> Path:
+        """Return the folder. The default one must belong to this user: others can create it first, with links to files
+        of this user as uploads. A configured one is not checked. Raises `OSError`, also if there is none.
+        """
         status = self._folder.lstat()
         if self.options.folder is None and status.st_uid != os.getuid():
             raise OSError(errno.EPERM, "the folder belongs to another user", str(self._folder))
+        return self._folder
+
+    def _lock(self, id: str) -> Part | bool | None:
+        """Return a locked upload as `_lock_upload` does. Raises `OSError`."""
+        try:
+            return _lock_upload(self._checked_folder(), id, self._unfinished)
+        except FileNotFoundError:
+            return None
 
     # --- expired uploads ---------------------------------------------------------------------------------------------
 
@@ -301,7 +320,7 @@ class Parts:
         count = 0
         for id in self._ids():
             with contextlib.suppress(OSError):
-                part = _lock_upload(self._folder, id, self._unfinished)
+                part = self._lock(id)
                 if not isinstance(part, Part):
                     continue
                 with part:

@@ -40,6 +40,7 @@ from rowcall.service.request_context.client_address import address_reader
 from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.request_context.surroundings import with_tenant
 from rowcall.service.uploads.digests import with_digest_check
 from rowcall.service.uploads.incoming_files import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
@@ -75,6 +76,7 @@ class ResumableUploadStep:
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         self._key = f"{endpoint.name} {endpoint.routine.identity}"
+        self._tenant = endpoint.options.tenant
         self._parts = parts_of(services)
         self._options = services.options.uploads.resumable
         self._time_limit = services.options.http.slow_client
@@ -132,7 +134,7 @@ class ResumableUploadStep:
             await self._concatenate(context, part_ids, metadata, file)
             return
         length = self._length(headers)
-        stored_state = StoredState(self._key, owner(context), length, metadata, "partial" if is_part else None)
+        stored_state = StoredState(self._key, self._owner(context), length, metadata, "partial" if is_part else None)
         id = await run_in_thread(partial(self._parts.create, stored_state, length or 0, self._client(context)))
         with await self._lock_upload(context, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
@@ -141,10 +143,9 @@ class ResumableUploadStep:
 
     def _client(self, context: RequestContext) -> str:
         """Return the client for the limits of unfinished uploads: a digest of the signed-in user, or of the address."""
-        client = owner(context)
-        if client is None:
-            client = hashlib.sha256(self._address(context.scope) or b"").hexdigest()
-        return client[:32]
+        user = context.user
+        client = (self._address(context.scope) or b"") if user is None else orjson.dumps(user.subject)
+        return hashlib.sha256(client).hexdigest()[:32]
 
     def _length(self, headers: Any) -> int | None:
         """Return the announced length; None if it is deferred. Raises `HeaderError`, and `Problem` 413."""
@@ -219,9 +220,11 @@ class ResumableUploadStep:
                 raise Problem(409, f"the part {id} is not complete")
             length = self._check_length(length + part.offset)
         stored_state = StoredState(
-            self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat")
+            self._key, self._owner(context), length, metadata, context.scope.headers.get("upload-concat")
         )
         final = await run_in_thread(partial(self._parts.create, stored_state, 0, None))
+        # No limit counts it, so it must not remain, whichever step ends the request.
+        context.at_end(lambda _context, _error: self._parts.forget_unless_done(final))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
     # --- chunks ------------------------------------------------------------------------------------------------------
@@ -244,8 +247,15 @@ class ResumableUploadStep:
 
     def _may(self, context: RequestContext, stored_state: StoredState) -> bool:
         """Return whether the caller may use the upload at this endpoint: only the user who has created it; if an
-        anonymous caller has created it, any anonymous caller."""
-        return stored_state.endpoint == self._key and stored_state.owner == owner(context)
+        anonymous caller has created it, any anonymous caller. Requests of another tenant may not."""
+        return stored_state.endpoint == self._key and stored_state.owner == self._owner(context)
+
+    def _owner(self, context: RequestContext) -> str | None:
+        """Return a digest of the signed-in user and of the tenant of the request; None for an anonymous caller without
+        a tenant."""
+        user = context.user
+        owner = with_tenant(b"" if user is None else orjson.dumps(user.subject), self._tenant, context)
+        return hashlib.sha256(owner).hexdigest() if owner else None
 
     async def _append(self, context: RequestContext, part: Part) -> None:
         """Append the body of the request. If its digest is wrong, nothing of it counts. Raises `HeaderError` for an
@@ -350,8 +360,6 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
         except BaseException as error:
             if isinstance(error, Problem) and _is_final(error) and ready.final is None:
                 taken_parts[0].remove()
-            elif ready.final is not None:
-                parts.forget(ready.final)
             raise
         await run_in_thread(partial(_finish, parts, ready, taken_parts))
 
@@ -388,12 +396,6 @@ def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> Non
 
 
 # --- common parts of the responses -----------------------------------------------------------------------------------
-
-
-def owner(context: RequestContext) -> str | None:
-    """Return a digest of the signed-in user; None for an anonymous caller."""
-    user = context.user
-    return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 
 def _send_empty_response(context: RequestContext, status: int, headers: Headers) -> None:

@@ -47,15 +47,15 @@ def test_braces_in_values_of_postgrest_are_text(
     settings = load(parse_arguments(["--postgrest", str(file), "--PostgRest:RootFunction={HOME}"])).settings
     assert settings.map_text("ConnectionStrings", "Default") == "postgresql://shop:{HOME}@db/shop"
     names = ("Schemas", "JwtSecret", "ServerTraceHeader", "RootFunction")
-    texts = [settings.at(f"PostgRest:{name}") for name in names]
+    texts = [settings.value_of(f"PostgRest:{name}") for name in names]
     assert texts == ["{HOME}", "{!ABSENT} is long enough for a secret {HOME}", "{HOME}", "/root"]
-    assert settings.at("PostgRest:AppSettings") == {"path": "{HOME}{!HOME:x}"}
+    assert settings.value_of("PostgRest:AppSettings") == {"path": "{HOME}{!HOME:x}"}
     # The printed equivalent has the same values where it is loaded.
     assert show_equivalent(parse_arguments(["--from-postgrest", str(file)])) == 0
     printed = tmp_path / "rowcall.json"
     printed.write_text(capsys.readouterr().out)
     settings = load(parse_arguments([str(printed)])).settings
-    assert [settings.at(f"PostgRest:{name}") for name in ("Schemas", "ServerTraceHeader")] == ["{HOME}", "{HOME}"]
+    assert [settings.value_of(f"PostgRest:{name}") for name in ("Schemas", "ServerTraceHeader")] == ["{HOME}", "{HOME}"]
 
 
 def test_the_environment_alone_can_configure_postgrests_interface(monkeypatch: pytest.MonkeyPatch) -> None:
