@@ -25,7 +25,7 @@ from psutil import virtual_memory
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.harness import postgres as postgres_servers
-from tests.harness.database import Database, create_database, drop_database
+from tests.harness.database import Database, close_sessions, create_database, drop_database
 from tests.harness.effort import THOROUGH, examples
 from tests.harness.postgres import Installation, PostgresServer
 from tests.harness.redis_server import RedisServer, redis_program
@@ -69,6 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    close_sessions()
     if not hasattr(config, "workerinput") and RUN_FOLDER in os.environ:
         postgres_servers.clean_up(Path(os.environ.pop(RUN_FOLDER)))
 
@@ -175,6 +176,7 @@ def own_postgres(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> 
     server.create()
     server.start()
     yield server
+    close_sessions(server)
     if server.running:
         server.stop("immediate")
 
