@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 from psutil import virtual_memory
 
@@ -55,6 +56,8 @@ SHARE = int(os.environ.get("ROWCALL_TEST_SHARE") or 1)
 """One file in so many takes part in a run; 1: all of them."""
 SHORT_FILES = ("core", "ext", "bench")
 """Folders whose files run at the end, so that no process waits long for the last file of another process."""
+SHORTEST_REPORTED = 0.005
+"""Seconds of setups and teardowns that are reported; `--durations` shows no shorter ones either."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -116,6 +119,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if _is_in_share(item)]
     here = str(Path(__file__).parent) + os.sep
     items.sort(key=lambda item: str(item.path).removeprefix(here).startswith(SHORT_FILES))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test in a process of xdist, and report what the controller needs: four of the six messages that xdist
+    sends for each test say nothing, and take a millisecond of a processor."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > SHORTEST_REPORTED:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def _is_in_share(item: pytest.Item) -> bool:
