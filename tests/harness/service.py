@@ -147,7 +147,7 @@ class Service:
         """Send a signal to the supervisor only."""
         self.process.send_signal(number)
 
-    def wait_for_log(self, text: str, seconds: float = 15.0) -> str:
+    def wait_for_log(self, text: str, seconds: float = 30.0) -> str:
         """Wait for a log line that contains `text`, and return the first one."""
         return wait_until(
             lambda: next((line for line in self.log.splitlines() if text in line), ""),
