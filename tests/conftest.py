@@ -113,7 +113,7 @@ def _compile_a_share(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the files, which with `--no-loadscope-reorder` is the order in which xdist distributes them; with
     `ROWCALL_TEST_SHARE`, one file in so many stays, drawn by `ROWCALL_RANDOM_SEED`."""
-    left_out = [item for item in items if not _is_in_share(item)]
+    left_out = [item for item in items if not _is_in_share(item)] if SHARE > 1 else []
     if left_out and len(left_out) < len(items):  # of few files, a share may be none
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if _is_in_share(item)]
