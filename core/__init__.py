@@ -1,1 +1,2 @@
-"""What an endpoint is: plain data and pure functions. No I/O, no asyncio, no database."""
+"""Plain data and pure functions of endpoints and of all capabilities of the service. No I/O, no asyncio, no
+database."""

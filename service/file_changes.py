@@ -32,16 +32,16 @@ async def file_changes(
     interval: int | None = None,
     recursive: bool = True,
 ) -> AsyncGenerator[set[tuple[Change, str]], None]:
-    """Yield the changes of files in the folders, without end. Watching begins in the first step of the iteration.
+    """Yield sets of changes of files in the folders, without end. Watching begins in the first step of the iteration.
 
     If the kernel has no more watches, or this user may not read a subfolder, the folders are polled, which is logged as
-    a warning; what the user may not read is left out. If that happens after the beginning, the folders themselves are
-    yielded as modified.
+    a warning; what the user may not read is left out. If polling begins later, when changes may have been missed, the
+    folders themselves are yielded as modified.
 
-    fits: whether a change of a path matters. quiet: milliseconds without an event that complete a change; if the
-    folders are polled, a scan without a change completes it. longest: milliseconds after which a change is reported
-    even if events continue. channel: name of the log channel. interval: milliseconds without a change after which an
-    empty set is yielded; None: never. recursive: also for subfolders.
+    fits: whether a change of a path matters. quiet: milliseconds without a further event after which the changes are
+    yielded; if the folders are polled, they are yielded after a scan without changes. longest: milliseconds after which
+    changes are yielded even if events continue. channel: name of the log channel. interval: milliseconds without a
+    change after which an empty set is yielded; None: never. recursive: also for subfolders.
 
     Raises:
         FileNotFoundError: a folder does not exist.
@@ -99,8 +99,8 @@ async def file_changes(
 
 
 def _scan(folders: Sequence[str], recursive: bool, *, must_exist: bool = False) -> _Files:
-    """Return the files in the folders. What this user may not read is left out; if `must_exist` is set, `OSError` is
-    raised for the folders themselves. recursive: also those of subfolders."""
+    """Return the files in the folders, with time, size and inode. What this user may not read is left out. must_exist:
+    raise `OSError` if one of the folders themselves cannot be read. recursive: also the files of subfolders."""
     files = {}
     for top in folders:
         if must_exist:

@@ -90,7 +90,7 @@ ORDER = {
         "text data sections errors catalogue outgoing endpoint",
         "http binding tables formats protection auth accounts events operations cache limits uploads downloads "
         "postgrest batch jobs webhooks",
-        "annotations sqlfile queryable building codegen documents testing",
+        "annotations sqlfile queryable building codegen documents mcp testing",
         "config",
     ),
     "ext": ("base response_cache", "http1", "binding rendering", "driver"),

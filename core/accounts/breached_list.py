@@ -1,7 +1,7 @@
 """Look-up in a list of breached passwords, in the format of haveibeenpwned.com: lines `HASH:COUNT` with the SHA-1 of a
 password in hex, sorted by hash.
 
-The list has some 40 GB, so it is searched where it is: a binary search reads about 30 times a few bytes.
+The list has some 40 GB, so it is not loaded: a binary search in the file reads a few bytes about 30 times.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ def digest(password: str) -> bytes:
 
 
 def contains(read: Read, size: int, requested: bytes) -> bool:
-    """Return whether the list has a hash. Raises `BreachedListError` for a line that is not valid.
+    """Return whether the list contains a hash, by binary search. Raises `BreachedListError` for a line that is not
+    valid.
 
-    read: reads the file. size: of the file in bytes. requested: hash from `digest`.
+    read: function from offset and number of bytes to these bytes of the file. size: of the file in bytes. requested:
+    hash from `digest`.
     """
     low, high = 0, size
     while low < high:  # the line of the hash, if there is one, begins at `low` or later, and before `high`
@@ -51,7 +53,11 @@ def contains(read: Read, size: int, requested: bytes) -> bool:
 
 
 def mistake(read: Read, size: int) -> str | None:
-    """Return what is wrong with the file as a list; None: nothing. Of a long list, `SAMPLES` lines are examined."""
+    """Return why the file is not a valid list, as the end of a sentence such as `it is empty`; None: no fault was
+    found.
+
+    If the file has more than `WHOLE` bytes, only `SAMPLES` of its lines and the last one are examined.
+    """
     if size == 0:
         return "it is empty"
     before = b""

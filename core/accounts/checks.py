@@ -10,6 +10,17 @@ from rowcall.core.errors.diagnostics import Diagnostic
 READING = ("GET", "HEAD", "QUERY")
 
 
+def runs_with_account_steps(endpoint: Endpoint) -> bool:
+    """Return whether the routine consumes or issues tokens, or sends mail."""
+    options = endpoint.options
+    return options.consumed_token is not None or options.issued_token is not None or options.mail is not None
+
+
+def gives_rows_to_account_steps(endpoint: Endpoint) -> bool:
+    """Return whether the rows of the routine get tokens or become mail. If so, the call has to render `CellRows`."""
+    return endpoint.options.issued_token is not None or endpoint.options.mail is not None
+
+
 def token_parameter(endpoint: Endpoint) -> int | None:
     """Return the index of the parameter that `consume_token` names, in any case and with or without a leading `_`;
     None: there is no such annotation, or no such parameter."""
@@ -29,8 +40,8 @@ def token_parameter(endpoint: Endpoint) -> int | None:
 
 
 def account_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each of `issue_token`, `consume_token` and `send_mail` that the endpoint cannot have. It
-    says that the endpoint is left out.
+    """Yield a diagnostic with the reason for each of `issue_token`, `consume_token` and `send_mail` that the comment
+    has and that is not possible for the endpoint. Each of these diagnostics leaves the endpoint out.
 
     used: name of each applied annotation → its comment line.
     """

@@ -182,12 +182,13 @@ def is_delayed(state: bytes, now: float) -> bool:
 
 
 def normalize_account(account: str, kind: ValueKind = ValueKind.TEXT, cast: str = "") -> str:
-    """Return the form in which names of accounts are compared, without regard to case, compatible characters (NFKC) and
-    blanks around them. Names that a database may regard as equal have the same form.
+    """Return the form of an account name under which its failures are counted. Names that a database may regard as
+    equal have the same form: case, compatible characters (NFKC) and blanks around the name are ignored.
 
-    Otherwise, each of `7`, `07` and `007` would have failures of its own. kind, cast: of the parameter with the
-    account; numbers and UUIDs lose their spelling, too. Floating-point numbers are rounded to `real`, unless the cast
-    is `double precision`: a domain may have either as its base. An invalid number is compared as text.
+    kind, cast: of the parameter with the account. Numbers are compared by value (`7`, `07` and `007` are one account),
+    and UUIDs without hyphens and braces. Floating-point numbers are rounded to `real` unless the cast is `double
+    precision`, because the cast of a domain does not show which of the two is its base type. An invalid number is
+    compared as text.
     """
     text = unicodedata.normalize("NFKC", account).strip().casefold()
     if kind in _NUMBERS:
@@ -214,12 +215,12 @@ def network_of(address: str) -> str:
 def account_parameter(
     parameters: Sequence[EndpointParameter], excluded: Collection[int], parts: Sequence[str]
 ) -> int | None:
-    """Return the index of the parameter with the account: the first whose name contains one of `parts`, else the first
-    one.
+    """Return the index of the parameter with the account: among the candidates, the first whose database name contains
+    one of `parts`, else the first candidate. None: there is no candidate.
 
-    None: no parameter can be the account. Arrays, JSON and composites cannot: their values have several members, and
-    each attempt could have another one. excluded: indexes of the password and of parameters that the request does not
-    set. parts: in lower case.
+    Excluded parameters, arrays, JSON and composites are no candidates: a value with several members could name the same
+    account in a new form for each attempt. excluded: indexes of the password and of parameters that the request does
+    not set. parts: in lower case.
     """
     names = {
         index: parameter.db_name.lower()

@@ -142,8 +142,8 @@ def _format_address(name: str, display: str, address: str) -> str:
 
 
 def _deliverable(text: str) -> str:
-    """Return a list of addresses with their domains in ASCII, as DNS and mail servers without SMTPUTF8 expect them.
-    Raises ValueError, also as `MailError`."""
+    """Return a comma-separated text of addresses with their domains in ASCII, as DNS and mail servers without SMTPUTF8
+    expect them. Raises `ValueError`, or its subclass `MailError`, for an invalid address."""
     if text.isascii():
         return text
     pairs = ((display, _with_ascii_domain(address)) for display, address in getaddresses([text]))
@@ -170,7 +170,7 @@ def _with_ascii_domain(address: str) -> str:
 
 
 def _parts(address: str) -> tuple[str, str]:
-    """Return what is before the last `@` of an address, and its domain."""
+    """Return the local part of an address, which is the text before its last `@`, and the domain."""
     local, _, domain = address.rpartition("@")
     return local, domain
 

@@ -10,7 +10,7 @@ from rowcall.core.sections.values import or_empty
 
 
 class Transport(enum.Enum):
-    """Where mail goes."""
+    """How the service delivers mail: to an SMTP server, as files in a folder, or to the log."""
 
     SMTP = "Smtp"
     FOLDER = "Folder"

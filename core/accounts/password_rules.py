@@ -1,7 +1,8 @@
-"""Rules for new passwords (NIST SP 800-63B, 3.1.1.2): a length, a list of breached ones, and words of their user.
+"""Rules for new passwords (NIST SP 800-63B, 3.1.1.2): a length, a list of breached passwords, and words about their
+user.
 
-There are no rules about kinds of characters, and no estimate of the strength: NIST advises against the former, and the
-list of breached passwords has what an estimate would find.
+There are no rules about kinds of characters, which NIST advises against. The strength is not estimated, because weak
+passwords are in the list of breached ones.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ def new_passwords(endpoint: Endpoint) -> tuple[int, ...]:
 
 
 def password_rule_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each name in `password_rules` that is no parameter of the endpoint. It says that the
-    endpoint is left out, as a password could be stored unchecked.
+    """Yield a diagnostic for each name in `password_rules` that is no parameter of the endpoint. It leaves the endpoint
+    out, because a password could be stored unchecked.
 
     used: name of each applied annotation → its comment line.
     """

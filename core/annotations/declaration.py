@@ -52,7 +52,8 @@ class Line:
         return hash(self.text)
 
     def hide(self, word: str) -> None:
-        """Show only `word`, because the rest of the line is secret. word: the first word, as written."""
+        """Hide all but `word` of the line from messages and output, because the rest is secret: `shown` becomes `word
+        ***`. word: the first word, as written."""
         self.shown = f"{word} {HIDDEN}"
 
     @property
@@ -269,8 +270,9 @@ def rest_of(line: Line) -> str:
 
 
 def split_at_word(value: str, word: str) -> tuple[str, str | None]:
-    """Return the texts before and behind the first place with this word, in any case; None behind it: the value does
-    not have it. word: without special characters."""
+    """Return the texts before and after the first occurrence of a word, which stands between blanks or at an end, in
+    any case. If the value does not contain the word, return the value and None. word: without special characters of
+    regular expressions."""
     match = re.search(rf"(?<!\S){word}(?!\S)", value, re.IGNORECASE)
     return (value, None) if match is None else (value[: match.start()], value[match.end() :])
 

@@ -32,8 +32,8 @@ class Argon2(Record):
 
 
 def work_of(stored: str) -> Argon2 | None:
-    """Return the work factor of a stored hash; None: it is no hash of this kind, or one with more work than is
-    allowed."""
+    """Return the work factor of a stored hash; None: it is no Argon2id hash, or its memory, rounds or threads are not
+    within the accepted bounds."""
     match = _HASH.fullmatch(stored)
     if match is None:
         return None

@@ -218,9 +218,10 @@ def lifetime(claims: Iterable[Claim], now: float, longest: float) -> float:
 def claims_after_impersonation(
     claims: Iterable[Claim], user: User, identity: IdentityClaims
 ) -> tuple[Claim, ...] | None:
-    """Return the claims with which the real user continues after an impersonation, with their time of sign-in.
+    """Return the claims with which the real user continues after an impersonation, with the time of their own sign-in;
+    None: `claims` do not have the id (or, without an id, the name) of the real user.
 
-    None: `claims` are those of another user. claims: of the row that ends the impersonation. user: as impersonated.
+    claims: of the row that ends the impersonation. user: the impersonated user, whose claims name the real user.
     """
     user_claims = tuple(claim for claim in claims if claim[0] != SIGNED_IN_AT)
     by_type = dict(user_claims)

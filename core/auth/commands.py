@@ -19,12 +19,12 @@ _TOKENS = re.compile(
 
 
 def number_placeholders(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tuple[int, ...]]:
-    """Return the SQL with its `$n` numbered without gaps, and for each parameter the number of its value, from 1.
+    """Return the SQL with its placeholders renumbered from `$1` without gaps, in the order of their first use, and for
+    each new number the old one: `$5, $2, $5` gives `$1, $2, $1` and (5, 2) (sign-in-21, uploads-21).
 
-    For a gap, PostgreSQL could not infer the type. A value may occur any number of times (sign-in-21, uploads-21).
-
-    types: of the values, by their numbers in `sql`; other values are text. With an empty type, or None for all of them,
-    PostgreSQL infers the type, which it cannot for `concat($1)`.
+    With a gap, PostgreSQL could not infer the type of the unused parameter. types: old number → type to which the
+    placeholder is cast; missing: text; empty: no cast. None: no placeholder is cast. Without a cast, PostgreSQL infers
+    the type, which it cannot do for `concat($1)`.
     """
     new_numbers: dict[int, int] = {}
 

@@ -75,7 +75,8 @@ class RefreshTokens:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRoles:
-    """PostgreSQL roles as which routines run. claim: names one of `allowed`."""
+    """The PostgreSQL roles with which routines run. claim: type of the claim whose value is the role. allowed: the
+    roles that the claim may have as value. anonymous: role for anonymous callers; None: they are refused."""
 
     claim: str
     allowed: frozenset[str]
@@ -111,7 +112,8 @@ class ApiKeys:
 
 @section("Auth")
 class SessionCheck:
-    """Introspection of sessions. claim: with the session id. seconds: for which a result is cached."""
+    """Options of introspected sessions, whose validity an SQL command checks. claim: type of the claim that has the
+    session id. seconds: time for which a result of the command is cached."""
 
     command: str = text(
         "SessionCheckCommand",

@@ -50,7 +50,8 @@ def injected_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[Inje
 
 
 def claim_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[InjectedParameter, ...]:
-    """Return the parameters that are set from claims; as for `injected_parameters`."""
+    """Return the parameters of `injected_parameters` that are set from claims or claims JSON, without those that are
+    set from the client address."""
     return tuple(item for item in injected_parameters(endpoint, mapping) if item.source is not Source.ADDRESS)
 
 
@@ -78,9 +79,11 @@ def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
 
 
 def headers_parameter(endpoint: Endpoint) -> int | None:
-    """Return the index of the parameter that receives the request headers as JSON: an optional one with the configured
-    name. None if there is no such parameter, if it filters or writes a column of a table, or if the endpoint does not
-    pass headers as a parameter."""
+    """Return the index of the optional parameter that has the configured name and receives the request headers as JSON.
+
+    None: there is no such parameter, it filters or writes a column of a table, or the endpoint does not pass headers in
+    a parameter (`request_headers`).
+    """
     if endpoint.options.request_headers is not HeadersMode.PARAMETER:
         return None
     return next(
@@ -154,9 +157,9 @@ def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[
 
 
 def _composites(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[InjectedParameter]:
-    """Yield the first field of each composite parameter that has the name of an injected one, with the source of the
-    value; none without the option `user_parameters`. The endpoint is left out for them, because clients could supply
-    the injected value."""
+    """Yield an injection for each composite parameter that has the name of an injected parameter: for its first field;
+    none without the option `user_parameters`. Such endpoints are left out, because clients could supply the value to
+    inject."""
     if endpoint.options.user_parameters:
         first_attributes = {item.position: (index, item) for index, item in reversed([*enumerate(endpoint.parameters)])}
         composites = (candidate for candidate in first_attributes.values() if candidate[1].attribute is not None)

@@ -226,7 +226,8 @@ class Row:
         return column.lower() in self._cells
 
     def status(self, column: str) -> int:
-        """Return the status; 200 without such a column. Raises `ValueError` if it is no HTTP status."""
+        """Return the HTTP status in a column; 200 if there is no such column. Raises `ValueError` for NULL, and for a
+        value that is no status from 200 to 599."""
         if not self.has(column):
             return 200
         status = int(self.text(column) or "none")

@@ -47,8 +47,8 @@ def verify_password(password: str | None, stored: str, work: int = 0) -> bool:
 
 
 def missing_rounds(iterations: int, work: int) -> int:
-    """Return the rounds that a verification of a hash with so many rounds has to spend in addition. work: as in
-    `verify_password`."""
+    """Return by how many rounds a hash falls short of `work`, 0 if it does not: after verifying the hash, that many
+    further rounds are computed. iterations: rounds of the hash. work: as in `verify_password`."""
     return max(0, work - iterations)
 
 
@@ -59,8 +59,8 @@ def iterations_of(stored: str) -> int | None:
 
 
 def decoy(iterations: int) -> str:
-    """Return a random hash without a password. Verifying against it takes as long as against a real one with so many
-    rounds."""
+    """Return a random hash that no password matches. Verifying against it takes as long as against a real hash.
+    iterations: rounds of the hash."""
     text = base64.b64encode(secrets.token_bytes(_SALT + _KEY)).decode()
     return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
 

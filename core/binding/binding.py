@@ -109,7 +109,8 @@ class _Values:
     in_json: bool
 
     def place(self, name: str) -> str:
-        """Return the place of the value of a parameter in the request. name: of the parameter in requests."""
+        """Return the path of a parameter's value for messages: `box.width` for a member of an object, otherwise the
+        name. name: of the parameter in requests."""
         return self.places.get(name, name)
 
     def note(self, name: str, error: InvalidValueError) -> None:
@@ -234,7 +235,8 @@ class Binder:
         return _binding(values)
 
     def _find(self, slot: _Slot, request: _Values) -> _Value:
-        """Return the value of the first source that has one, else its default. An invalid value is noted as a fault.
+        """Return the value of the first source that has one (path, query, body), else the default. For an invalid
+        value, add a fault and return None.
 
         An invalid value is never replaced by that of another source: a filter that cannot be parsed must not widen the
         result.

@@ -57,9 +57,9 @@ class Reader:
         strict: StrictTypes | None = None,
         never_null: bool = False,
     ) -> Reader:
-        """Return the reader for a parameter or an attribute. name: its name in requests. timestamps_utc: as in
-        `converter`. strict: None: JSON values of other types are converted. never_null: `null` is refused, but not in
-        attributes and elements."""
+        """Return the reader for a parameter or an attribute. name: its name in requests. timestamps_utc: timestamps
+        without a zone are in UTC. strict: the accepted types of JSON values; None: values of other types are converted.
+        never_null: `null` as the whole value is refused; attributes and elements may still be `null`."""
         kind, fields = typed.kind, typed.fields
         element = typed.type_text.removesuffix("[]")
         inner = (cls.of(field.api_name, field, timestamps_utc, strict) for field in fields)

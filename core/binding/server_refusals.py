@@ -40,8 +40,9 @@ class ServerRefusals:
     """Index of the parameter that `If-Match` fills: a value that is no version fits no row."""
 
     def error(self, mask: int, place: int, message: str) -> BindingError | None:
-        """Return the error for a refused argument; None: callers did not send it. place: its index among the values in
-        the call. message: of PostgreSQL."""
+        """Return the error for an argument that PostgreSQL has refused: status 400, or 412 for the version in the
+        header If-Match; None: callers did not send the argument. place: its index among the values in the call, from 0.
+        message: of PostgreSQL."""
         present = [index for index in range(len(self.parameters)) if mask >> index & 1]
         if not 0 <= place < len(present) or present[place] in self.own:
             return None

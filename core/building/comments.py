@@ -47,9 +47,11 @@ def _warn_of_routes(draft: Draft, lines: Sequence[Line]) -> None:
 
 
 def _read_line(line: Line, draft: Draft) -> None:
-    """Apply one line to the draft: as a block, an annotation or prose. An error of an annotation becomes a diagnostic;
-    if the annotation should protect the endpoint, the endpoint is left out then. So it is for surplus words about
-    access. A line that was applied elsewhere is only recorded."""
+    """Apply one line to the draft: as a block, an annotation or prose. An error of an annotation becomes a diagnostic.
+
+    The endpoint is left out if the annotation with the error should protect it, or if a line has surplus words about
+    access. A line that the source of the endpoint applies (`Draft.claimed`) is only recorded.
+    """
     if line.text in draft.claimed:
         draft.applied.append(line.shown)
         return
@@ -74,9 +76,12 @@ def _read_line(line: Line, draft: Draft) -> None:
 
 
 def _read_prose(line: Line, draft: Draft) -> None:
-    """Add the line to the prose that documents publish, or warn of it if it may be a misspelt annotation; in the
-    comment of an extension, warn only if that annotation would protect the endpoint. In this case the endpoint is left
-    out. A line that has the form of an annotation is not published, and lines of a muted block are ignored."""
+    """Add the line to the prose that documents publish, or warn of it if it may be a misspelt annotation. If that
+    annotation would protect the endpoint, the endpoint is left out; in the comment of an extension, only such lines
+    cause a warning.
+
+    A line that has the form of an annotation is not published, and lines of a muted block are ignored.
+    """
     if draft.muted:
         # The block applies to other objects, whose annotations are not recognized here.
         return
@@ -113,7 +118,8 @@ def _apply(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
-    """Apply a line `key = value` and return its annotation; None: the line has another form. Raises `BadValueError`."""
+    """Apply a line `key = value` and return its annotation; `CUSTOM` if the key is a parameter or not an annotation of
+    this form. None: the line has another form. Raises `BadValueError`."""
     sides = line.split_at("=")
     if sides is None:
         return None
@@ -168,8 +174,8 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _names_with_colon(line: Line) -> bool:
-    """Return whether the line is like `param :id is number`. Otherwise, a misspelt `parm :id …` would be sent as a
-    header."""
+    """Return whether the colon of the line begins the name of a parameter, as in `param :id is number`, so that the
+    line is no header. The annotation may be misspelt; otherwise `parm :id …` would be sent as a header."""
     annotation = BY_WORD.get(line.keyword) or BY_WORD.get(nearest(line.keyword) or "")
     if annotation is None or not annotation.colon_names or not line.arguments:
         return False

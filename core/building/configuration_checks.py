@@ -75,8 +75,8 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
 
 
 def _no_connection_of_a_tenant(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
-    """Report a pattern of connections that no connection fits, which leaves the endpoint out. line: of the annotation,
-    or None."""
+    """Yield a diagnostic if no configured connection has a name that fits the pattern of `tenant … as connection`; the
+    endpoint is left out. line: of the annotation, or None."""
     tenant = endpoint.options.tenant
     if tenant is None or not tenant.connection or known.connections is None or tenant.connections(known.connections):
         return
@@ -87,8 +87,9 @@ def _no_connection_of_a_tenant(endpoint: Endpoint, known: KnownNames, line: str 
 
 
 def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
-    """Report an unknown policy, which leaves the endpoint out, and one that is switched off, which does not: that is a
-    choice of the operator. line: of the annotation, or None."""
+    """Yield a diagnostic for a policy that is unknown or switched off. An unknown policy leaves the endpoint out. If
+    the operator has switched the policy off, the endpoint is served without a limit. line: of the annotation, or None.
+    """
     name = endpoint.options.rate_limiter
     if name is None or known.rate_limiters is None or name in known.rate_limiters:
         return
@@ -145,9 +146,8 @@ def disabled_features(
 
 
 def unsent_requests(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each parameter of an HTTP type: its request is not sent. It is for services whose HTTP
-    types are disabled. The fields of an expanded composite are parameters of its type, and their diagnostics are equal.
-    """
+    """Yield a diagnostic for each parameter of an HTTP type, whose request is not sent. Call this only if HTTP types
+    are disabled. The fields of an expanded composite are parameters of its type, and their diagnostics are equal."""
     for parameter in endpoint.parameters:
         info = described_request(endpoint.routine, parameter, types)
         if info is not None:

@@ -97,7 +97,8 @@ def _definition(routine: Routine) -> str:
 
 
 def _format_result_type(routine: Routine) -> str:
-    """Return what stands behind `returns` in the signature of a function."""
+    """Return the result type as the signature of a function has it after `returns`: `text`, `setof orders`, `table(id
+    integer)`."""
     columns = ", ".join(f"{column.name} {column.type_name}" for column in routine.columns)
     if columns and not routine.returns_composite:
         return f"table({columns})" if routine.returns_set else f"record({columns})"

@@ -198,7 +198,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
 
 
 def _with_schedule_consequence(diagnostic: Diagnostic) -> Diagnostic:
-    """Return the diagnostic of an object without endpoint; if its line is a schedule, with the consequence."""
+    """Return a diagnostic of an object that is not exposed. If it is about a `schedule` line, its message also says
+    that the schedule never runs, and it counts as left out; others are unchanged."""
     if diagnostic.line is None or Line(diagnostic.line).keyword != "schedule":
         return diagnostic
     return replace(diagnostic, message=f"{diagnostic.message}; it never runs", left_out=1)
@@ -317,8 +318,8 @@ def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
 
 
 def _with_login_or_logout(options: Options, path: str, defaults: EndpointDefaults) -> Options:
-    """Return the options with `login` or `logout` on if the comment or the path makes the endpoint one. It is sensitive
-    then, if the configuration hides sign-ins."""
+    """Return the options with `login` or `logout` turned on if the comment or the path says so. Values of such an
+    endpoint are hidden in logs (`sensitive`) if the configuration hides those of sign-ins."""
     login = options.login or _is_path(path, defaults.login.login_path)
     logout = options.logout or _is_path(path, defaults.login.logout_path)
     if not login and not logout:
@@ -343,7 +344,8 @@ def _signing_routine(routine: Routine, draft: Draft) -> Routine:
 
 
 def _is_path(path: str, configured: str | None) -> bool:
-    """Return whether a path is the configured one, in any case. configured: None: none is."""
+    """Return whether a path equals the configured one, in any case. configured: None: no path is configured, so that
+    the result is False."""
     return configured is not None and path.lower() == configured.lower()
 
 
@@ -421,8 +423,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
 
 
 def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefaults) -> Endpoint:
-    """Return the endpoint with the limit of its pages, and without `queryable` if it has no ability or the result
-    cannot be queried.
+    """Return the endpoint with the configured page limit if its comment sets none. If `queryable` has no ability, or
+    the result cannot be queried, return the endpoint without `queryable`.
 
     If requests may filter a table, the filters replace its parameters, except those of the path.
     """

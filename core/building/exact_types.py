@@ -135,7 +135,8 @@ class _ConstraintReader:
         return constraints if rows else replace(constraints, never_null=False)
 
     def _of_row(self, oid: int, column: ResultColumn) -> ValueConstraints:
-        """Return the constraints of a column of a row type, or of the type below its domain. oid: of the row type."""
+        """Return the constraints of a column of a row type; if the row type is a domain, those of its base type. oid:
+        of the row type. column: its name is the one in the row type."""
         for type_oid in self._type_and_bases(oid):
             constraints = self.constraints.attributes.get((type_oid, column.column.name))
             if constraints is not None:

@@ -18,11 +18,11 @@ from rowcall.core.sqlfile.source import FileSource
 
 @dataclass(frozen=True, slots=True)
 class CallSurroundings:
-    """The settings that the configuration makes before every call.
+    """Facts about the settings that the configuration makes before every call.
 
-    sets: there are settings. unlasting: one of the commands has no form that lasts as long as the session
-    (`for_the_session`), so that its settings are lost when a procedure commits. pooled: a transaction pooler is in
-    between, so that all settings end with the transaction.
+    sets: the configuration makes such settings. unlasting: one of its commands cannot be changed so that its settings
+    last as long as the session (`for_the_session`); they are lost when a procedure commits. pooled: connections lead to
+    a transaction pooler, so that all settings end with the transaction.
     """
 
     sets: bool = False

@@ -121,7 +121,8 @@ def _describe_schema(installed: int) -> str:
 
 
 def asks_for_second_factor(endpoint: Endpoint) -> bool:
-    """Return whether a login asks users who have a second factor for it, if the capability is on."""
+    """Return whether the endpoint is a login that asks for the second factor of users who have one. It does not check
+    whether second factors are enabled. False for a login with `second_factor off`, and for impersonations."""
     options = endpoint.options
     return options.login and options.second_factor is not False and options.impersonation is None
 

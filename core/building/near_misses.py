@@ -136,8 +136,8 @@ def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | Non
 
 
 def _lacks_sign(line: Line, annotation: Annotation) -> bool:
-    """Return whether the line lacks its `=`, as `tsclient false` does. Short forms such as `file` may be words of
-    prose."""
+    """Return whether the line lacks the `=` that its annotation needs, as `tsclient false` does. False for short forms
+    such as `file`, which may be words of prose."""
     full = "_" in line.keyword or len(annotation.aliases) == 1
     return full and annotation.apply is None and annotation.assignable
 
@@ -197,7 +197,7 @@ def _is_misspelt(word: str, known: str) -> bool:
 
 
 def _names_route(line: Line) -> bool:
-    """Return whether the line has no words behind the first, or a method or a path there."""
+    """Return whether the second word of the line is a method or a path, or the line has only one word."""
     return not line.arguments or line.arguments[0].upper() in METHODS or line.arguments[0].startswith("/")
 
 
@@ -227,8 +227,8 @@ def nearest(word: str) -> str | None:
 
 
 def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
-    """Return a message about superfluous words of an applied line, and whether they concern access; None: no word
-    is."""
+    """Return a message about superfluous words of an applied line, and whether they concern access; None: the line has
+    no superfluous words."""
     if annotation.name == "http":
         return _surplus_of_http(line)
     if annotation.name in ("disabled", "enabled") or (annotation.assignable and "=" in line.text):

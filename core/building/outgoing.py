@@ -144,9 +144,9 @@ def without_proxies(options: Options) -> Options:
 
 
 def disabled_proxies(endpoint_name: str, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each proxy annotation of an endpoint. It is for services whose proxies are disabled.
+    """Yield a diagnostic for each proxy annotation of an endpoint. Call this only if proxies are disabled.
 
-    used: the line of each annotation.
+    endpoint_name: method and path. identity: of the database object. used: the line of each annotation.
     """
     for name in ("proxy", "proxy_out"):
         if name in used:

@@ -91,7 +91,8 @@ class RoutineOptions:
 
 @section("Service")
 class ServiceConnections:
-    """The connections that routines use; read alone, so that a wrong value of another key does not hide them."""
+    """The connections that routines use. They are read separately from other keys of the section, so that they can be
+    read also if another key has an invalid value."""
 
     connection_name: str | None = text(
         "ConnectionName",

@@ -109,10 +109,10 @@ def cache_plan(
 
 
 def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
-    """Return the rule with its values, and in addition with the texts that binding makes of these values.
+    """Return the rule with its values and, in addition, the texts to which binding converts these values.
 
-    The text of a timestamp or an array that is bound differs from the text that was sent, and the rule applies to the
-    text that was sent (caching-36). timestamps_utc: as in `core.binding.conversion.converter`.
+    The rule applies to the value that a request sends (caching-36), but is compared with the bound text, which has
+    another spelling for timestamps and arrays. timestamps_utc: timestamps without a zone are in UTC.
     """
     reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
     read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))
@@ -135,10 +135,8 @@ def _read(reader: Reader, value: str) -> Iterator[str]:
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
-    """Return the lifetime in seconds: of the comment, else of the profile, else of the hybrid options (caching-7).
-
-    None: none of them sets one.
-    """
+    """Return the lifetime in seconds: that of the comment, else of the profile, else of the hybrid options if the
+    profile uses them (caching-7). None: no lifetime is set. own: that of the comment; None: it sets none."""
     if own is not None or profile.seconds is not None:
         return profile.seconds if own is None else own
     hybrid = options.hybrid
@@ -192,10 +190,13 @@ def is_set(endpoint: Endpoint) -> bool:
 
 
 def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
-    """Return the bit mask of key parameters: those that `cached` lists, else those of the profile, else all
-    (caching-9). Parameters of a query over the result are always among them; parameters that another service fills
-    never are. If another service fills all parameters that `cached` lists, the key has all others. Unknown names are no
-    longer in the list of `cached`."""
+    """Return the bit mask of the parameters in the cache key: those that `cached` lists, else those of the profile,
+    else all (caching-9).
+
+    Parameters of a query over the result are always in it; parameters that another service fills never are. If another
+    service fills all parameters that `cached` lists, all others are in the key. Unknown names in a `cached` line were
+    removed when the comment was read.
+    """
     caching = endpoint.options.caching
     # Values from other services are requested anew for each call, and follow from the other parameters.
     every = sum(1 << index for index, _ in enumerate(endpoint.parameters) if index not in endpoint.outgoing.filled)
@@ -213,8 +214,8 @@ def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
 
 
 def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
-    """Yield the indexes of the parameters with this name in the database or in requests, except those of a query over
-    the result; of a composite, those of all fields."""
+    """Yield the indexes of the parameters with this name in the database or in requests. The fields of a composite have
+    its database name, so that all of them are yielded. Parameters of a query over the result are left out."""
     for index, item in enumerate(endpoint.parameters):
         if name in (item.db_name, item.api_name) and not item.of_query:
             yield index

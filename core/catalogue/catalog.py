@@ -202,9 +202,8 @@ class Routine(Record):
 
     @property
     def precedence(self) -> tuple[bool, int]:
-        """Sort key by which a route or the name of a tool goes to one of several routines, the lowest first: that of a
-        powerful owner or of a file, then the oldest.
-        """
+        """Sort key for routines that claim the same route or tool name; the routine with the lowest key gets it.
+        Routines of a powerful owner and files precede others, then older routines precede newer ones."""
         return self.owner is not None and not self.owner.powerful, self.oid
 
     @property

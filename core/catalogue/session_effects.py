@@ -46,7 +46,8 @@ class Dependencies(Record):
 
 @dataclass(frozen=True, slots=True)
 class SessionEffects(Record):
-    """What a routine may leave in its session, and what it reads there: the result of an analysis."""
+    """The result of an analysis of session effects: the state that a routine may leave in its session, and whether it
+    reads state that earlier requests have left there."""
 
     traces: frozenset[SessionEffect] = frozenset({SessionEffect.ANYTHING})
     """Effects in the session. Empty: the session is left unchanged."""
@@ -79,11 +80,12 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
 
     The guard is a common table expression that is never run, not even planned, because nothing refers to it. But
     PostgreSQL records all objects in it as dependencies of the prepared statement, and parses the statement again if
-    one of them has changed. The date in it can only be parsed with the order of day and month that was set while the
-    statement was prepared. With the other order, parsing it again fails, with 22008, before any part of the call has
-    run.
+    one of them has changed. The guard has a date that only the order of day and month that is set during preparation
+    can parse, which is not the usual order of the connection. So parsing again, with the usual order, fails with 22008
+    before any part of the call has run.
 
-    day_first: whether days precede months while the statement is prepared.
+    day_first: whether the usual order of the connection has the day first (`DateStyle` with DMY); the statement has to
+    be prepared with the other order.
     """
     head = _HEAD.match(statement)
     if head is None or len(dependencies.mentions) > MOST_MENTIONS:
@@ -109,7 +111,8 @@ def guard_failed(sqlstate: str, position: str | None, context: str | None) -> bo
 def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
     """Return one mark, a hash, for the marks of several objects.
 
-    marks: object → text that changes with its definition. everywhere: text that changes with what concerns all objects.
+    marks: object → text that changes with its definition. everywhere: text that changes with definitions that affect
+    all objects: casts, operators, constraints of domains, event triggers.
     """
     joined = "\n".join([everywhere, *(f"{key} {mark}" for key, mark in sorted(marks.items()))])
     return hashlib.blake2b(joined.encode(), digest_size=12).hexdigest()

@@ -93,5 +93,5 @@ class ResultQuery(Protocol):
         """The same query for formats that contain only rows: without cursor and number of rows."""
 
     def wrap_statement(self, sql: str, first: int) -> str:
-        """Return the statement. sql: of the endpoint. first: number of values that `sql` takes; those of the query
-        follow."""
+        """Return the statement that applies the query to the result of `sql`. sql: of the endpoint. first: number of
+        values that `sql` takes; the values of the query follow them."""

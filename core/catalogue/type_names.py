@@ -109,7 +109,7 @@ def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
 
 
 def is_built_in(word: str) -> bool:
-    """Return whether the word names a type of every database."""
+    """Return whether the word names a built-in type of PostgreSQL, or an array of one, in any case."""
     match = _WORD.fullmatch(word.strip())
     return match is not None and _find_built_in(match["name"].strip()) is not None
 

@@ -25,7 +25,8 @@ class ValueConstraints(Record):
     """Text of the comment of the column or type."""
 
     def combine(self, other: ValueConstraints) -> ValueConstraints:
-        """Return the constraints of both. Choices and text of `self` have precedence."""
+        """Return constraints that are never NULL if those of `self` or `other` are, with the choices and the text of
+        `self`, or of `other` where `self` has none."""
         return ValueConstraints(
             self.never_null or other.never_null, self.choices or other.choices, self.text or other.text
         )

@@ -82,8 +82,8 @@ class Call:
 
     answer: how its response is read. placement: where its arguments are put. status: the function returns the HTTP
     status with the value. parse_url, parse_request: the function has a parameter with which its caller changes the URL
-    or the request. export_url: a function that returns the URL is exported. url_only: there is only that function.
-    upload: the endpoint accepts files.
+    or the request. export_url: a second function, which returns the URL, is exported. url_only: only the latter is
+    generated. upload: the endpoint accepts files.
     """
 
     endpoint: Endpoint

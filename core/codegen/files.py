@@ -42,8 +42,10 @@ def client_files(
     options: ClientCodeOptions,
     now: str,
 ) -> Iterator[Output]:
-    """Yield the files of a client. If annotations exclude all endpoints of a file, its text is None: an existing file
-    has to be deleted. If configured lists exclude the remaining endpoints of a file, it is not yielded.
+    """Yield the files of a client.
+
+    A file whose endpoints are all excluded by annotations has None as text: an existing file has to be deleted. A file
+    whose remaining endpoints are all excluded by the configured lists is not yielded: an existing file stays.
 
     types_of: returns the types of an endpoint's database, by oid. definitions: of routines, by oid, for comments. now:
     text of the time, which replaces `{0}` in header lines.

@@ -85,8 +85,8 @@ class ClientFunction:
 
     members: properties of its request. cast: the parsed JSON has to be cast to `result`. status: the function returns
     the HTTP status with the value. parse_url, parse_request: it has a parameter with which its caller changes the URL
-    or the request. export_url: a function that returns the URL is exported. url_only: there is only that function.
-    hooked: no annotation excludes hooks for it. upload: the endpoint accepts files.
+    or the request. export_url: a second function, which returns the URL, is exported. url_only: only the latter is
+    generated. hooked: it may get hooks, as no annotation excludes them. upload: the endpoint accepts files.
     """
 
     endpoint: Endpoint

@@ -1,4 +1,4 @@
-"""What generated clients look like: options of every language, and those of each language (clients-1 to clients-3)."""
+"""Options of generated clients: those that all languages share, and those of each language (clients-1 to clients-3)."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def modules(
 ) -> Iterator[tuple[str, list[Endpoint]]]:
     """Group endpoints by the client file to which they belong. Endpoints that invalidate cached responses are left out.
 
-    Yields for each file the text that replaces `{0}` in its configured path, and its endpoints. The list of endpoints
-    is empty for a file whose endpoints are all excluded by annotations. Without `by_schema`, all endpoints belong to
+    Yields for each file the text that replaces `{0}` in its configured path, and its endpoints, without internal ones
+    and those that annotations exclude. If none remains, the list is empty. Without `by_schema`, all endpoints belong to
     one file, and `{0}` is replaced by nothing. schema_file: returns the text for a schema. Raises `NoPlaceError` if
     `by_schema` is on, but the configured path has no `{0}`.
     """
@@ -85,8 +85,9 @@ def module_of(endpoint: Endpoint, annotations_of: AnnotationsOf) -> str | None:
 
 
 def folder_of(endpoint: Endpoint) -> str | None:
-    """Return the module that an annotation for TypeScript clients sets, or the name of the folder that sets the module
-    of an SQL file, not converted to camelCase. None: neither sets one."""
+    """Return the name by which the files of an endpoint are grouped: the module that an annotation for TypeScript
+    clients sets, else the folder of its SQL file as it is written (`module_of` converts it to camelCase). None: neither
+    exists."""
     return client_annotations(endpoint).module or _folder(endpoint)
 
 

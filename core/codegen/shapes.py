@@ -114,7 +114,8 @@ _MODIFIER = re.compile(r"\(.*?\)")
 
 @functools.cache
 def named_shape(type_name: str) -> Shape:
-    """Return the shape of a scalar or array type by its name; arrays of several dimensions count as one-dimensional."""
+    """Return the shape of a scalar or array type by its name, in any case and with or without a modifier; an unknown
+    type is a text. Arrays of several dimensions count as one-dimensional."""
     name = " ".join(_MODIFIER.sub("", type_name).replace('"', "").lower().split())
     if name.endswith("[]"):
         return ListOf(named_shape(name.rstrip("[]")))

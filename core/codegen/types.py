@@ -112,8 +112,8 @@ class Interface:
 
 @dataclass(slots=True)
 class Interfaces:
-    """The interfaces of one file: composites first, then requests and responses. Methods add the interfaces that they
-    name."""
+    """The interfaces of one file: composites first, then requests and responses. A method whose result contains the
+    name of an interface adds that interface to the file."""
 
     options: ClientCodeOptions
     composites: list[Interface] = field(default_factory=list)
@@ -123,10 +123,11 @@ class Interfaces:
     taken: set[str] = field(default_factory=set)
 
     def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
-        """Add the interface of a request or response and return its name: `name`, with a number if that is taken.
+        """Add the interface of a request or response and return its name: `name`, or `name` with a number if another
+        interface of the file has that name.
 
-        members: declarations; of several for one property, the first counts. With `UniqueModels`, the name of an equal
-        interface is returned instead if both are mergeable.
+        members: declarations; of several for one property, the first counts. mergeable: with `UniqueModels`, an equal
+        interface that was added as mergeable is used instead, and its name is returned.
         """
         lines = tuple(_unique(members))
         if self.options.unique_models and mergeable and lines in self._merged:

@@ -73,10 +73,12 @@ _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
 
 
 def configuration_warnings(settings: Settings) -> tuple[str, ...]:
-    """Return warnings about valid values in use that are probably mistakes.
+    """Return warnings about values in use that are valid but probably mistakes:
 
-    These are unknown words, which have no effect or the meaning of the default, sections in place of the default text
-    of a name, and maps that drop default entries.
+    - a word that is none of the choices of a lenient key, which then has its default, or of a map, where it has no
+      effect;
+    - a section as the default of a name, where one text is needed;
+    - a map that replaces a default map and lacks some of its entries.
     """
     return tuple(
         message for setting in walk(settings) if setting.in_use for message in _warnings(setting, settings.variables)

@@ -310,9 +310,12 @@ class Settings:
         return None if text is None else self._resolve_text(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
-        """Return names with their default texts: those of a map, sorted, without names whose value is a section; or
-        those of a list, in its order and without default text (None). Empty if the key is not configured
-        (configuration-10, configuration-11)."""
+        """Return name → default text for a key that is a map or a list of names; empty if the key is not configured
+        (configuration-10, configuration-11).
+
+        A map gives its entries, sorted, without those that are sections. A list gives its elements, in their order,
+        with None as text.
+        """
         _key_of_type(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):

@@ -36,10 +36,7 @@ from rowcall.core.config.sections.tables import CrudSource
 from rowcall.core.config.sections.thread_pool import ThreadPool
 from rowcall.core.config.sections.validation import ValidationOptions
 from rowcall.core.config.sections.watch import WatchOptions
-from rowcall.core.documents.http_files import HttpFileOptions
-from rowcall.core.documents.mcp import McpOptions
-from rowcall.core.documents.openapi import OpenApiOptions
-from rowcall.core.documents.reference_page import ReferencePage
+from rowcall.core.documents.options import HttpFileOptions, OpenApiOptions, ReferencePage
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.events.options import EventOptions
 from rowcall.core.formats.exports import ExportOptions
@@ -49,6 +46,7 @@ from rowcall.core.http.cors import Cors
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.jobs.options import JobOptions
+from rowcall.core.mcp.options import McpOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.console import ConsoleOptions
 from rowcall.core.operations.metrics import Admin, MetricsOptions, ProfilingOptions

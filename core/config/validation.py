@@ -89,18 +89,18 @@ def kind_of(section: Section, node_of_key: KeyNode) -> str | None:
 def _may_be(declared: KeyNode, node: Node, node_of_key: KeyNode) -> bool:
     """Return whether `node` can be a value of the key tree node `declared`, which is below `node_of_key`.
 
-    In a section with fixed keys and user-defined names, a user-defined name is a section; so a single value is a
-    misspelled key.
+    False only for a single value whose name matches no fixed key of a section that has fixed keys and user-defined
+    sections: its name is probably a misspelt key.
     """
     mixed = declared.is_wild and len(node_of_key.key_nodes) > 1
     return not (mixed and isinstance(node, Scalar))
 
 
 def _suggestion(name: str, path: str, node_of_key: KeyNode, known_path: str) -> str | None:
-    """Return the path that was probably meant by an unknown key.
+    """Return the path that was probably meant by an unknown key, or None.
 
-    This is the present name of a renamed key, else a similar name in the same section, else the highest key with the
-    same name in another section; None: there is none, or several are equally high. name, path: of the unknown key.
+    This is the present name of a renamed key, else a similar name in the same section, else the key with the same name
+    in another section whose path has the fewest names, unless several have as few. name, path: of the unknown key.
     node_of_key, known_path: the key tree node in which it is missing, and the path of that node.
     """
     if path.casefold() in RENAMED:

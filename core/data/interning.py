@@ -21,8 +21,8 @@ _clear_functions: list[Callable[[], None]] = []
 
 
 def memoize(function: Callable[P, T]) -> Callable[P, T]:
-    """Memoize the results of a function until `clear_all`. Arguments have to be hashable; large ones are wrapped in
-    `Same`."""
+    """Memoize the latest results of a function, at most `_MANY`, until `clear_all`. Arguments have to be hashable;
+    large ones are wrapped in `Same`."""
     cached = lru_cache(maxsize=_MANY)(function)
     _clear_functions.append(cached.cache_clear)
     return cached  # type: ignore[return-value]  # typeshed says that it takes anything hashable

@@ -1,1 +1,1 @@
-"""Descriptions of the service: OpenAPI, example requests, MCP tools, contracts. Endpoints in, texts out, no I/O."""
+"""Descriptions of the service: OpenAPI, example requests, contracts. Endpoints in, texts out, no I/O."""

@@ -16,7 +16,8 @@ from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.client_parameters import uploads
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.openapi import ENQUEUED, FILE, ResponseKind, answer_of, response_kind
-from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
+from rowcall.core.documents.options import Nulls
+from rowcall.core.documents.schemas import Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.events.stream_path import stream_path
@@ -49,9 +50,10 @@ def contract_of(
     endpoints are left out.
 
     types_of: returns the types of an endpoint's database by oid. camel: fields of composites are in camelCase. level:
-    notice level of event streams whose endpoints set none. tables: formats that `table_format` may name. exports: None:
-    there are none. exact: schemas say which values may be NULL. functions: names in generated clients; endpoints may be
-    missing.
+    notice level of event streams whose endpoints set none. tables: formats that `table_format` may name. exports:
+    options of exports; None: exports are disabled. exact: schemas say which values may be NULL. functions: `id` of an
+    endpoint → language of a generated client → name of the endpoint's function there; endpoints without a function may
+    be missing.
     """
     rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
@@ -207,8 +209,8 @@ _WITH_RESULT = (ResponseKind.RESULT, ResponseKind.TOKENS)
 def _response(
     endpoint: Endpoint, kind: ResponseKind, types: Types, camel: bool, formats: tuple[str, ...], nulls: Nulls
 ) -> dict[str, Any] | None:
-    """Return content type and schema of a successful response, and the media types that a request may choose instead;
-    None: it has no body, or one of which nothing is known."""
+    """Return content type and schema of a successful response, and the media types that a request may choose instead.
+    None: the response has no body, or its content is not described, as that of a proxy or a sign-in."""
     if kind is ResponseKind.JOB:
         return {"type": "application/json", "schema": _without_texts(ENQUEUED)}
     if kind is ResponseKind.FILE:

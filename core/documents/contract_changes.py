@@ -60,8 +60,8 @@ Findings = Iterator[tuple[Severity, str]]
 
 
 def _variants(old: list[Any], new: list[Any]) -> Findings:
-    """Compare the endpoints of one method and path. Of several, those with equal parameter names are compared with each
-    other; a single old endpoint is compared with a single new one, whatever their parameters are."""
+    """Compare the endpoints of one method and path. If each contract has one, these are compared whatever their
+    parameters are; otherwise those with equal parameter names are compared with each other."""
     if len(old) == len(new) == 1:
         yield from _endpoint(old[0], new[0])
         return
@@ -202,8 +202,8 @@ def _response(old: Value | None, new: Value | None) -> Findings:
 def _values(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     """Compare two schemas of one value.
 
-    what: names the value in messages. taken: it is a value of a request, where accepting fewer values is worse;
-    otherwise of a response, where returning more values is worse.
+    what: names the value in messages. taken: True: requests send the value, so that accepting fewer values is worse;
+    False: responses contain it, so that returning more values is worse.
     """
     if old == new:
         return

@@ -4,61 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from urllib.parse import quote
 
 import orjson
 
-from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines, without_line_breaks
 from rowcall.core.codegen.selection import folder_of
+from rowcall.core.documents.options import HttpFileOptions
 from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.sections.declaration import choice, flag, section, text
-from rowcall.core.sections.values import or_empty
-
-
-def _is_schema(word: str) -> bool:
-    return word == "Schema"
-
-
-@section("Service:HttpFileOptions", "Files of example requests, for editors that can send them.")
-class HttpFileOptions:
-    """Options of `.http` files. write, serve: whether the files are written, and whether they are served."""
-
-    host: str
-    """Base URL without a trailing slash."""
-
-    enabled: bool = flag("Enabled", False, "Create the files.")
-    option: str = choice(
-        "Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both.", convert=str.lower
-    )
-    name: str = text("Name", None, "Name of the files. null: name of the database.", convert=or_empty)
-    pattern: str = text("NamePattern", "{0}_{1}", "Pattern of file names: {0} the name, {1} the schema.")
-    comment: str = choice(
-        "CommentHeader", "None Simple Full", "Simple", "Comment above a request.", convert=str.capitalize
-    )
-    comments: bool = flag("CommentHeaderIncludeComments", True, "Include the text of the routine's comment.")
-    by_schema: bool = choice(
-        "FileMode", "Database Schema", "Schema", "One file, or one for each schema.", convert=_is_schema
-    )
-    overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
-    omit_automatic: bool = flag(
-        "OmitAutomaticParameters",
-        True,
-        "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
-    )
-    claims: LoginOptions = field(default_factory=LoginOptions)
-
-    @property
-    def write(self) -> bool:
-        return self.option in ("file", "both")
-
-    @property
-    def serve(self) -> bool:
-        return self.option in ("endpoint", "both")
 
 
 def http_files(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.documents.options import Nulls, OpenApiOptions, similar_to
 from rowcall.core.documents.postgrest.openapi import (
     ERROR,
     ERROR_SCHEMA,
@@ -22,7 +21,6 @@ from rowcall.core.documents.postgrest.openapi import (
 )
 from rowcall.core.documents.samples import example_text, value_of, with_default
 from rowcall.core.documents.schemas import (
-    Nulls,
     Schema,
     Types,
     body_member_schema,
@@ -31,17 +29,14 @@ from rowcall.core.documents.schemas import (
     result_schema,
     travels_as_json,
 )
-from rowcall.core.endpoint.capabilities import Document, NoticeLevel
+from rowcall.core.endpoint.capabilities import Document
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.events.stream_path import stream_path
 from rowcall.core.formats.exports import ExportOptions
-from rowcall.core.formats.table_formats import EXCEL, PARQUET, TableFormats, has_fixed_format, media_types
+from rowcall.core.formats.table_formats import EXCEL, PARQUET, has_fixed_format, media_types
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.queryable.description import query_parameters
-from rowcall.core.sections.declaration import choice, flag, objects, part, section, text, texts
-from rowcall.core.sections.values import as_set, or_empty
 
-VERSIONS = {"3.0": "3.0.3", "3.1": "3.1.1"}
 _SEGMENT = re.compile(r"\{([^{}?]+)\??\}")
 _BEARER = {"bearerAuth": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
 _BASIC = {"basicAuth": {"type": "http", "scheme": "basic"}}
@@ -49,102 +44,6 @@ _BASIC_ALONE: dict[str, list[str]] = {"basicAuth": []}
 _TEXT = {"type": "string"}
 FILE = {"type": "string", "format": "binary"}
 _DEFAULTS = Document()
-
-
-def _version(text: str) -> str:
-    version = text.strip()
-    if version not in VERSIONS:
-        raise ValueError(f"{version!r} is none of {', '.join(VERSIONS)}")
-    return VERSIONS[version]
-
-
-def _pattern(text: str | None) -> str | None:
-    if text is not None:
-        try:
-            similar_to(text)
-        except re.error as error:
-            raise ValueError(f"{text!r} is no pattern as SIMILAR TO takes it: {error}") from None
-    return text
-
-
-@section("Service:OpenApiOptions:Servers:[]")
-class ServerKeys:
-    url: str | None = text("Url", None, "Address. An entry without one is left out.")
-    description: str | None = text("Description", None, "Description of the server.")
-
-
-@section("Service:OpenApiOptions:SecuritySchemes:[]")
-class SecuritySchemeKeys:
-    name: str | None = text("Name", None, "Name of the scheme.")
-    type: str | None = choice("Type", "Http ApiKey", None, "Kind of the scheme.")
-    description: str | None = text("Description", None, "Description of the scheme.")
-    scheme: str | None = choice("Scheme", "Basic Bearer", None, "HTTP scheme, for Http.")
-    bearer_format: str | None = text("BearerFormat", None, "Format of bearer tokens.")
-    in_: str | None = text("In", None, "Name of the header, query key or cookie, for ApiKey.")
-    place: str | None = choice("ApiKeyLocation", "Header Query Cookie", None, "Place of the API key.")
-
-
-@section("Service:OpenApiOptions")
-class OpenApiTargets:
-    """Destinations of the document. file: None: it is not written. path: None: it is not served."""
-
-    file: str | None = text("FileName", "rowcall_openapi.json", "File of the document. null: none.", nullable=True)
-    path: str | None = text("UrlPath", "/openapi.json", "Path of the document. null: not served.", nullable=True)
-    overwrite: bool = flag("FileOverwrite", True, "Write over a file that exists.")
-
-
-@section("Service:OpenApiOptions", "The OpenAPI document.")
-class OpenApiOptions:
-    """Options of the OpenAPI document."""
-
-    enabled: bool = flag("Enabled", False, "Create the document.")
-    targets = part(OpenApiTargets)
-    title: str = text("DocumentTitle", None, "Title. null: name of the database.", convert=or_empty)
-    version: str = text("DocumentVersion", "1.0.0", "Version of the document.")
-    description: str | None = text("DocumentDescription", None, "Description.")
-    spec: str = text("SpecVersion", "3.0", "OpenAPI version: 3.0 or 3.1.", convert=_version)
-    add_current_server: bool = flag("AddCurrentServer", True, "Include the address of this service in the servers.")
-    servers: tuple[tuple[str, str | None], ...] = objects("Servers", (), "Additional servers.", elements=ServerKeys)
-    schemes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = objects(
-        "SecuritySchemes", (), "Security schemes. An empty list describes those in use.", elements=SecuritySchemeKeys
-    )
-    include: Set[str] = texts("IncludeSchemas", (), "Only these schemas. An empty list is all.", convert=as_set)
-    exclude: Set[str] = texts("ExcludeSchemas", (), "Not these schemas.", convert=as_set)
-    similar: str | None = text("NameSimilarTo", None, "Only routines SIMILAR TO this pattern.", convert=_pattern)
-    not_similar: str | None = text("NameNotSimilarTo", None, "No routines SIMILAR TO this pattern.", convert=_pattern)
-    interface: bool = flag("PostgRest", False, "Include the paths of PostgREST's interface.")
-    closed_only: bool = flag("RequiresAuthorizationOnly", False, "Only endpoints that need a signed-in user.")
-    omit_automatic: bool = flag(
-        "OmitAutomaticParameters",
-        True,
-        "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
-    )
-    camel: bool = True
-    """Fields of composites are in camelCase."""
-    claims: LoginOptions = field(default_factory=LoginOptions)
-    """Names the parameters that are injected from claims and the client's address."""
-    tables: TableFormats = field(default_factory=TableFormats)
-    """Formats that `table_format` may name."""
-    exports: ExportOptions | None = None
-    """Formats in which requests may ask for rows; None: exports are off."""
-    level: NoticeLevel = NoticeLevel.INFO
-    """Level of notices of event streams whose endpoints set none."""
-
-    @property
-    def nulls(self) -> Nulls:
-        """How the document says that a value may be NULL."""
-        return Nulls.KEYWORD if self.spec.startswith("3.0") else Nulls.TYPE
-
-
-@dataclass(frozen=True, slots=True)
-class OpenApi:
-    """The document and its destinations. file: its path on disk; None: it is not written. path: its URL path; None: it
-    is not served. overwrite: replace an existing file."""
-
-    options: OpenApiOptions
-    file: str | None
-    path: str | None
-    overwrite: bool
 
 
 TypesOf = Callable[[Endpoint], Types]
@@ -197,8 +96,8 @@ def _add_interface(
 ) -> None:
     """Add the paths of PostgREST's interface to `paths`, and their schemas and security scheme to `components`.
 
-    Endpoints win at the same method and path, as they do in routing. Nothing is added if the interface's own document
-    is disabled, or if `closed_only` is set and anonymous callers may use the interface.
+    At the same method and path, an endpoint has precedence, as in routing. Nothing is added if `openapi_mode` of the
+    interface is `disabled`, or if `closed_only` is set and anonymous callers may use the interface.
     """
     if catalogue.options.openapi_mode == "disabled":
         return
@@ -222,14 +121,6 @@ PROBLEM: Schema = {
     },
     "required": ["title", "status"],
 }
-
-
-def similar_to(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression, for `fullmatch`, of a `SIMILAR TO` pattern.
-
-    `_` and `%` are wildcards; all other text is taken as a regular expression. Raises `re.error` if it is none.
-    """
-    return re.compile("".join({"_": ".", "%": ".*"}.get(sign, sign) for sign in pattern))
 
 
 def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
@@ -531,7 +422,8 @@ def _request_body(
 
 
 class ResponseKind(enum.Enum):
-    """What a successful response contains, in one word."""
+    """The kind of content of a successful response: the result of the routine, the response of a proxied service, a
+    file, and others. The value is the word for it in contracts."""
 
     RESULT = "result"
     """The result of the routine, or that cached responses are invalidated."""

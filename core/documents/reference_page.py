@@ -1,39 +1,13 @@
-"""The page with the API reference: its options and its HTML."""
+"""The HTML of the page with the API reference."""
 
 from __future__ import annotations
 
 import html
 
-from rowcall.core.data.record import Record
-from rowcall.core.sections.declaration import flag, section, text
-from rowcall.core.sections.values import path_like
+from rowcall.core.documents.options import ReferencePage
 
 FILES = ("swagger-ui.css", "swagger-ui-bundle.js")
 """Files of the viewer that the page loads."""
-
-
-def _page_path(text: str) -> str | None:
-    return path_like("/docs")(text.rstrip("/"))
-
-
-@section("Docs", "A page with the API reference of the endpoints, from their OpenAPI document, with try-it.")
-class ReferencePage(Record):
-    """Options of the page with the API reference.
-
-    document: URL path of the OpenAPI document. folder: directory of `FILES` on this host. path: URL path of the page.
-    """
-
-    document: str
-    title: str
-    folder: str
-
-    enabled: bool = flag(
-        "Enabled",
-        False,
-        "Serve the page. Needs the extra rowcall[docs], and the document at Service:OpenApiOptions:UrlPath.",
-    )
-    path: str = text("Path", "/docs", "Path of the page.", convert=_page_path)
-    closed: bool = flag("RequireAuthorization", False, "Serve the page to signed-in users only, but not the document.")
 
 
 def page_html(page: ReferencePage, token_path: str | None) -> str:

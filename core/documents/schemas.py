@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
+from rowcall.core.documents.options import Nulls
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -128,17 +128,6 @@ def _field_schema(field: Field) -> Schema:
     return {"type": "array", "items": item} if field.array else item
 
 
-class Nulls(enum.Enum):
-    """How a schema says that a value may be NULL."""
-
-    OMITTED = "omitted"
-    """The schema does not say so."""
-    KEYWORD = "nullable"
-    """`nullable: true`, as in OpenAPI 3.0."""
-    TYPE = "type"
-    """`"type": [..., "null"]`, as in JSON Schema and OpenAPI 3.1."""
-
-
 def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
     """Set `enum` and `description` from the constraints of a column or parameter in the schema, and return it.
 
@@ -161,10 +150,8 @@ def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
-    """Return a copy of the schema that allows null too, in the form that `nulls` selects.
-
-    With `OMITTED`, the schema itself is returned; likewise one without `type`, which allows any value already.
-    """
+    """Return a copy of the schema that allows null too, in the form that `nulls` selects. The schema itself is returned
+    if `nulls` is `OMITTED`, or if the schema has no `type` and therefore allows null already."""
     if nulls is Nulls.OMITTED or "type" not in schema:
         return schema
     kind = schema["type"]
@@ -289,7 +276,7 @@ def _scalar(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> Sche
 
 
 def _without_null(schema: Schema) -> Schema:
-    """Return a copy of the schema whose value, at the top, cannot be null: its NULL is never sent as JSON."""
+    """Return a copy of the schema without null as outermost value, for a scalar whose NULL is not sent as JSON."""
     kind = schema.get("type")
     if isinstance(kind, list):
         kinds = [each for each in kind if each != "null"]

@@ -124,7 +124,8 @@ def _endpoint(endpoint: Endpoint) -> Endpoint:
 
 
 def _parameter(parameter: Typed) -> Typed:
-    """Return a parameter, or an attribute of a composite, whose wide numbers are texts at every depth."""
+    """Return a parameter, or an attribute of a composite, with text in place of `bigint` and `numeric` at every
+    depth."""
     kind = ValueKind.TEXT if parameter.kind in _WIDE_KINDS else parameter.kind
     return replace(parameter, kind=kind, fields=tuple(_parameter(item) for item in parameter.fields))
 

@@ -30,7 +30,8 @@ class DownloadRowError(ValueError):
 class DownloadRow:
     """The file that a row describes.
 
-    name: as clients should store it; empty: none. source: the kind of column that has the file. bucket: of an object.
+    name: file name for clients; empty: none. source: the kind of column that has the file or says where it is. bucket:
+    of a file in an object store; None: the configured bucket, or another kind of file.
     """
 
     source: FileSource

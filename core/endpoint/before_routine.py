@@ -1,4 +1,5 @@
-"""What happens in the transaction of a routine before it: commands (execution-20, execution-21), and its tenant."""
+"""Commands that run (execution-20, execution-21), and the tenant that is set, in the transaction of a routine before
+it."""
 
 from __future__ import annotations
 
@@ -94,8 +95,8 @@ def _set_command(sql: str) -> _SetCommand | None:
 def ends_with_transaction(sql: str) -> bool:
     """Return whether the effect of a command is known to end with the transaction.
 
-    That is so for `set local …`, and for `select` of one or more calls `set_config(…, true)` whose name is a literal
-    and whose value is a literal or a parameter; with another expression, the effects are unknown.
+    True for `set local …`, and for `select` of one or more calls `set_config(…, true)` whose name is a literal and
+    whose value is a literal or a parameter. False for all other commands, whose effects may last longer or are unknown.
     """
     command = _set_command(sql)
     return _SET_CONFIG.fullmatch(sql) is not None if command is None else command.local is not None
@@ -106,8 +107,8 @@ def for_the_session(sql: str) -> str | None:
     runs.
 
     `set …` is returned unchanged, `set local …` as `set session …`, and `select set_config(…)`, if its arguments are
-    literals or parameters, with false as the third one. None: the command has no such form (`set transaction …`), or
-    another form, so that its effects are unknown.
+    literals or parameters, with false as the third one. None: the setting exists for a transaction only (`set
+    transaction …`), or the command is none of these, so that its effects are unknown.
     """
     command = _set_command(sql)
     if command is not None:

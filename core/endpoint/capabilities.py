@@ -39,7 +39,7 @@ class Stale(Record):
 
     @property
     def longest(self) -> float:
-        """The longer of both times."""
+        """The longer of `revalidate` and `error`, in seconds."""
         return max(self.revalidate, self.error)
 
 

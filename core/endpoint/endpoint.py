@@ -517,7 +517,8 @@ class Endpoint(Record):
 
     @property
     def sets_response(self) -> bool:
-        """Whether status and headers of the response are set by SQL."""
+        """Whether SQL may set status and headers of the response, by settings or by columns of the result. False for
+        logins and logouts."""
         options = self.options
         by_comment = options.response_settings or self.response_set_by_columns
         return (by_comment or self.routine.sets_response) and not (options.login or options.logout)

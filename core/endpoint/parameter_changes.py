@@ -92,7 +92,8 @@ class _ParameterEditor:
         self._naming = naming
 
     def make(self, change: ParameterChange) -> None:
-        """Apply one change to the parameter, or to the fields of the composite, that it names."""
+        """Apply one change to the parameter that it names, or to the fields of a composite that it names. If it names
+        neither, add a diagnostic."""
         single = self._single(change.parameter)
         composite = [] if single is not None else self._fields(change.parameter)
         if single is not None:

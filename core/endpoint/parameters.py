@@ -123,8 +123,9 @@ class Naming:
     camel: bool = True
 
     def field(self, parameter: str, attribute: str, number: int) -> tuple[str, str]:
-        """Return the database spelling of a field and its name in requests. parameter: empty: unnamed. number: of the
-        request parameter, from 1."""
+        """Return the database spelling of a field of a composite parameter, and its name in requests. parameter: name
+        of the composite parameter; empty: it is unnamed. attribute: name of the attribute. number: of the request
+        parameter for the field, from 1, for unnamed ones."""
         field = f"{parameter}{self.separator}{attribute}"
         return field, field_name(parameter or attribute, field, number, self.camel)
 

@@ -40,10 +40,8 @@ class ResponseSettingError(ValueError):
 
 
 def status_set_by_sql(text: str) -> int | None:
-    """Return the status that SQL has set, or None if the text is empty.
-
-    Raises `ResponseSettingError` if the text is not a status from 200 to 599.
-    """
+    """Return the status that SQL has set, or None if it has set none. text: value of the setting `response.status`;
+    empty: not set. Raises `ResponseSettingError` if the text is not a status from 200 to 599."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) == 3 and 200 <= int(text) <= 599):

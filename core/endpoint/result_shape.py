@@ -109,8 +109,8 @@ def _is_bare(routine: _ReturnProperties, returned: TypeInfo | None, nested: bool
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """Makes the expressions between `select` and `from`, which are the columns of a result. Fields as the arguments of
-    `result_shape`."""
+    """Builds the columns of a result with their SQL expressions, the list between `select` and `from`. The fields are
+    the arguments of `result_shape` with these names."""
 
     types: Mapping[int, TypeInfo]
     camel: bool

@@ -88,10 +88,11 @@ def _placeholder_names(parameters: Same[tuple[EndpointParameter, ...]]) -> Mappi
 
 
 def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, str | None]) -> str:
-    """Return the text with variables of the environment filled in (comments-28).
+    """Return the text with variables of the environment filled in (comments-28). Control characters of their values are
+    removed. Other placeholders are unchanged, also those of a parameter that has the name of a variable.
 
-    variables: by their names in lower case; None: no value, so that `{!name:other}` is `other`. Parameters of the same
-    name take precedence.
+    names: from `placeholder_names`. variables: value by name in lower case; None: no value, so that `{!name:other}` is
+    `other`.
     """
 
     def fill(match: re.Match[str]) -> str:

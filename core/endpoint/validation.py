@@ -108,8 +108,8 @@ class Rule(Record):
     def refusal(self, db_name: str, api_name: str, message: str | None = None) -> str:
         """Return the message to the caller, with names in place of its placeholders.
 
-        db_name, api_name: of the parameter in the database and in requests. message: that of the comment, instead of
-        the message of the rule.
+        db_name, api_name: of the parameter in the database and in requests. message: that of the comment, in which
+        `{0}` is the name in requests; None: the message of the rule.
         """
         first = db_name if self.by_database_name and message is None else api_name
         message = self.message if message is None else message
@@ -205,8 +205,8 @@ class Check:
 
 
 def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
-    """Yield the checks of an endpoint, in the order in which the comment names the parameters. Unknown rules are
-    ignored."""
+    """Yield the checks of an endpoint, in the order in which the comment names the parameters. Unknown parameters and
+    rules are ignored."""
     rules_by_parameter: dict[int, list[Rule]] = {}
     for name, rule_names in endpoint.options.validations:
         index = validated_parameter(endpoint, name)

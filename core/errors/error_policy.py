@@ -151,7 +151,8 @@ class ErrorPolicy:
     disclosure: Disclosure = Disclosure()
 
     def maps(self, sqlstate: str) -> bool:
-        """Return whether the policy has a response for the SQLSTATE; such an error is not retried."""
+        """Return whether the policy has a response for the SQLSTATE: it is in `codes`, 57014, or from PT400 to PT599.
+        `service.database` does not retry commands after such errors."""
         return sqlstate in self.codes or sqlstate == QUERY_CANCELED or _STATUS_IN_CODE.fullmatch(sqlstate) is not None
 
     def problem(self, error: DatabaseError) -> Problem:
@@ -175,7 +176,7 @@ class ErrorPolicy:
 @dataclass(frozen=True, slots=True)
 class ErrorPolicies:
     """The configured policies by name. default: name of the policy of endpoints that name none. timeout, disclosure:
-    those of a policy with an unknown name, which has no codes, since no policy inherits from another one."""
+    for endpoints with an unknown policy, whose errors are mapped without codes."""
 
     named: Mapping[str, ErrorPolicy] = field(default_factory=lambda: {"Default": ErrorPolicy()})
     default: str = "Default"

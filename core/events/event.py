@@ -91,9 +91,10 @@ class Viewer:
     """The subscriber of a stream: the requested execution (empty: all), the user (None: an anonymous caller), and the
     tenant (empty: of none).
 
-    channel: of a stream of notifications; empty: the stream has events. filters: pairs of names: a member of the JSON
-    object that is the payload, and a claim of the user; the member must have one of the values of the claim. key: equal
-    for viewers that see the same events. roles_match_users: as in `RequiredRoles`.
+    channel: of a stream of notifications; empty: the stream has events. filters: pairs (member, claim): this member of
+    the payload, which is a JSON object, must have one of the user's values of this claim. key: equal for viewers that
+    see the same events. roles_match_users: names of recipients without a prefix are also compared with ids and names of
+    users.
     """
 
     __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "tenant", "user")
@@ -171,6 +172,6 @@ def _texts(value: object) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _access(values: tuple[str, ...], roles_match_users: bool) -> RequiredRoles:
-    """Return the access check as for endpoints: plain words are roles, ids and names have a prefix. roles_match_users:
-    as in `RequiredRoles`."""
+    """Return the check whether a user is among the recipients `values`. As in `authorize`, plain words are roles, and
+    ids and names have a prefix. roles_match_users: plain words are also ids and names."""
     return RequiredRoles(values, roles_match_users=roles_match_users)

@@ -110,9 +110,9 @@ def with_export_format(endpoint: Endpoint, name: str, media_type: str) -> Endpoi
 
 
 def export_format(endpoint: Endpoint) -> str:
-    """Return the format of an endpoint's rows that is not its usual one: for CSV and JSON lines
-    (`with_export_format`) the media type, else the text of `table_format`, which may contain a placeholder; empty:
-    neither."""
+    """Return the format in which an endpoint sends its rows, if it is not JSON: the media type for CSV and JSON lines
+    (`with_export_format`), otherwise the text of `table_format`, which may contain a placeholder. Empty: the endpoint
+    has none of these."""
     options = endpoint.options
     return (options.content_type or "") if options.csv or options.json_lines else options.table_format or ""
 
@@ -135,8 +135,8 @@ def preferred_format(accept: str, formats: tuple[str, ...]) -> tuple[str, str] |
     """Return name and media type of the format that a client prefers to JSON; None: JSON. accept: the header, may be
     empty. formats: names of those that are offered, the preferred one first.
 
-    Only media types that the header names in full count as formats. With the weight of JSON, a format is preferred if
-    JSON only has it from a wildcard, as in `text/csv, */*`.
+    Only media types that the header names in full count as formats. If a format and JSON have equal weights, the format
+    is preferred only if the header does not name JSON itself, as in `text/csv, */*`.
     """
     weights = dict(_weights(accept))
     # The most specific entry about JSON counts.

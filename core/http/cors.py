@@ -89,10 +89,10 @@ class Cors:
 
     def preflight(self, origin: str, method: str, headers: str | None) -> Fields:
         """Return the headers of the response to a preflight, whose status is always 204. For an origin that is not
-        allowed, this is `Vary` only. For an allowed one, the allowed methods and headers are listed without a
-        comparison with the requested ones, which is left to the browser; if all are allowed, the requested ones are
-        listed.
+        allowed, this is `Vary` only.
 
+        For an allowed origin, the configured methods and headers are listed, also if the requested ones are not among
+        them: the browser compares. If all methods, or all headers, are allowed, those of the request are returned.
         origin: the header `Origin`. method, headers: those of `Access-Control-Request-*`, as sent; headers None: the
         request has none.
         """

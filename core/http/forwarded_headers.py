@@ -126,10 +126,10 @@ def parse_address(text: str) -> Address | None:
 
 
 def is_address(authority: str) -> bool:
-    """Return whether the host of `authority`, with or without a port, is `localhost` or an address.
+    """Return whether the host of `authority`, with or without a port, is `localhost` or an IP address.
 
-    A request to such a host is not sent by DNS rebinding: the owner of a domain can point its name at any address, but
-    the requests of its pages then name the domain.
+    Such a request cannot be an attack by DNS rebinding, which needs a domain name: its owner can point the name at any
+    address, but the requests of its pages then name the domain as host.
     """
     return authority.partition(":")[0].lower() == "localhost" or parse_address(authority) is not None
 
@@ -165,9 +165,9 @@ def headers_for_routines(options: Forwarding, fields: Iterable[tuple[str, str]],
     """Return the headers of a request as routines see them, after the forwarded headers were applied: names in lower
     case, and the forwarded host, if it is used, as `host`.
 
-    Entries that are used are removed from `X-Forwarded-*`. The values that they replace are in `X-Original-*`
-    (server-9); headers of this name that the client has sent are removed. fields: the headers as sent. peer, scheme: of
-    the connection.
+    The entries that were used are removed from `X-Forwarded-*`. Address, scheme and host of the connection, as far as
+    such entries replace them, are in `X-Original-*` (server-9); `X-Original-*` of the client are removed. fields: the
+    headers as sent. peer, scheme: of the connection.
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]
@@ -242,10 +242,10 @@ def _is_allowed_host(hosts: Sequence[str], host: str) -> bool:
 
 
 def is_allowed(hosts: Sequence[str], host: str) -> bool:
-    """Return whether a list of patterns allows the host.
+    """Return whether a list of patterns allows the host, regardless of case and of a port of the host. An empty list
+    allows all hosts.
 
-    `*` matches any host, `*.zone.example` the hosts below `zone.example`; an empty list allows all hosts. Case does not
-    matter. hosts: patterns without ports. host: may have a port, which does not matter.
+    hosts: patterns without ports: `*` matches any host, `*.zone.example` the hosts below `zone.example`.
     """
     bare = (host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]).lower()
     return not hosts or any(_fits(pattern.lower(), bare) for pattern in hosts)

@@ -24,7 +24,8 @@ class Candidate:
 
     @classmethod
     def of(cls, parameters: Sequence[EndpointParameter]) -> Candidate:
-        """Return the candidate of an endpoint. parameters: all those of the endpoint."""
+        """Return the candidate for an endpoint with these parameters. Parameters of the path, fields of composites and
+        parameters with a default are not required."""
         return cls(
             frozenset(parameter.api_name for parameter in parameters),
             frozenset(parameter.api_name for parameter in parameters if _is_required(parameter)),
@@ -54,15 +55,16 @@ class Candidate:
 
 
 def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int) -> int:
-    """Return the index of the candidate to call. Of several that a rule selects, it is the first one; if no rule
-    selects one, it is 0.
+    """Return the index of the candidate to call: the first candidate that the first possible of these rules selects,
+    else 0.
 
-    The rules, in this order: a candidate that has exactly as many parameters as the request has values and can be
-    called with its keys; one that can be called with these keys; one with as many parameters that knows all of the
-    keys; one with as many parameters.
+    1. It can be called with the keys, and has as many parameters as the request has values.
+    2. It can be called with the keys.
+    3. It knows all keys, and has as many parameters as the request has values.
+    4. It has as many parameters as the request has values.
 
     candidates: the primary one first. keys: of the query or the body. path_count: number of parameters in the template
-    of the route, with optional ones.
+    of the route, with optional ones; they count as values of the request.
     """
     written = frozenset(keys)
     values = [(candidate, candidate.spread(written)) for candidate in candidates]

@@ -79,7 +79,8 @@ class _Node:
     """The route that ends here if its optional last segment is omitted; `route` has precedence."""
 
     def of(self, maker: object) -> _Node:
-        """Return the node itself if the router of `maker` may change it, else a copy that this router may change."""
+        """Return a node that the router with the token `maker` may change: the node itself if that router has made it,
+        else a copy. Nodes of another router may be shared with it."""
         if self.maker is maker:
             return self
         return _Node(maker, self.literals.copy(), self.parameter, self.route, self.optional)
@@ -109,8 +110,9 @@ class Router:
         """Return a router without the routes `gone` and with the routes `come`. It shares unchanged nodes with this
         router.
 
-        gone: routes of this router, whose templates end neither in an optional segment nor in a slash. No other route
-        of it may match a path of one of them. come: routes that are added behind the others.
+        gone: routes of this router, whose templates end neither in an optional segment nor in a slash; no other route
+        of this router may match a path of a route in `gone`. come: new routes; they follow the remaining ones in
+        `routes`.
         """
         new = Router()
         new._exact = {method: result.copy() for method, result in self._exact.items()}
@@ -146,8 +148,9 @@ class Router:
         return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
 
     def _search(self, method: str, path: str) -> Match | None:
-        """Return what `find` does, for a method that has routes and a path that is written differently or has
-        values."""
+        """Return the match of a decoded path that differs from the template of its route in case or in a slash at an
+        end, or has parameters; None: no route has this path. The method must have routes. Raises `MalformedPathError`
+        as `find` does."""
         literal = self._literal[method].get(bare(ascii_lower(path)))
         if literal is not None:
             return literal

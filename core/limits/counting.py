@@ -205,7 +205,8 @@ def _periods(policy: Policy, state: bytes | None, now: float) -> tuple[float, in
 
 
 def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide for a token bucket. If no request waits, only one number is read. The result is that of `decide`."""
+    """Decide for a token bucket. The result is that of `decide`. A state without waiting requests is short, and is
+    handled here, which is fast; `_bucket_with_queue` handles the others."""
     if state is not None and len(state) == _SHORT_STATE.size:
         begin, period, missing = _SHORT_STATE.unpack(state)
         passed = int((now - begin) // policy.seconds) - period

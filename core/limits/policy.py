@@ -37,8 +37,8 @@ class Source:
 class Policy:
     """A limit.
 
-    permits: in a window; in a full bucket; at the same time. seconds: length of a window; between additions to a
-    bucket. segments: of a sliding window.
+    permits: by kind, maximum number of requests in a window, of tokens in a bucket, or of concurrent requests. seconds:
+    length of a window, or interval between additions of tokens. segments: of a sliding window.
     """
 
     name: str

@@ -13,7 +13,7 @@ OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
 
 
 class HostsBy(enum.Enum):
-    """By what the consoles of several hosts find each other."""
+    """The service through which the consoles of several hosts find each other."""
 
     NONE = "None"
     DATABASE = "Database"

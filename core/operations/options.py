@@ -75,7 +75,7 @@ class HealthOptions:
 
     @property
     def check(self) -> str | None:
-        """Name of the database check; None: the database is not checked."""
+        """Name of the check of the database, such as `postgresql`; None: the database is not checked."""
         return self.database_check if self.checks_database else None
 
     @property

@@ -9,8 +9,9 @@ def percentile(bounds: Sequence[float], counts: Sequence[float], share: float) -
     """Return the value below which `share` (0 to 1) of the values are, in the unit of the bounds; None: there are no
     values.
 
-    bounds: ascending upper bounds. counts: values in each bucket, not cumulative, and last those above all bounds.
-    Within a bucket, values count as evenly distributed; above all bounds, the largest bound is returned.
+    bounds: ascending upper bounds of buckets. counts: number of values in each bucket, not cumulative; the last one is
+    the number of those above all bounds. Within a bucket, values count as evenly distributed; above all bounds, the
+    largest bound is returned.
     """
     total = sum(counts)
     if total <= 0:

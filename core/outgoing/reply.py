@@ -134,8 +134,8 @@ def _as_written(value: str) -> str:
 
 
 def headers_json(headers: Iterable[tuple[str, str]]) -> str:
-    """Return headers as JSON, such as `{"Name":"v1, v2"}`. The values of a repeated header are joined, in any case of
-    its name; the names of common headers get their usual spelling.
+    """Return headers as JSON, such as `{"Name":"v1, v2"}`. Values of headers whose names differ at most in case are
+    joined; the names of common headers get their usual spelling.
 
     Headers of the response come first, then those of its content, such as `Content-Type`. headers: values are bytes
     decoded as Latin-1.

@@ -127,8 +127,8 @@ def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
 
 
 def _request_line(lines: list[str], draft: _Draft) -> int | None:
-    """Return the index of the line that may be the request line, which may follow directives, remarks and empty lines;
-    None: there is none. Directives before it are applied to the draft."""
+    """Return the index of the first line that is neither empty nor a directive nor a remark (`#`): only this line can
+    be the request line. None: there is no such line. Directives before it are applied to the draft."""
     for index, line in enumerate(lines):
         text = line.strip()
         if not text or _is_directive(text, draft) or text.startswith("#"):

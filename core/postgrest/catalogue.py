@@ -1,4 +1,5 @@
-"""What the supervisor reads for PostgREST's interface, and sends to the workers with the schema snapshot."""
+"""The reading of the database for PostgREST's interface, and the change between two readings. The supervisor sends them
+to the workers with the schema snapshot."""
 
 from __future__ import annotations
 

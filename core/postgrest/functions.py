@@ -48,7 +48,8 @@ def choose_function(
 
 
 def _fits(function: Function, keys: frozenset[str]) -> bool:
-    """Return whether all parameters have names, and the keys are among them and have all that are required."""
+    """Return whether a function can be called with arguments of these names: all its parameters have names, each key is
+    one of them, and no required parameter is missing."""
     if any(not item.name for item in function.arguments):
         return False
     names = {item.name for item in function.arguments}
@@ -67,7 +68,8 @@ def takes_body(function: Function, payload: Payload) -> bool:
 
 
 def _rank(function: Function) -> tuple[object, ...]:
-    """Return the sort key of a function among those of its name: by number, names and types of parameters."""
+    """Return the sort key of a function among those of its name: number of parameters, comment (without one first),
+    names and types of parameters."""
     described = (function.comment is not None, function.comment or "")
     return len(function.arguments), described, [(item.name, item.type) for item in function.arguments]
 

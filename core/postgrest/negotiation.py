@@ -27,11 +27,11 @@ OCTET_STREAM = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the rows of a result are.
+    """Properties of a result that decide how it can be rendered.
 
-    identifier: qualified name of the relation, or of the rows of a function. scalar: rows are values
-    without a column name. single: at most one row, by its declaration. media_type: of a function that returns a domain
-    which is named after a media type. binary: this domain is over bytea.
+    identifier: qualified name of the relation, or of the rows of a function. scalar: rows are values without a column
+    name. single: at most one row, by its declaration. media_type: of a function that returns a domain which is named
+    after a media type. binary: this domain is over bytea.
     """
 
     identifier: tuple[str, str]
@@ -116,8 +116,9 @@ def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated
 
 
 def _content_type(name: str) -> str:
-    """Return the value of `Content-Type` for the media type of a handler, with its capitals unless PostgREST knows the
-    type; one for any type gives bytes."""
+    """Return the value of `Content-Type` for the media type of a handler: `application/octet-stream` for `*/*`; for a
+    type that PostgREST knows, its usual value with the character set; otherwise the name as it is spelled, with
+    capitals. name: of the media type, as the domain is called."""
     known = MediaType(name.lower(), name).content_type
     return OCTET_STREAM if name == ANY else name if known == name.lower() else known
 

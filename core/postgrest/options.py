@@ -166,8 +166,8 @@ class _Reader:
         return self._texts.get(key) or None
 
     def names(self, key: str, default: tuple[str, ...], *, empty: bool = False) -> tuple[str, ...]:
-        """Return the parts between commas. empty: there may be none; otherwise an empty text means the default, and
-        `InvalidOptionError` is raised for one of commas only."""
+        """Return the parts between commas, without empty ones; the default if the text is absent. empty: the result may
+        be empty; otherwise a blank text gives the default, and a text of commas alone raises `InvalidOptionError`."""
         text = self._texts.get(key)
         if text is None or (not text.strip() and not empty):
             return default

@@ -148,8 +148,11 @@ def read_plan(
 
 def _apply(root: Node, query: Query, legacy_names: bool) -> list[str]:
     """Add filters, orders and ranges of a query to the levels that they address. Return the targets that the query has
-    addressed by their name although they have an alias. Raises `ApiError` as `_addressed_embed` does: of several
-    filters (or orders, or logic trees) for the last one."""
+    addressed by their name although they have an alias.
+
+    Raises `ApiError` as `_addressed_embed` does. If several filters, orders or logic trees are wrong, the error is that
+    of the last one, as in PostgREST.
+    """
     renamed: list[str] = []
     for path, condition in reversed(query.filters):
         _level(root, path, legacy_names, renamed).filters.insert(0, condition)
@@ -354,9 +357,12 @@ def _distance(length: int, places: Mapping[str, int], other: str) -> int:
 
 
 def _proposal(schema: Schema, origin: tuple[str, str], target: str) -> tuple[str, str] | None:
-    """Return a similar name and the name that it should replace: the target's, or the origin's if that has no
-    relationship at all. None: no name is similar, the target is related already, or the schema has `MANY_RELATIONS`
-    relations or more."""
+    """Return a similar name and the name that it should replace; None: no name is similar.
+
+    If the origin has relationships, the name of a related relation replaces the target, unless the target is related
+    already. Otherwise, the name of another relation with relationships replaces the origin, unless the schema has
+    `MANY_RELATIONS` such relations or more.
+    """
     present = _relationships_in_schema(schema, origin)
     if present:
         names = [item.target[1] for item in present]

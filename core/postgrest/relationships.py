@@ -55,8 +55,8 @@ _RANKS = {
 
 
 def _place(item: Relationship) -> tuple[object, ...]:
-    """Return what relationships of one origin are sorted by: target, then kind, then constraints. Those of functions
-    come last, by function and target."""
+    """Return the sort key of a relationship among those of its origin: target, then kind, then constraints.
+    Relationships of functions come last, by function and target."""
     if item.function is not None:
         return (1, item.function, item.target)
     junction = item.junction

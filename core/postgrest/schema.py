@@ -1,4 +1,4 @@
-"""What PostgREST's interface knows of the database: relations, keys, functions, casts and media types.
+"""The objects of the database that PostgREST's interface uses: relations, keys, functions, casts and media types.
 
 These values are plain data from the catalogue; `relationships` derives the relationships. A `Schema` is part of the
 schema snapshot and is sent to the workers.

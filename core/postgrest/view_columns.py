@@ -27,7 +27,8 @@ def column_origins(action: str) -> list[tuple[int, Origin]]:
 
 
 def _origins(action: str) -> Iterator[tuple[int, Origin]]:
-    """Yield the origins in the target list of the first query."""
+    """Yield number and origin of each output column that is a plain column, from the target list of the first query in
+    the text. action: as in `column_origins`, or a part of it that begins with a query."""
     depth = 0
     inside = False
     number = table = 0

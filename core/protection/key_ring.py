@@ -120,8 +120,8 @@ class KeyRing:
         return None if followed else protecting.expires
 
     def next_look(self, now: float) -> float:
-        """Return the time at which to read the ring again: after a day, or earlier if the next key is to be created or
-        the protecting key expires before; `now` if no key is active."""
+        """Return the time at which the ring has to be read again: in a day; earlier if the next key has to be created
+        or the protecting key expires within that day; `now` if no key is active."""
         protecting = self.latest_active_key(now)
         if protecting is None:
             return now
@@ -132,8 +132,8 @@ class KeyRing:
         """Return a ring with further keys. A key of `others` replaces one with the same id; no key is ever removed,
         because texts that it has protected must stay readable.
 
-        read_at: of the new ring, on the monotonic clock, as in the field; None: that of this ring, as the keys do not
-        come from a reading.
+        read_at: field `read_at` of the new ring; None: unchanged, because the keys do not come from a reading of the
+        storage.
         """
         by_id = {key.id: key for key in self.keys} | {key.id: key for key in others}
         return KeyRing(tuple(by_id.values()), self.read_at if read_at is None else read_at)

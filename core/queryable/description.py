@@ -20,9 +20,11 @@ from rowcall.core.queryable.language import (
 
 
 def query_parameters(endpoint: Endpoint) -> Iterator[EndpointParameter]:
-    """Yield the parameters of the query language of an endpoint. All are optional and in the query string.
+    """Yield the parameters of the query language of an endpoint; none if its result cannot be queried. All are optional
+    and in the query string.
 
-    A column that has the name of another parameter is left out, because requests can name it only in a logic tree.
+    Encrypted columns are left out, and columns with the name of another parameter, because requests can name these only
+    in a logic tree.
     """
     language = language_of(endpoint)
     if language is None:

@@ -1,4 +1,5 @@
-"""Which columns and words the requests of an endpoint may use, decided once for the endpoint."""
+"""The query language of an endpoint: the columns of its result and the query parameters that requests may use,
+determined once for each endpoint."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ class Language:
         return by_key or next((column for column in self.columns if column.name == name), None)
 
     def suggestion(self, name: str, others: Iterable[str] = ()) -> str:
-        """Return the end of a message about an unknown column. others: valid names besides those of columns."""
+        """Return the end of a message about an unknown name: a similar valid name, or else a list of valid names.
+        others: valid names besides those of columns."""
         names = [*(column.key for column in self.columns if column.comparable), *others]
         near = difflib.get_close_matches(name[:60], names, n=1)
         if near:
@@ -158,7 +160,8 @@ def only_reads(text: str) -> bool:
 
 
 def _columns(endpoint: Endpoint) -> Iterator[QueryColumn]:
-    """Yield the columns of the result. The attributes of a composite of a file are one column."""
+    """Yield the columns of the result. The attributes into which an SQL file expands a composite column count as one
+    column."""
     type_oids = endpoint.shape.type_oids or ()
     encryption = endpoint.options.encryption
     encrypted = frozenset[str]()
@@ -194,8 +197,8 @@ def unique_columns(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def _unique(endpoint: Endpoint, columns: tuple[QueryColumn, ...]) -> tuple[str, ...]:
-    """Return the keys of the columns that `by` names, or of the primary key; empty: there are none, or one of them is
-    not in the result or is encrypted."""
+    """Return the keys of the columns that the annotation names (`queryable … by`), or else of the primary key; empty:
+    there are none, or one of them is encrypted or not in the result."""
     abilities = endpoint.options.queryable
     names = (abilities.unique if abilities is not None else ()) or _primary_key(endpoint)
     matches = [_find_column(name, columns) for name in names]

@@ -1,4 +1,4 @@
-"""What the parameters of a request ask for, with names and words checked."""
+"""Parse and check the query parameters of a request to a `queryable` endpoint: selection, filters, order and page."""
 
 from __future__ import annotations
 
@@ -32,17 +32,21 @@ CASTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The row next to a page: the texts of its values in the order of the terms. Empty: the end of all rows."""
+    """A position in the ordered result, as a cursor has it: the row before the first or behind the last row of a page.
+
+    values: for each term of the order, the text of the row's value; None: NULL. Empty: the end of the result.
+    """
 
     values: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRequest:
-    """What a request asks for.
+    """The checked query of a request: columns, conditions, order and page.
 
-    columns: None: all. order: all terms, with those that make the order unique. limit: None: the result is not paged.
-    backwards: the page ends before `position`. counted: the number of all rows is requested.
+    columns: None: all. order: the terms of the request, followed by the columns that make the order unique. limit:
+    maximum number of rows; None: the result is not paged. offset, position: where the page begins. backwards: the page
+    ends before `position`. counted: the number of all rows is requested.
     """
 
     columns: tuple[SelectColumn, ...] | None = None
@@ -56,7 +60,7 @@ class ResultRequest:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the result is returned as it is."""
+        """Whether the request has no query, so that the result of the endpoint is returned unchanged."""
         return self == ResultRequest()
 
 
@@ -100,7 +104,7 @@ def read_request(
 
 
 def _is_known(language: Language, key: str) -> bool:
-    """Return whether a key is that of a logic tree or a column."""
+    """Return whether the key of a query parameter is a logic tree, such as `and` or `not.or`, or names a column."""
     try:
         if grammar.is_logic_key(key):
             grammar.logic_key(key)
@@ -114,8 +118,12 @@ def _is_known(language: Language, key: str) -> bool:
 def _with_page(
     language: Language, request: ResultRequest, single: dict[str, str], open_cursor: OpenCursor
 ) -> ResultRequest:
-    """Return the request with limit, and with the offset or the position at which its page begins; with `before`, the
-    page ends in front of the position. single: text of each parameter that may occur once. Raises `BindingError`."""
+    """Return the request with its page: the limit, and the offset or position. With `before`, the page ends before the
+    position; otherwise it begins behind it.
+
+    single: text of each parameter that may occur once. Raises `BindingError` for an invalid number or cursor, for two
+    of `offset`, `after` and `before`, and for a cursor if no columns identify a row.
+    """
     limit = _number(language, LIMIT, single[LIMIT]) if LIMIT in single else language.default_rows
     request = replace(request, limit=min(limit, language.most_rows))
     requested = [key for key in (OFFSET, AFTER, BEFORE) if key in single]
@@ -150,7 +158,7 @@ def _parse_value(language: Language, key: str, parse: Callable[[], Value]) -> Va
 
 
 def _unknown(language: Language, key: str) -> Exception:
-    """Return the error for a key that is neither a parameter nor, if results are filtered, a column."""
+    """Return the error for an unknown query parameter. If results can be filtered, its message suggests columns too."""
     own = sorted(language.own)
     if language.abilities.filter:
         return language.unknown(key, f"unknown parameter {quote_value(key)}{language.suggestion(key, own)}")
@@ -212,8 +220,8 @@ def _with_column_names(language: Language, key: str, node: LogicNode) -> LogicNo
 
 
 def _parse_select(language: Language, text: str) -> tuple[SelectColumn, ...]:
-    """Return the columns that `select` names, with those of `*`. Raises `BindingError` for unknown columns and for
-    names that occur twice in the result."""
+    """Return the columns that `select` names; `*` stands for all columns. Raises `BindingError` for unknown columns and
+    for names that occur twice in the result."""
     columns = [_select_item(language, item) for item in _parse_value(language, SELECT, lambda: grammar.select(text))]
     result = tuple(single for column in columns for single in column)
     names = [column.output_name for column in result]
@@ -252,9 +260,10 @@ def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ..
 
 
 def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
-    """Return the terms of the request; for pages, followed by the unique columns that are not among the terms.
+    """Return the terms of the order that the request names; if the result is paged, followed by the unique columns that
+    are not among them. text: value of `order`; None: it is missing.
 
-    Raises `BindingError` if a term is invalid or names no column.
+    Raises `BindingError` if a term is invalid or names no column or an encrypted one.
     """
     terms: list[OrderTerm] = []
     for term in () if text is None else _parse_value(language, ORDER, lambda: grammar.order(text)):

@@ -1,4 +1,5 @@
-"""The SQL of a query around the SQL of a routine. Its text depends on the shape of the request only.
+"""Wrap the SQL of a routine in a SELECT with the columns, filters, order and page of a request. The text depends only
+on the shape of the request.
 
 Columns come from the result of the routine; values of the request are parameters, behind those of the routine.
 """
@@ -26,7 +27,8 @@ EMPTY = "''"
 
 
 class _LabelledParameters(Parameters):
-    """Parameters behind those of the routine. labels: for each, the column or word of the request from which it is."""
+    """The parameters of a query, numbered behind those of the routine. labels: for each value, its origin in the
+    request: the key of a column, or `offset`, `after` or `before`."""
 
     __slots__ = ("_first", "label", "labels")
 
@@ -57,7 +59,8 @@ class _LabellingRenderer(Renderer):
 
 @dataclass(frozen=True, slots=True)
 class RenderedStatement:
-    """A statement with its values. labels: for each value, the column or word of the request from which it is."""
+    """A statement with its values. labels: for each value, its origin in the request: the key of a column, or `offset`,
+    `after` or `before`."""
 
     sql: str
     values: tuple[str | None, ...]
@@ -66,8 +69,8 @@ class RenderedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The query of a request (`core.catalogue.source.ResultQuery`). positioned: positions of pages and the count are
-    selected."""
+    """The query of a request (`core.catalogue.source.ResultQuery`). positioned: the statement also returns the position
+    of each row, one row more than the page and, if requested, the number of all rows."""
 
     language: Language
     request: ResultRequest
@@ -93,8 +96,8 @@ class Query:
         return self.render(sql, first).sql
 
     def render(self, sql: str = "", first: int = 0) -> RenderedStatement:
-        """Return the statement and its values. sql: of the endpoint. first: number of values that `sql` takes; those of
-        the query follow. Without both, only the values and labels of the result can be used."""
+        """Return the statement and its values. sql: the statement of the endpoint. first: number of values that `sql`
+        takes; those of the query follow. If only values and labels are needed, both may be left out."""
         parameters = _LabelledParameters(first)
         text = _Statement(self, parameters).text(sql)
         return RenderedStatement(text, tuple(parameters.values), tuple(parameters.labels))
@@ -174,8 +177,8 @@ class _Statement:
         )
 
     def _level(self, source: str, columns: list[str], more: int = 0) -> str:
-        """Return the SELECT with the conditions, the order, and the limit of the request. source: SQL after FROM.
-        columns: of its output list. more: rows in addition to the limit."""
+        """Return the SELECT with the conditions, the position, the order, the limit and the offset of the request.
+        source: SQL after FROM. columns: its output list. more: number of rows in addition to the limit."""
         request = self._request
         text = f"select {', '.join(columns)} from {source}{self._where(position=True)}"
         if request.order:
@@ -220,17 +223,18 @@ class _Statement:
     # --- order and positions ----------------------------------------------------------------------------------------
 
     def _term(self, term: OrderTerm) -> str:
-        """Return the SQL of what a term of the order compares."""
+        """Return the SQL expression by which a term of the order sorts."""
         return self._renderer.field(_TABLE, term.field, self._language.relation)
 
     def _order_term(self, term: OrderTerm) -> str:
-        """Return a term of ORDER BY, in the direction in which rows are read."""
+        """Return a term of ORDER BY; for a page that is read backwards, in the reverse direction."""
         descends, nulls_first = self._direction(term)
         text = f"{self._term(term)}{' desc' if descends else ''}"
         return text if nulls_first is descends else f"{text} nulls {'first' if nulls_first else 'last'}"
 
     def _direction(self, term: OrderTerm) -> tuple[bool, bool]:
-        """Return whether a term descends and whether its nulls come first, in the direction in which rows are read."""
+        """Return whether a term descends, and whether its nulls come first; both reversed for a page that is read
+        backwards."""
         descends = term.direction == "DESC"
         nulls_first = descends if term.nulls is None else term.nulls == "NULLS FIRST"
         if self._request.backwards:
@@ -256,7 +260,8 @@ class _Statement:
         return f" where {' and '.join(conditions)}" if conditions else ""
 
     def _beyond(self, values: tuple[str | None, ...]) -> str:
-        """Return the condition for the rows behind a position. values: of the row at the position, for each term."""
+        """Return the condition for the rows that follow a position in the direction of reading. values: of the row at
+        the position, one for each term of the order; None: NULL."""
         terms = list(zip(self._request.order, values, strict=True))
         simple = all(
             value is not None and term.field.name in self._language.not_null and not term.field.path

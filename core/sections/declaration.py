@@ -162,7 +162,7 @@ def _default(key: Key, reader: str) -> Any:
 
 
 def convert_value(declaration: Declaration, path: str, value: Any) -> Any:
-    """Return the value of the field from that of the key. path: of the key, with the names of the user, for messages.
+    """Convert the value of a key to the value of its field. path: of the key with user-defined names, for messages.
     Raises `ConfigError` if the value is not valid."""
     if declaration.each is not None:
         value = _each_converted(declaration.each, path, value)
@@ -186,13 +186,14 @@ def _convert(convert: Convert, path: str, value: Any) -> Any:
 
 
 def subsection(name: str, meaning: str, *, nullable: bool = False) -> Any:
-    """Declare a section below that of the class, whose keys are declared in this class or in a part. nullable: it may
-    be null."""
+    """Declare the key of a section below the class's section, without its inner keys: these are declared in this class
+    (`Name:Key`) or in a part. nullable: null is a value."""
     return Declaration(_section_key(name, meaning, nullable), "value")
 
 
 def part(kind: type[Any]) -> Any:
-    """Declare a section within that of the class. kind: the class of the inner section."""
+    """Declare the keys of another section as a part of this class. A field with a type annotation has the object of
+    that section. kind: its class, with the decorator `section` and the full path of the section."""
     return Part(kind)
 
 
@@ -332,9 +333,9 @@ def text_map(
     each: Convert | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a map of texts; the field has a dict, whose values may be None. choices: the texts with an effect,
-    separated by spaces; empty: any. secret: output and logs do not show the texts. each: converts each value, None too.
-    """
+    """Declare a map of texts; the field has a dict, whose values may be None. choices: the values that have an effect,
+    separated by spaces, for the manual; empty: any. secret: output and logs do not show the values. each: converts each
+    value, None too."""
     key = Key(name, KeyType.TEXT_MAP, default, meaning, choices=tuple(choices.split()), secret=secret, open=True)
     return Declaration(key, "text_map", convert, each)
 

@@ -59,14 +59,14 @@ class Key:
 
     @property
     def bounds(self) -> str:
-        """The allowed values of an INT, as in `at least 1`; empty if the ordinary ones are allowed."""
+        """The bounds of an INT, as in `at least 1`; empty if they are the default ones, 0 to `MOST`."""
         least = f"at least {self.minimum}" if self.minimum else ""
         most = f"at most {self.maximum}" if self.maximum < MOST else ""
         return ", ".join(filter(None, (least, most)))
 
     @property
     def allowed(self) -> str:
-        """Description of the accepted values, for messages and the manual."""
+        """Description of the accepted values, for messages and the manual; without the bounds of an INT."""
         match self.type:
             case KeyType.CHOICE:
                 return ", ".join(self.choices)

@@ -93,8 +93,8 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
 
 
 def leaves_open(effects: Sequence[Effect]) -> bool:
-    """Return whether a file writes and ends within a transaction that it has begun: changes within that transaction are
-    lost. Writes before it count too. effects: of its statements, in order."""
+    """Return whether a file ends within a transaction that it has begun, and contains a write, in this transaction or
+    before it. Writes in this transaction are lost. effects: of its statements, in order."""
     about = [what for what in effects if what in (Effect.BEGIN, Effect.END, Effect.CHAIN)]
     return bool(about) and about[-1] is not Effect.END and Effect.WRITE in effects
 
@@ -102,8 +102,8 @@ def leaves_open(effects: Sequence[Effect]) -> bool:
 def execution_plans(
     statements: Sequence[RawStatement], effects: Sequence[Effect], *, wrapped: bool = False
 ) -> tuple[ExecutionPlan, ...]:
-    """Return the execution plan of each statement. Statements are sent together with the following ones up to a `last`
-    one.
+    """Return the execution plan of each statement. The statements up to and including one with `last` are sent
+    together.
 
     effects: of each statement. wrapped: run all statements in one transaction, unless the file begins or ends one
     itself, or a statement has to be the only one of its transaction.

@@ -25,7 +25,7 @@ class ExecutionPlan(Record):
 def as_single_transaction(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:
     """Return the plans of a file, changed so that all statements are sent together, as one transaction.
 
-    `fresh` does not change: the settings of the request are still set behind a statement that has to be the first of
-    its transaction, such as the choice of an isolation level.
+    `fresh` does not change: if the file begins with a statement that has to be the first of its transaction, such as
+    the choice of an isolation level, the settings of the request are set behind it.
     """
     return tuple(replace(plan, last=index == len(plans)) for index, plan in enumerate(plans, 1))

@@ -61,7 +61,8 @@ Key = tuple[bool, int]
 class DependencyGraphChange:
     """A dependency graph after a change.
 
-    affected: objects whose session effects may have changed; None: those of any object may have.
+    affected: keys of the objects whose session effects may have changed; None: the effects of every object may have
+    changed.
     """
 
     dependency_graph: DependencyGraph
@@ -137,8 +138,8 @@ class DependencyGraph:
                 del self._by_name[name]
 
     def _affected_keys(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
-        """Return the keys of the changed functions and of all objects that can reach one of them; None: any statement
-        can.
+        """Return the keys of the changed functions and of all objects that refer to one of them, directly or through
+        others. None: every statement does, through a cast, operator or domain.
 
         Texts that have not been scanned yet are ignored: no result rests on them.
         """
@@ -232,8 +233,8 @@ class DependencyGraph:
         """Traverse the graph from `roots` and `texts`, and return the combined effects of all reachable objects. If the
         graph lacks one of them, the result is any effect.
 
-        roots: keys of objects. texts: SQL of statements. writes: tables are written, so that their triggers run, and
-        tables that refer to them are read; also if a reachable text writes.
+        roots: keys of objects. texts: SQL of statements. writes: whether tables are written, so that the triggers of
+        reachable tables run and tables that refer to them are read. If a reachable text writes, this is assumed.
         """
         traces: set[SessionEffect] = set()
         reads = False

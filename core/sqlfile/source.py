@@ -89,7 +89,7 @@ class FileSource(Record):
         return len(self.statements) > 1
 
     def first_alone(self) -> FileSource:
-        """Return the file with its first statement only, which is the `last` one of its execution."""
+        """Return the file with its first statement only. The execution plan of this statement is changed to `last`."""
         first = self.statements[0]
         alone = replace(first, execution=replace(first.execution, last=True))
         return replace(self, statements=(alone,))

@@ -47,7 +47,8 @@ class Operation(Record):
         return frozenset((self.method, *others))
 
     def head(self, table: str) -> str:
-        """Return `insert into public.depot on conflict do nothing returning`, for display."""
+        """Return the beginning of the statement on a table, for display: `insert into public.depot on conflict do
+        nothing returning`. table: `schema.name`."""
         words = (_HEADS[self.command], table, *self.label.split()[1:])
         return " ".join(words)
 

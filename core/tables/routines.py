@@ -141,7 +141,8 @@ def table_column(table: Table, column: TableColumn) -> str:
 
 
 class _Parts:
-    """Parts that the operations on a table share, created once."""
+    """The result columns of a table, and the parameters for each command; created once for all operations on the
+    table."""
 
     def __init__(self, table: Table) -> None:
         self.table = table

@@ -80,8 +80,12 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 
 def with_version_parameter(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint; if it has a version column and changes or removes rows, with the parameter that `If-Match`
-    fills: a new one for a table, for a routine the one with the name of the column."""
+    """Return the endpoint with a parameter that `If-Match` fills. For an update or delete of a table, this is a new
+    parameter; for a routine, the parameter with the name of the version column.
+
+    The endpoint is returned unchanged if it has no version column, only reads, inserts into a table, or lacks such a
+    column or parameter.
+    """
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:
         return endpoint
@@ -177,6 +181,6 @@ def _is_insert(endpoint: Endpoint) -> bool:
 
 
 def array_of(versions: Sequence[str]) -> bytes:
-    """Return an array literal of texts."""
+    """Return the PostgreSQL array literal of these texts, in UTF-8."""
     quoted = (version.replace("\\", "\\\\").replace('"', '\\"') for version in versions)
     return ("{" + ",".join(f'"{version}"' for version in quoted) + "}").encode()

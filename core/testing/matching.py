@@ -138,7 +138,7 @@ def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Seque
 
     expected: lines of cells separated by `|`, with placeholders; the first line may have the names of columns, and
     lines of dashes are ignored. columns: actual names. rows: actual cells as texts; None, which is NULL, matches an
-    empty cell. A row that contains ` | ` in a cell matches the line that shows it so.
+    empty cell. If a cell itself contains ` | `, the row matches a line with the same text.
     """
     expected_rows = [_cells(line.strip()) for line in expected]
     expected_rows = [cells for cells in expected_rows if not all(re.fullmatch(r"[-+:]+", cell) for cell in cells)]

@@ -111,7 +111,7 @@ def _percentage(number: int | None) -> int | None:
 
 @section("TestRunner")
 class TestSteps:
-    """Steps as they are written."""
+    """The keys for steps, with their values as the configuration has them; `TestOptions` has the resolved steps."""
 
     steps: JsonValue = object_map("Steps", {}, "Named steps for Setup and Teardown.", elements=TestStep)
     setup: JsonValue = step_list(

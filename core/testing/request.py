@@ -95,7 +95,8 @@ class Stub:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """`EXPECT ROWS`, `EXPECT NOTICE text` or `EXPECT ERROR code text`."""
+    """What an `EXPECT` block requires of the statement before it: rows, a notice (`EXPECT NOTICE text`), or an error
+    (`EXPECT ERROR code text`)."""
 
     kind: str
     """In upper case."""

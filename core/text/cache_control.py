@@ -43,8 +43,8 @@ def unknown_directive(text: str) -> str | None:
 
 
 def private(text: str) -> str:
-    """Return the directives for browsers only: without directives for shared caches, and with `private`, unless one
-    of them excludes these caches already."""
+    """Return the directives without those for shared caches, and with `private`, unless `private` or `no-store` is
+    among them already."""
     values = [directive for directive in directives(text) if _name(directive) not in _SHARED]
     if all(_name(directive) not in _UNSHARED for directive in values):
         values.insert(0, "private")
@@ -64,6 +64,6 @@ def may_store(text: str) -> bool:
 
 
 def allows_errors(text: str) -> bool:
-    """Return whether error responses may have this `Cache-Control`, because no cache sends them again without
-    revalidation."""
+    """Return whether error responses may have this `Cache-Control`: it has `no-store` or `no-cache`, so that no cache
+    repeats an error without revalidation."""
     return any(_name(directive) in ("no-store", "no-cache") for directive in directives(text))

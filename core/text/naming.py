@@ -47,9 +47,9 @@ def api_name(name: str, camel: bool = True) -> str:
     """Return the key of a parameter or column in requests and responses. name: in the catalogue. camel: in camel case;
     otherwise the name, without double quotes at its ends.
 
-    A name that PostgreSQL has to quote is used as it is: `"MyCol"` stays `MyCol`, because the first character of its
-    quoted form is the quote (rendering-23). Names that are quoted only because they are keywords are lower case anyway,
-    so both rules give the same text and no list of keywords is needed.
+    A name that PostgreSQL has to quote is converted with its quotes, so that only letters behind an underscore change:
+    `"MyCol"` becomes `MyCol`, not `myCol` (rendering-23). Names that are quoted only because they are keywords are
+    lower case anyway, so no list of keywords is needed.
     """
     if not camel:
         return name.strip('"')
@@ -72,8 +72,9 @@ def field_name(first: str, field: str, position: int, camel: bool = True) -> str
     """Return the key of a field of a composite parameter: `_box_width` → `boxWidth`; `$n` if the key is empty.
 
     field: name of the parameter, a separator, and name of the field. first: name of the parameter in the catalogue,
-    with which `field` begins; only this name decides whether the whole name counts as quoted, and not a separator such
-    as `.`. position: of the parameter, from 1: the `n` of `$n`. camel: as in `api_name`.
+    with which `field` begins. If `first` needs no quotes in SQL, the rule for such names applies to all of `field`,
+    even if its separator, such as `.`, needs quotes. position: of the parameter, from 1: the `n` of `$n`. camel: as in
+    `api_name`.
     """
     converted = camel_case(field) if camel and _PLAIN_IDENTIFIER.fullmatch(first) else api_name(field, camel)
     return converted or f"${position}"

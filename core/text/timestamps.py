@@ -118,8 +118,9 @@ class TimestampReader:
         return f"{_clock_text(moment)}{_offset_text(self._home_offset(moment))}"
 
     def _at_home(self, moment: _Parts) -> _Parts:
-        """Return the same instant in the time zone of types without zone, without an offset; unchanged if it has no
-        offset. Raises `BadTimestampError` if it names a zone, whose offset is unknown here."""
+        """Return the same instant in UTC, or in the time zone of this host if `utc` is False, without an offset. A time
+        without offset is returned unchanged. Raises `BadTimestampError` if the time names a zone, because its offset is
+        unknown here."""
         if moment.zone is not None:
             raise BadTimestampError
         if moment.offset is None:
@@ -128,7 +129,8 @@ class TimestampReader:
         return at_utc if self.utc else _shift(at_utc, _host_offset_at_utc(at_utc))
 
     def _home_offset(self, moment: _Parts) -> int:
-        """Return the offset that the time zone of types without zone has at this time, in seconds east of UTC."""
+        """Return the offset at this time in seconds east of UTC: 0, or that of this host's time zone if `utc` is
+        False."""
         return 0 if self.utc else _host_offset(moment)
 
 

@@ -139,8 +139,9 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Types(Record):
-    """Names of types for casts in a batch: of the result of a command, and of the previous result, the cells and the
-    file metadata that it takes. about: empty: the file metadata is the same for all rows."""
+    """Names of the SQL types to which a batch casts values. result: of the command's result. previous, cells, about: of
+    the previous result, the cells and the file metadata as the command uses them. Empty `about`: the file metadata is
+    the same for all rows."""
 
     result: str = ""
     previous: str = ""
@@ -152,8 +153,9 @@ _PLAIN = Types()
 
 
 def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch:
-    """Return the statement that runs a row command for many rows. pattern: the parts of the command, from `pattern`. A
-    line end follows each of them, because it may end with a line comment.
+    """Return the statement that runs a row command for many rows. pattern: the parts of the command, from `pattern`.
+
+    In the SQL, a line end follows each of these parts, because a part may end with a line comment.
     """
     numbers = _Numbers(command)
     recursive = command.chained and types.result != "void"

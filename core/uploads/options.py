@@ -6,7 +6,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import field
 
+from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.core.outgoing.aws_signature import Credentials
 from rowcall.core.sections.declaration import choice, flag, integer, interval, part, section, text, text_map
@@ -308,3 +310,17 @@ class UploadOptions(Record):
     def context_key(self) -> str | None:
         """Session variable that receives the metadata. None: none does."""
         return self.context_key_name if self.uses_context_key else None
+
+
+def in_transaction(endpoint: Endpoint, options: UploadOptions) -> bool:
+    """Return whether upload handlers and routine share one transaction: a handler of the endpoint works in the database
+    or an object store (uploads-8), or the routine is a function. False for an endpoint without uploads.
+
+    With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
+    procedure can end transactions itself, so it shares one only because of a handler.
+    """
+    upload = endpoint.options.upload
+    if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
+        return True
+    keys = () if upload is None else upload.handlers or (options.default_handler,)
+    return any(not isinstance(options.handlers.get(key), Folder | None) for key in keys)

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint
 
 VERSION = "1.0.0"
 EXTENSIONS = "creation,creation-with-upload,creation-defer-length,expiration,termination,checksum,concatenation"
@@ -22,6 +23,8 @@ ALGORITHMS = ("sha1", "sha256", "sha512", "md5")
 CONTENT_TYPE = "application/offset+octet-stream"
 SEGMENT = "resumable"
 """Path segment between the path of the endpoint and the id of the upload."""
+ID = ":resumable"
+"""Name of the path segment with the id. No parameter can have this name."""
 MOST_PARTS = 64
 """Maximum number of parts of a concatenated upload."""
 
@@ -30,6 +33,11 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 class HeaderError(ValueError):
     """A header is invalid or missing. The message has its name and the reason."""
+
+
+def resumes(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint accepts resumable uploads."""
+    return endpoint.options.upload is not None and endpoint.options.upload.resumable
 
 
 def is_id(text: str) -> bool:

@@ -139,11 +139,11 @@ cdef bint _is_printable(value) except -1:
 
 
 def lowercase_headers(list headers not None, frozenset dropped not None):
-    """Return the pairs with names in lower case. The first `content-type` comes first; further ones and the names in
-    `dropped`, which are in lower case, are left out.
+    """Return the (name, value) pairs with names in lower case, or None if a Connection header has another value than
+    `keep-alive` or `close`, in any case.
 
-    None: a Connection header has another value than `keep-alive` or `close`, in any case. Raises TypeError if a name,
-    or the value of a Connection header, is no str.
+    The first `content-type` comes first. Further ones, and the names in `dropped`, which are in lower case, are left
+    out. Raises TypeError if a name, or the value of a Connection header, is no str.
     """
     lowered_headers = []
     content_type = None

@@ -25,11 +25,12 @@ cdef enum:
 
 
 def shape_of(str query not None, is_operation=None):
-    """Return a query string with marks in place of the operands of simple comparisons, and these operands, decoded and
-    in order. None: the query string is too long, or has characters for which no shape is made.
+    """Return (shape, values): the query string with a mark in place of each operand of a simple comparison, and these
+    operands in order, decoded. Return None if the query string is too long or has characters for which no shape is
+    made.
 
-    is_operation: for calls of functions; returns whether a decoded value is an operation. All other values are
-    arguments, which are replaced too. None: there are no arguments.
+    is_operation(text): for a call of a function, returns whether a decoded value is an operation; every other value is
+    an argument of the function, and is replaced too. Without `is_operation`, only operands are replaced.
     """
     cdef Py_ssize_t size = PyUnicode_GET_LENGTH(query)
     if size > LONGEST or not PyUnicode_IS_ASCII(query):
@@ -67,7 +68,8 @@ def shape_of(str query not None, is_operation=None):
 
 
 cdef const char *_extract_value(const char *start, const char *stop, object is_operation, list values) except? NULL:
-    """Return the position of the value of a part that a mark replaces, and append the value; NULL if there is none."""
+    """Find the text that a mark replaces in a part `name=value` of the query string, [start, stop): append it, decoded,
+    to `values`, and return its position, from which it goes up to `stop`. Return NULL if nothing is replaced."""
     cdef const char *value = _skip_name(start, stop)
     cdef const char *operand
     cdef str text

@@ -29,8 +29,10 @@ def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
 
     prefix: beginning of the key, for the endpoint and the caller. mask: int with the bits of the present parameters;
     `arguments` has the text of each as bytes, None for NULL. key_mask: int with the bits of the parameters that are
-    part of the key. Raises TypeError for an argument of another type. If a present parameter is not part of the key,
-    raises ValueError for a mask that does not have one bit for each argument.
+    part of the key.
+
+    Raises TypeError for an argument of another type, and ValueError if `mask` does not have one bit for each argument;
+    the latter is checked only if a present parameter is not part of the key.
     """
     if mask & ~key_mask:
         arguments = _key_arguments(mask, arguments, key_mask)
@@ -96,13 +98,13 @@ cdef class CacheLookup:
     """Step in front of the execution: takes the cached response, or acquires the lease to compute it.
 
     prefix: beginning of the cache key. key_mask: bits of the parameters that are part of the key. table: table of
-    cached responses (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes
-    of the longest key that is used as a name itself; requests with longer keys go to `otherwise`. unshared: if not
-    empty, every request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. cache: passed
-    to `lease`. ending: called at the end of the request. compute: the steps that compute and store the response, which
-    a miss enters. on_hit(context): called for a hit, or None. report(context, outcome): called with `hit` or `miss`, or
-    None. otherwise: the fallback step, also for requests with a parameter that is not part of the key, and if no lease
-    can be acquired.
+    cached responses (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest:
+    maximum number of bytes of a key; requests with longer keys go to `otherwise`. unshared: if it is not empty, every
+    request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. cache: passed to `lease`.
+    ending: called at the end of a request that has acquired a lease. compute: the steps that compute and store the
+    response; a miss enters them. on_hit(context): called for a hit; None: no call. report(context, outcome): called
+    with `hit` or `miss`; None: no call. otherwise: the fallback step, also for requests with a parameter that is not
+    part of the key, and if no lease can be acquired.
     """
 
     cdef bytes _prefix
@@ -171,11 +173,12 @@ cdef class CacheWriter:
     """Step behind the execution: stores the response, and ends the lease.
 
     keep: method of the table. waiting: not empty if requests of this process wait for a response. completed(lease,
-    entry, flags): called if requests wait, or if the table returned flags. ending: that of the `CacheLookup`, no longer
-    called when the lease has ended here. seconds: lifetime of the response; below 0: until it is invalidated. largest:
-    size in bytes from which a body is not stored. needs_row: a result without a row is not stored. most: a result with
-    more rows is not stored; 0: any number. otherwise: the fallback step, for every result that is not stored here, such
-    as a failed or a streamed one, and for a lease of another class. Without a lease the step does nothing.
+    entry, flags): called if requests wait, or if the table returned flags. ending: that of the `CacheLookup`; when the
+    lease has ended here, it is removed from the request if the request has no other ending. seconds: lifetime of the
+    response; below 0: until it is invalidated. largest: size in bytes from which a body is not stored. needs_row: a
+    result without a row is not stored. most: a result with more rows is not stored; 0: any number. otherwise: the
+    fallback step, for every result that is not stored here, such as a failed or a streamed one, and for a lease of
+    another class. Without a lease the step does nothing.
     """
 
     cdef object _keep, _completed, _ending, _otherwise

@@ -782,8 +782,11 @@ cdef class Connection:
         return b"" if value == NULL else <bytes>value
 
     cdef int _notice(self, const PGresult *result) except -1:
-        """Pass a notice to the listener of the head and to `on_notice`; record in `end_notice` a message with which the
-        server ends the connection, or of libpq about an unexpected message."""
+        """Pass a notice to the listener of the head and to `on_notice`.
+
+        If the server ends the connection by this notice, or libpq reports an unexpected message by it, its text is
+        stored in `end_notice` too.
+        """
         cdef str severity = error_field(result, c"V") or "NOTICE"
         if severity == "FATAL":
             # On an idle connection, libpq reports the last message of the server as a notice. No execution may follow.
@@ -821,8 +824,9 @@ cdef class Connection:
         return self.buffer.take()
 
     cpdef resume(self):
-        """Continue reading after `take`; the time of the head counts anew. Without effect unless PAUSED. The
-        execution needs a new waiter before."""
+        """Continue to read the result of the head after a pause; its time counts anew. No effect unless the connection
+        is PAUSED. The caller sets a new `waiter` of the execution first, because the next part may arrive during the
+        call."""
         if self.state != ConnectionState.PAUSED:
             return
         # While the connection was paused, `drain` has only recorded the reason.
@@ -868,12 +872,12 @@ cdef class Connection:
                 self._batch_done()
 
     cpdef list late(self, double grace):
-        """Return the executions whose timeout, counted from their `began`, has passed; without those that have a
-        `failure`, such as executions that were given up.
+        """Return the executions whose time limit has passed, except those that have a `failure`, such as executions
+        that were given up. The limit is `timeout` seconds after `began`.
 
-        Executions that wait behind others are returned at once. The head is returned `grace` seconds later, because the
-        server enforces its own limit, and the result may be arriving. Within a transaction over several executions,
-        only the head is checked, from the moment at which it became the head.
+        The head is returned only `grace` seconds after its limit, because the server enforces the limit too, and the
+        result may be arriving. Within a transaction over several executions, only the head is checked, and its time
+        counts from the moment at which it became the head.
         """
         cdef Execution execution
         cdef list overdue = []

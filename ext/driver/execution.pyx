@@ -157,31 +157,36 @@ cdef class Execution:
 
     values: the value of each parameter in text form (UTF-8), or in binary form for `Statement.binary`; None for NULL.
     ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
-    failed_ahead: the error is that of one of these statements, so the call has not run. guarded_to_prepare: a guarded
-    statement that is prepared, but not run, between these statements and the call. error: the first error of the
-    server. failure: an exception of the service, for example of rendering. None: there was none. body: the response
-    body, or its rest behind the parts that a streaming execution has handed out; None before the end, without a
-    renderer (a script then has its tail), after an error, a failure or a loss, and if it has `overflowed` or was
-    `abandoned`. rows: number of rows written to the body. is_null: the last row was a scalar NULL. began: when the
-    execution was created, unless its creator changes it, in seconds of the monotonic clock. seconds: for how long its
-    connection was busy with it. label: name for log messages. connection, owner: for the code that submits the
-    execution. waiter: a future that is resolved when there is something to take: the whole result, or a part of a
-    streamed one. on_done: called once with the execution: when it is DONE, successful or not, or when it begins to
-    stream; if it has an owner, also when it is given up. on_free: called once with the execution when it is DONE, so
-    that its connection has finished with it: ahead of `on_done`, unless that was called earlier, as for an execution
-    that streams or was given up. alone: runs on a connection of its own that the driver owns, and the callback
-    `on_done` has to judge the result. notice_listener: gets each notice of the run at once, by `hear(severity,
-    sqlstate, message, hint)`, and by `end(committed)` the end of the run and, in a script, of each earlier transaction
-    that has committed. Only for executions that have a connection to themselves: on a pipelined connection, a notice
-    could be attributed to the previous execution (driver-17). timeout: seconds that the server may take; 0: no limit;
-    enforced by other modules. unlimited: the server has no time limit for this execution, so that the service has to
-    cancel it. first_row_only: rows of the call behind the first one are dropped. wide_rows: rows are known to be so
-    large that they are better read one by one. stream_after: bytes after which the connection pauses and hands out the
-    rendered part; 0: never. flush_rows: rows after which it also does so, if `stream_after` is not 0; 0: rows are not
-    counted. limit: bytes after which further rows are read and dropped (`overflowed`); 0: no limit. abandoned: the rows
-    were dropped because the client was gone. The execution may have succeeded all the same. first_rows, first_null: of
-    a script, `rows` and `is_null` of its first statement that has a renderer. committed: of a script, effects of
-    earlier statements may be permanent.
+    guarded_to_prepare: a guarded statement that is prepared, but not run, between the statements of `ahead` and the
+    call. label: name for log messages. connection, owner: for the code that submits the execution. began: when the
+    execution was created, unless its creator changes it, in seconds of the monotonic clock. timeout: seconds that the
+    server may take; 0: no limit; enforced by other modules. unlimited: the server has no time limit for this execution,
+    so that the service has to cancel it. alone: runs on a connection of its own that the driver owns, and the callback
+    `on_done` has to judge the result.
+
+    first_row_only: rows of the call behind the first one are dropped. wide_rows: rows are known to be so large that
+    they are better read one by one. limit: bytes of the body after which further rows are read and dropped
+    (`overflowed`); 0: no limit. stream_after: bytes after which the connection pauses and hands out the rendered part;
+    0: never. flush_rows: rows after which it also does so, if `stream_after` is not 0; 0: rows are not counted.
+
+    waiter: a future that is resolved when there is something to take: the whole result, or a part of a streamed one.
+    on_done: called once with the execution: when it is DONE, successful or not, or when it begins to stream; if it has
+    an owner, also when it is given up. on_free: called once with the execution when it is DONE, so that its connection
+    has finished with it: ahead of `on_done`, unless that was called earlier, as for an execution that streams or was
+    given up. notice_listener: gets each notice of the run at once, by `hear(severity, sqlstate, message, hint)`, and by
+    `end(committed)` the end of the run and, in a script, of each earlier transaction that has committed. Only for
+    executions that have a connection to themselves: on a pipelined connection, a notice could be attributed to the
+    previous execution (driver-17).
+
+    body: the response body, or its rest behind the parts that a streaming execution has handed out. None before the
+    end, without a renderer (a script then has its tail), after an error, a failure or a loss, and if it has
+    `overflowed` or was `abandoned`. rows: number of rows written to the body. is_null: the last row was a scalar NULL.
+    first_rows, first_null: of a script, `rows` and `is_null` of its first statement that has a renderer. error: the
+    first error of the server; None: there was none. failed_ahead: `error` is that of a statement of `ahead`, so the
+    call has not run. failure: an exception of the service, for example of rendering; None: there was none. abandoned:
+    the rows were dropped because the client was gone. The execution may have succeeded all the same. committed: of a
+    script, effects of earlier statements may be permanent. seconds: for how long its connection was busy with the
+    execution.
     """
 
     def __cinit__(self):
@@ -315,8 +320,9 @@ cdef class Execution:
 
     @property
     def age(self):
-        """Seconds since the execution became the head of its connection or, if that is later, since its latest
-        statement of a script or the latest pause has ended; 0 if it is not the head."""
+        """For how many seconds the head of a connection has been running its present statement: since it became the
+        head, since the previous statement of its script ended, or since its latest pause ended, whichever is latest. 0
+        if it is not the head."""
         return now() - self.head_since if self.head_since > 0 else 0.0
 
 

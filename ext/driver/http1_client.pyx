@@ -21,11 +21,13 @@ CLOSED = 3
 
 
 cdef class ReceivedBody:
-    """The received part of a response body, and whether it is complete.
+    """A response that is arriving: its status, headers and trailers, the received part of its body, and whether the
+    body is complete.
 
-    source: the connection, with `resume_reading()`. on_end: called with this object at the end, successful or not;
-    None: no callback. length: value of Content-Length in bytes, or None. buffered: number of bytes that have not been
-    taken. address: URL of the response, after redirects.
+    status: 0 until the head has arrived. headers, trailers: (name, value) pairs of str. source: the connection, with
+    `resume_reading()`. on_end: called with this object at the end, successful or not; None: no callback. length: value
+    of Content-Length in bytes, or None. buffered: number of bytes that have not been taken. address: URL of the
+    response, after redirects.
     """
 
     def __cinit__(self, source):
@@ -89,11 +91,11 @@ cdef class ReceivedBody:
 
 
 cdef class BasicHttp1Connection:
-    """Base of a connection. Subclasses have `_handle_data(data)`, for data of responses that are not simple, and
-    `_close()`.
+    """Base of the client's connections: sends one request at a time, and parses simple responses.
 
-    `_close()` is called if the connection must not be used again. on_free: called with the connection when it can take
-    another request. time: clock of the event loop.
+    Subclasses have `_handle_data(data)`, for data of responses that are not simple, and `_close()`, which is called if
+    the connection must not be used again. on_free: called with the connection when it can take another request. time:
+    clock of the event loop.
     """
 
     def __init__(self, on_free, time):
@@ -221,9 +223,9 @@ cdef class PendingHttpResponse(PendingWork):
     """The work of a step that waits for a response of another service.
 
     Subclasses have `_handle_other_response(answer)`, for a response that is incomplete or leads to a further request,
-    and `_count(status)`, for a response that is sent on. unwatched: the requests without a task, as keys; this object
-    is removed from it when its response is sent on. finish(context, answer, moment): sends the response on. moment:
-    passed to `finish`.
+    and `_count(status)`, for a response that is sent on. unwatched: has the requests that wait without a task as keys;
+    this object is removed from it when its response is sent on. finish(context, answer, moment): sends the response on.
+    moment: when the request was sent, as time of the event loop.
     """
 
     def __init__(self, context, dict unwatched not None, finish):

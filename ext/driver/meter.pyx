@@ -57,7 +57,8 @@ cdef int GONE = 499
 
 
 cdef class Meter:
-    """One row of numbers. As the first step of a request, it counts the request until its last step.
+    """One row of numbers, and the step that counts a request in it: it has to be the first step, and counts the end of
+    the request too.
 
     memory: writable buffer of `len(columns)` numbers of eight bytes (double), aligned. gone: class of the errors which
     mean that the client has disconnected; None: no error means that. Raises ValueError if the memory is too small.

@@ -69,10 +69,11 @@ cdef class RequestContext:
 cdef class BodyArrival:
     """A request body that is arriving: a step waits for it without a task.
 
-    future: resolved with the bytes. reading, scopes: sets that contain this object, and the scope of its request, until
-    then. refusal(arrival, error, context): returns the error of the request if the body does not arrive. received:
-    number of bytes that have arrived. unseen: number of announced bytes that are visible only when all have arrived.
-    late: set by the code that watches for slow bodies when it has ended this one.
+    future: resolved with the bytes of the body. reading: set to which this object belongs until the future is done.
+    scopes: set to which the scope of the request belongs until then. refusal(arrival, error, context): returns the
+    error of the request if the body does not arrive. received: number of bytes that have arrived. unseen: announced
+    bytes of a small body, whose arrival shows only when it is complete; 0 for a large one. late: set by the code that
+    watches for slow bodies when it has ended this one.
     """
 
     def __init__(self, RequestContext context not None, future, set reading not None, set scopes not None, refusal,

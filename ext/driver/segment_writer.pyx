@@ -193,7 +193,7 @@ cdef class SegmentWriter:
         return 0
 
     cdef bint is_statement_prepared(self, Execution execution, Step step) except -1:
-        """Return whether the statement on which the present step of `execution` relies counts as prepared, so that its
+        """Return whether the statement that the present step of `execution` prepares or runs counts as prepared: its
         Parse has not failed. step: kind of this step.
 
         Without a script, this is always the statement of the call. In a script, it is the statement of the present

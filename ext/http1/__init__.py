@@ -1,1 +1,2 @@
-"""The HTTP/1.1 server: messages, connections, and what the steps of a request see of them (RFC 9112)."""
+"""The HTTP/1.1 server (RFC 9112): parsing and writing of messages, connections, and the scope of a request that its
+steps read."""

@@ -1,8 +1,8 @@
 """Connections of the HTTP/1.1 server, as protocols of uvloop's transports (RFC 9112).
 
-`data_received` parses a request, hands it to the application, sends the response and goes on with the next request of
-the same bytes, if the application responds before `handle` returns. Requests of one connection are handled one after
-another. Everything that one call of `data_received` sends leaves in one system call.
+`data_received` parses a request, hands it to the application and sends the response. If the application responds before
+`handle` returns, the same call goes on with the next request of the received bytes. Requests of one connection are
+handled one after another. Everything that one call of `data_received` sends leaves in one system call.
 
 The application sees a `Scope` and a `RequestProtocol`, whose methods are those of granian's RSGI protocol.
 
@@ -57,22 +57,22 @@ cdef list PROBLEM = [("content-type", "application/problem+json")]
 
 
 cdef class Http1Server:
-    """What the connections of one listener have in common.
+    """The connections of one listener, with their settings and callbacks.
 
     loop: the event loop. handle(scope, protocol): handles a request; raises nothing. problem_body(status, detail):
     returns the body (bytes) of the response to a request that cannot be parsed. send_file(protocol, status, headers,
-    path, start, end): responds with the bytes from `start` to before `end` of a file; end: None for the end of the
-    file. take_http2(transport, data): takes over a connection that begins with the HTTP/2 preface (RFC 9113, 3.4);
+    path, start, end): responds with the bytes from `start` to before `end` of a file, or up to its end if `end` is
+    None. take_http2(transport, data): takes over a connection that begins with the HTTP/2 preface (RFC 9113, 3.4);
     None: the preface is refused. closed_error: exception class raised by a read of a body whose connection has ended.
-    on_closed(connection): called when a connection has ended. head_limit: maximum of bytes of request line and header
-    section; line_limit: bytes of the request line beyond which an incomplete head is refused, 0 without a separate
-    limit; the application checks the line of a complete head. body_buffer: bytes of an unread body at which reading
-    from the client pauses; less than READ_AHEAD counts as READ_AHEAD. keep_alive: False closes each connection after
-    its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for
-    which a client may leave sent bytes unread. gather_from, gather_seconds: if at least `gather_from`
-    requests are in progress, or as many responses before have followed each other within `gather_seconds`, a complete
-    response behind one of another connection is sent at the end of its turn of the event loop, together with all others
-    of the turn, so that a client with many connections is woken once.
+    on_closed(connection): called when a connection has ended. head_limit: maximum number of bytes of request line and
+    header section. line_limit: bytes of the request line beyond which an incomplete head is refused; 0: no separate
+    limit. The application checks the line of a complete head. body_buffer: bytes of an unread body at which reading
+    from the client pauses, at least READ_AHEAD. keep_alive: False: each connection is closed after its first response.
+    idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for which a client may
+    leave sent bytes unread. gather_from, gather_seconds: the server is busy if at least `gather_from` requests are in
+    progress, or if as many responses have followed each other within `gather_seconds` each. Then complete responses are
+    sent together at the end of the turn of the event loop, so that a client with many connections is woken once; except
+    a response that follows one of the same connection.
     """
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
@@ -108,7 +108,8 @@ cdef class Http1Server:
             connection.check(moment)
 
     def end_idle(self):
-        """Close the connections that have no request now, and each other connection behind its response."""
+        """Close the connections that have no request now. Every other connection is closed when its response is
+        complete."""
         cdef Connection connection
         self.closing = True
         for connection in list(self.connections):
@@ -429,7 +430,8 @@ cdef class Connection:
         return 0
 
     cdef bint _gather(self) except -1:
-        """Return whether the server sends the output at the end of this turn of the event loop."""
+        """Let the server send the output at the end of this turn of the event loop, if it gathers responses now
+        (`Http1Server.gathers`); return whether it will, also if that was arranged before."""
         if not self.gathered and self.server.gathers(self):
             self.gathered = True
             self.server.send_later(self)
@@ -674,8 +676,8 @@ cdef class RequestProtocol:
         return future
 
     def received_body(self):
-        """Return the whole body (bytes) if it has been received; None if not, and `__call__` waits for it. For a body
-        of which nothing was read."""
+        """Return the whole body (bytes) if it has been received completely, else None; then `__call__` waits for it.
+        Must not be called after a part of the body was read."""
         if not self.body_complete:
             return None
         self.whole = True
@@ -797,7 +799,8 @@ cdef class RequestProtocol:
         return self.head.method_length == 4 and memcmp(self.head.text + self.head.method, b"HEAD", 4) == 0
 
     cdef bint _closes(self, headers) except -1:
-        """Return whether the connection ends with a response of these headers. The connection must not have ended."""
+        """Return whether the connection has to be closed after a response with these headers. The connection must not
+        have ended."""
         if not self.head.keep_alive or not self.server.keep_alive or self.server.closing:
             return True
         if self.connection.eof and not self.connection.has_more():

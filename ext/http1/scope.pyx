@@ -1,4 +1,4 @@
-"""What the steps of a request see of its head: method, path, query and headers, decoded when they are asked for.
+"""The head of a request for its steps: method, path, query and headers, each decoded when it is first read.
 
 The attributes are those of granian's RSGI scope, so that no step knows which engine serves it.
 """
@@ -18,8 +18,8 @@ cdef dict METHODS = {text.encode(): text for text in ("GET", "POST", "PUT", "PAT
 cdef class Headers:
     """The headers of one request. Every method takes and returns names in lower case.
 
-    A header whose value is not ASCII is omitted, except by `decoded_items` and `in`, because a step that refuses such a
-    header has to see that it exists, and by `as_json`, which returns None.
+    Headers whose value is not ASCII are left out, with three exceptions: `decoded_items` returns them, `in` finds them,
+    so that a step can refuse them, and `as_json` returns None if there is one.
     """
 
     cdef object first(self, str name):
@@ -76,8 +76,8 @@ cdef class Headers:
     def as_json(self):
         """Return the headers as a JSON object of names in lower case and values, in ASCII bytes.
 
-        None if they need more care: a name is repeated or `Cookie`, or a value is not ASCII. granian's headers lack
-        this.
+        Returns None if a name is repeated, a name is `cookie`, or a value is not ASCII: the caller has to treat these.
+        The headers of granian do not have this method.
         """
         cdef RequestHead head = self.head
         cdef Py_ssize_t index, other, place, size = 2

@@ -1,5 +1,5 @@
-"""The part that all formats share: a plan is created for the description of a result, and used for later results as
-long as their description is the same."""
+"""Base classes of the writers of all formats. A writer creates a plan for the columns of a result, and uses it for
+later results as long as their columns are the same."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.string cimport strcmp
@@ -49,8 +49,9 @@ cdef class BodyWriter:
         return self._plan
 
     def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
-        """Let results with other columns raise `ColumnsChangedError`, because the endpoint was built for these. Call
-        this before the first result: columns are only checked if they differ from those of the previous result.
+        """Set the columns that the endpoint was built for; a result with other columns raises `ColumnsChangedError`.
+        Call this before the first result: a result is only checked if its columns differ from those of the previous
+        one.
 
         types: OID of each column, 0 for any. names: name of each column as bytes (UTF-8); None: any names. one_row: the
         driver refuses more than one row.

@@ -24,7 +24,7 @@ _KINDS = {
 
 
 cdef class Codecs:
-    """Registry of how every type of one catalogue is rendered.
+    """For each type of one catalogue, how its values are rendered.
 
     resolve_nested: if False, only one level of composites is parsed; a composite inside it stays PostgreSQL text in a
     JSON string (rendering-20, rendering-21).
@@ -63,10 +63,10 @@ cdef class Codecs:
         self._define(oid, ("composite", tuple([(bytes(key), int(type_oid)) for key, type_oid in fields])))
 
     def definition(self, oid: int) -> tuple:
-        """Return the definition of a type. The definition of an unknown type is `("scalar", True)`.
+        """Return the definition of a type as a tuple of one of four forms; `("scalar", True)` for an unknown type.
 
-        `("array", element OID, code of the delimiter)`, `("domain", base OID)`, `("composite", ((key, type OID), …))`
-        or `("scalar", whether it is rendered as text)`.
+        The forms are `("array", element OID, code of the delimiter)`, `("domain", base OID)`, `("composite", ((key,
+        type OID), …))` and `("scalar", whether it is rendered as text)`.
         """
         definition = self._definitions.get(oid, ("scalar", TEXT))
         return ("scalar", definition[1] == TEXT) if definition[0] == "scalar" else definition

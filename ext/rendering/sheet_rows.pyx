@@ -90,7 +90,7 @@ cdef class SheetRows(BodyWriter):
         return plan
 
     def _middle(self, kind: int) -> bytes:
-        """Return what is between the number of the row and the value in a cell of this kind, a `CellKind`."""
+        """Return the XML of a cell between its reference (such as `A7`) and its value. kind: a `CellKind`."""
         if kind == CELL_NUMBER:
             return b'"' + self._number_style + b"><v>"
         if kind == CELL_DATE:

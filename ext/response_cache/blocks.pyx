@@ -1,4 +1,4 @@
-"""See blocks.pxd."""
+"""Allocates, frees, reads and writes the blocks of a shard. `blocks.pxd` describes the functions."""
 
 from libc.stdint cimport uint32_t
 from libc.string cimport memcmp, memcpy

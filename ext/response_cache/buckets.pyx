@@ -1,4 +1,4 @@
-"""See buckets.pxd."""
+"""The hash table of a shard, by which cached responses and tags are found. `buckets.pxd` describes the functions."""
 
 from libc.stdint cimport uint32_t, uint64_t
 

@@ -1,4 +1,5 @@
-"""See entries.pxd."""
+"""Inserts and removes the cached responses of a shard, and makes room for new ones. `entries.pxd` describes the
+functions."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t

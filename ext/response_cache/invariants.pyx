@@ -87,7 +87,8 @@ cdef class _Check:
         return 0
 
     cdef int _blocks(self) except -1:
-        """Each allocated block is free or has one owner, and `room` counts the others (shard-1)."""
+        """Each block that was ever used is either free or has one owner; `room` counts the free blocks, including those
+        never used (shard-1)."""
         cdef uint32_t index, free = 0, turn
         cdef uint64_t count
         cdef CachedResponse *item

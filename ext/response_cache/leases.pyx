@@ -1,4 +1,4 @@
-"""See leases.pxd."""
+"""Acquires and releases the leases of a shard for computing responses. `leases.pxd` describes the functions."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 

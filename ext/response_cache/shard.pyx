@@ -184,8 +184,8 @@ cdef class Shard:
         return 0
 
     cdef object _copied_entry(self):
-        """Return the copied response as an entry, or None if its memory was damaged. Called without the lock; the copy
-        is given away."""
+        """Return the response that `_copy` has copied as an entry, or None if its memory was damaged; forget the copy.
+        Called without the lock."""
         cdef CopiedNumbers numbers = self._numbers
         cdef bytes body = self._body
         cdef bytes head = self._lines

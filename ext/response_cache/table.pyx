@@ -32,12 +32,11 @@ cdef class ResponseTable:
     cached response: body, number of rows, whether it is NULL, when it was written, when it ends (0: never), when it
     becomes stale (0: never), head (bytes), tags (tuple of str without line feeds). All times, also those of the
     methods, are in seconds on the monotonic clock, and greater than 0; `now` is the present time. key, tag: any bytes.
-    size: bytes of the memory. secret: 16 bytes, by which keys are spread over the zeroed memory; None: random, so that
-    clients cannot choose keys that share a bucket.
+    size: bytes of the memory. secret: key of the hashes of keys and tags, 16 bytes, stored in zeroed memory and ignored
+    for other memory; None: random, so that clients cannot choose keys that share a bucket.
 
     Raises ValueError for a process that is not greater than 0, for memory that is too small or has other contents, and
-    for a secret of another length.
-    Every method raises OSError if the lock of a shard is unusable.
+    for a secret of another length. Every method raises OSError if the lock of a shard is unusable.
     """
 
     cdef list _shards
@@ -114,7 +113,8 @@ cdef class ResponseTable:
         """Invalidate one key: remove its response, and end its lease, also if another process holds it.
 
         Returns two booleans: whether there was a response that had not expired, and whether other processes wait for
-        the lease. noted: record the time, so that `store` refuses a response whose computation began before.
+        the response of the ended lease. noted: record the time, so that `store` refuses a response whose computation
+        began before.
         """
         return self._of(key).invalidate(key, now, noted)
 

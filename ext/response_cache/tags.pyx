@@ -1,4 +1,4 @@
-"""See tags.pxd."""
+"""Ties cached responses to their tags, and records when tags were invalidated. `tags.pxd` describes the functions."""
 
 from libc.stdint cimport uint32_t, uint64_t
 

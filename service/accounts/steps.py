@@ -66,17 +66,6 @@ class _Send(NamedTuple):
     sender: str
 
 
-def runs_with_account_steps(endpoint: Endpoint) -> bool:
-    """Return whether the routine consumes or issues tokens, or sends mail."""
-    options = endpoint.options
-    return options.consumed_token is not None or options.issued_token is not None or options.mail is not None
-
-
-def gives_rows_to_account_steps(endpoint: Endpoint) -> bool:
-    """Return whether the rows of the routine get tokens or become mail. If so, the call has to render `CellRows`."""
-    return endpoint.options.issued_token is not None or endpoint.options.mail is not None
-
-
 def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -> Step:
     """Return the step that runs the call of the routine in a transaction with its tokens and mail.
 
@@ -178,9 +167,8 @@ class _Run:
         context.protocol.response_bytes(self._endpoint.success_status, headers, body.encode())
 
     def _tenant(self, context: RequestContext) -> Values:
-        """Return the values for the last parameter of the calls about tokens: the tenant of the request, NULL for a job
-        without one; empty if the endpoint is for all tenants.
-        """
+        """Return a list with the tenant of the request, the last argument of the SQL functions for tokens; with NULL
+        for a job without a tenant. The list is empty if the endpoint is for all tenants."""
         place = self._endpoint.options.tenant
         if place is None:
             return []
@@ -201,10 +189,11 @@ class _Run:
         await transaction.set([SUBJECT, execution.body])
 
     async def _process_row(self, cells: list[Cell], transaction: Transaction, context: RequestContext) -> list[Cell]:
-        """Issue the token of a row, and enqueue its mail. Return the cells of the response.
+        """Issue the token of a row and enqueue its mail, as far as the endpoint has them. Return the cells of the row
+        for the response, with the token as a further cell `token` if the endpoint sends no mail.
 
-        A row without a subject for the token, or whose subject has too many tokens, gets no token and no mail. Raises
-        `Problem` 429 as `_may_issue` does.
+        A row without a subject for the token gets neither token nor mail. If the subject has too many tokens, the same
+        applies at an endpoint that sends mail; at any other, `Problem` 429 is raised (`_may_issue`).
         """
         token = None
         if self._issue is not None:

@@ -1,4 +1,4 @@
-"""Ways of mail: a mail server, files of a folder, the log."""
+"""Transports of mail: a mail server, files in a folder, the log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FinalError(Exception):
 
 
 class MailTransport(Protocol):
-    """The interface of the ways in which mail leaves the service."""
+    """The interface of mail transports."""
 
     async def send(self, sender: str, recipients: Sequence[str], message: EmailMessage, number: str) -> None:
         """Send a mail. Raises `TransientError` and `FinalError`, whose texts contain no texts of the mail.

@@ -102,9 +102,9 @@ def impersonation_refusal() -> Problem:
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
     """Wrap the authorization step of an endpoint that begins, ends or refuses impersonations.
 
-    If the user impersonates another one, the wrapped step raises `Problem` 403, unless the endpoint ends
-    impersonations; there, it does so for all other users. An endpoint that begins impersonations and requires no role
-    refuses everyone.
+    If the endpoint begins or refuses impersonations, the wrapped step raises `Problem` 403 for users who impersonate
+    another one; if it ends them, for users who do not. An endpoint that begins impersonations and requires no role
+    refuses all users.
     """
     impersonation = endpoint.access.impersonation
 
@@ -193,13 +193,15 @@ def share_basic(endpoints: Sequence[Endpoint]) -> bool:
 
 
 def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
-    """Return the steps that run before the overload of a route is selected.
+    """Return the steps that run before the overload of a route is selected. They refuse a caller who can call none of
+    the endpoints.
 
-    They refuse a caller who can call none of the endpoints, with the refusal of the first one. If one of the endpoints
-    is open, there are no such steps.
+    If all endpoints `share_basic`, the step is their challenge. Otherwise there are no steps if one endpoint is open;
+    the refusal is a challenge if the first endpoint uses HTTP Basic, else that of the first endpoint with sessions. If
+    one endpoint uses HTTP Basic, a request with `Authorization` passes: only the selected endpoint can check it.
 
-    The selected endpoint authenticates the caller again, unless all of them `share_basic`: a user by session is
-    anonymous to an endpoint with HTTP Basic, and the reverse.
+    The selected endpoint authenticates the caller again, unless all `share_basic`: a user by session is anonymous to an
+    endpoint with HTTP Basic, and the reverse.
     """
     first = endpoints[0]
     challenge = basic_step(first, services) if first.access.basic is not None else None

@@ -36,11 +36,11 @@ FIELDS = frozenset({URLENCODED, MULTIPART})
 
 
 def require_antiforgery_token(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the antiforgery step of an endpoint, or None if it needs none.
+    """Return the antiforgery step of an endpoint. None: antiforgery is off, the method only reads (`SAFE`), or
+    `services` are those of internal subrequests, which come from no browser.
 
-    The step raises `Problem` 400 for a missing or invalid token. It follows `authorize`, because it may read the body
-    of a form; then it also raises the errors of `read_body`, such as 413. Internal subrequests come from no browser and
-    are not checked.
+    The step raises `Problem` 400 for a missing or invalid token, and the errors of `caller`. It follows `authorize`,
+    because it may read the body of a form; then it also raises the errors of `read_body`, such as 413.
     """
     guard = services.auth.antiforgery
     if guard is None or endpoint.method in SAFE or not services.limited:
@@ -150,8 +150,8 @@ class _AntiforgeryCheck:
 
 
 async def caller(context: RequestContext, identity: Identity) -> User | None:
-    """Return the user of the session with which a page of this service is requested, or None. No session is renewed.
-    With introspected sessions, raises `Problem` if a command that checks them fails.
+    """Return the user of the request's session, or None if it has none. `context.user` is not changed, and no session
+    is renewed. With introspected sessions, raises `Problem` if a command that checks them fails.
 
     Credentials for which browsers prompt (HTTP Basic) are ignored.
     """

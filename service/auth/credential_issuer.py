@@ -98,7 +98,8 @@ class CredentialIssuer:
         """Send an access token and a refresh token as JSON. Raises `Problem` 500 if the access token is too large, and
         `NoKeyError` (503) for a scheme with opaque tokens.
 
-        headers: further headers of the response. mark: of the refresh token; None for the first one of a sign-in.
+        headers: further headers of the response. mark: identifies the refresh token, so that it can be used once only;
+        None: a new one, for the first refresh token of a sign-in.
         """
         mark_text = (mark or new_mark()).text if self._single_use else None
         if isinstance(scheme, JwtScheme):

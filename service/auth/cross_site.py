@@ -40,13 +40,12 @@ Refusal = Callable[[Any], None]
 
 
 def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the cross-site step of an endpoint. It follows `authenticate`. For a page of another site it raises
-    `Problem` 403 if the endpoint accepts HTTP Basic, the caller is signed in by cookie, or the endpoint signs in or
-    out. Unless the endpoint accepts HTTP Basic, a JSON endpoint also raises 415 in these cases, as `refuse_plain_text`
-    does.
+    """Return the cross-site step of an endpoint, which follows `authenticate`. It checks requests of callers who are
+    signed in by cookie, and all requests to an endpoint that accepts HTTP Basic or signs in or out.
 
-    None if the check is off, if the method only reads (`SAFE`) and the endpoint does not sign in or out, or if no
-    credentials that browsers send by themselves are accepted.
+    The step raises `Problem` 403 for a page of another site. At a JSON endpoint without HTTP Basic, it also raises 415
+    as `refuse_plain_text` does. None: the check is off, the method only reads (`SAFE`) and the endpoint does not sign
+    in or out, or no credentials that browsers send by themselves are accepted.
     """
     options = services.options.auth
     signs_in_or_out = endpoint.options.login or endpoint.options.logout

@@ -78,9 +78,10 @@ class _Login:
         return SecondFactorDemand(options, services)
 
     async def finish(self, context: RequestContext) -> None:
-        """Sign in the user of the first row and respond. If its status is not 200, it is only sent.
+        """Sign in the user of the first row and respond. If the status of the row is not 200, status and body of the
+        row are the response, and no user is signed in.
 
-        Raises `Problem`: 401 if there is no user or the password is wrong (or 404 for the latter), or if the second
+        Raises `Problem`: 401 if there is no user, the password is wrong (404 if the options say so), or the second
         factor is missing; the status of the row if that is 400 or above and the row has no body; 500 if the row cannot
         be used; 503 if too many passwords are being checked; and the errors of `Command.run` and
         `CredentialIssuer.sign_in`.
@@ -111,10 +112,10 @@ class _Login:
             await attempt.withdraw()
 
     def _finds_no_user(self, cells: list[Cell]) -> bool:
-        """Return whether the routine found no user: no row, or a row in which everything is NULL.
+        """Return whether the routine found no user: it returned no row, or a row in which everything is NULL.
 
-        Such a row of a set with a status column counts as found: a set returns it only on purpose, and NULL is an
-        invalid status (sign-in-18).
+        Exception: if the routine returns a set with a status column, a row of NULLs is a result with an invalid status
+        (sign-in-18), because a set returns such a row only on purpose.
         """
         if any(cell.text is not None for cell in cells):
             return False

@@ -155,10 +155,10 @@ class _Batches:
         transaction: JointTransaction | None,
         written: _WritePosition,
     ) -> int:
-        """Run one request and add its response. Return the status. Raises `MissingResultError` if it refers to a result
-        that does not exist, and `Problem` if all responses together are too large. transaction: in which it runs; None:
-        by itself. written: what the requests so far have written, which this one sees.
-        """
+        """Run one request, add its response, and return the status. Raises `MissingResultError` if it refers to a
+        result that does not exist, and `Problem` 413 if all responses together are too large. transaction: in which it
+        runs; None: by itself. written: WAL position of the earlier requests, which this request sees; updated from its
+        response."""
         body = request.filled_body(responses.results)
         own = request.filled_headers(responses.results)
         if body is not None and not any(name == "content-type" for name, _ in own):
@@ -191,9 +191,8 @@ class _Batches:
 
 
 class _WritePosition:
-    """The WAL position up to which a batch has written: its later requests see that, whichever server they read, and so
-    does the client afterwards. replicas: None: there are none.
-    """
+    """The WAL position of the writes of a batch so far. Later requests of the batch carry it, and the response sends it
+    to the client, so that reads on a replica see these writes. replicas: None: there are none."""
 
     def __init__(self, replicas: Replicas | None) -> None:
         options = None if replicas is None else replicas.options
@@ -300,8 +299,8 @@ def _in_transaction(query: str) -> bool:
 
 
 def _body_as_json(content_type: str, body: bytes) -> tuple[Any, dict[str, str]]:
-    """Return a body as a JSON value, and the member that names its encoding, if it has one. JSON that is invalid or
-    nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
+    """Return a body as a JSON value, and the member that names its encoding, if it has one. An empty body is None. JSON
+    that is invalid or nested too deeply to be a part of the response is a text; bytes that are no text are base64."""
     if not body:
         return None, {}
     if json_text.is_json(content_type):

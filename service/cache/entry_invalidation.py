@@ -28,12 +28,12 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> int:
-    """Invalidate the response to a request with these arguments, and return 1, or 0 if there was none.
+    """Invalidate the response to a request with these arguments. Return 1, or 0 if it was not cached.
 
-    endpoints: the overloads of one endpoint in the order of discovery; a request with the arguments selects that which
-    is used. arguments: a JSON object by their names in requests. Raises `Problem`: 400 if the endpoint does not exist,
-    does not take them or is not cached, 409 if its key depends on more than the arguments or has digests of secret
-    values, 503 if it is not confirmed that the entry is removed everywhere.
+    endpoints: the overloads of one route in the order of discovery; the overload is selected as for a request with the
+    arguments. arguments: a JSON object, with the names of requests. Raises `Problem`: 400 if the endpoint does not
+    exist, does not take the arguments or is not cached; 409 if the key of the response depends on more than the
+    arguments, or has digests of secret values; 503 if it is not confirmed that the response is removed everywhere.
     """
     if not endpoints:
         raise Problem(400, "the endpoint does not exist (any more)")
@@ -80,9 +80,11 @@ def _refusal_reason(endpoint: Endpoint, plan: CachePlan) -> str | None:
 
 
 def _binder(endpoint: Endpoint, services: Services, *, filled: bool) -> Binder:
-    """Return the binder for the arguments, which converts values as that of the requests does. Parameters that get
-    hashes of others may be absent, and unknown arguments are ignored for a proxied endpoint, as in requests. filled:
-    parameters that requests get from claims, from the client's address or as hashes may be absent too."""
+    """Return the binder for the arguments. It converts values as requests do; unknown arguments are ignored for a
+    proxied endpoint. A parameter that gets the hash of another one may be absent.
+
+    filled: True: all parameters that requests fill from claims, from the client's address or with hashes may be absent.
+    """
     hashes = {target for target, source in hashed_parameters(endpoint) if filled or target != source}
     login = services.options.auth.login
     injected = {item.index for item in injected_parameters(endpoint, login)} if filled else set()

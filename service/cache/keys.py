@@ -74,7 +74,8 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
 
 
 def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
-    """Whether the key consists of prefix and parameter values only."""
+    """Return whether the key consists of prefix and parameter values only, and is neither hashed nor limited in
+    length."""
     depends_on_request = plan.per_user or plan.surroundings or bool(plan.before)
     if endpoint.options.proxy is not None or depends_on_request or changes_values(endpoint):
         return False
@@ -127,7 +128,7 @@ def _surroundings(tenant: Tenant | None, zone: TimeZone | None, context: Request
 def _request(context: RequestContext) -> bytes:
     """Return the key part for query string, body and path values, which a proxied service receives.
 
-    The values of the path represent it, because the invalidation endpoint has another path.
+    The key has the path values instead of the path, because the invalidation endpoint has another path.
     """
     body = hashlib.sha256(context.body or b"").hexdigest()
     segments = (f"{name}={value}" for name, value in sorted(context.values.items()))
@@ -179,11 +180,11 @@ def _indexes(mask: int) -> list[int]:
 
 
 def claims_of(services: Services) -> Callable[[RequestContext], bytes]:
-    """Return the function for a digest of the claims that are written to session variables or determine the database
-    role; for an anonymous caller, `ANONYMOUS`.
+    """Return the function that computes a digest of the caller's claims that are written to session variables or
+    determine the database role; for an anonymous caller, it returns `ANONYMOUS`.
 
-    The client address is written beside them and is not included, because it would separate all clients from each
-    other.
+    The client address, which is written to a session variable too, is not included, because no two clients would share
+    a response.
     """
     mapping = services.options.auth.login
     role = services.options.auth.database_roles.claim

@@ -129,7 +129,7 @@ def _asks_for_less(context: RequestContext) -> bool:
 
 
 def _place_reader(services: Services) -> PlaceOf:
-    """Return the function that reads scheme and host."""
+    """Return the function that reads the scheme and host that the client has requested, in lower case: `https://host`."""
     read = client_reader(services.options.forwarding)
 
     def place_of(scope: Any) -> str:
@@ -140,11 +140,12 @@ def _place_reader(services: Services) -> PlaceOf:
 
 
 def _vary_key(entry: Entry, context: RequestContext, place_of: PlaceOf) -> bytes | None:
-    """Return the key of another entry for this request; None: `entry` is for it (RFC 9111, 4.1).
+    """Return the key under which the response to this request is cached, if `entry` was cached for a request with other
+    values of the headers in `Vary` or of the requested host. None: the values are equal, so `entry` is the response
+    (RFC 9111, 4.1).
 
-    There is another key if the other service varies its response by headers (`Vary`), or by the requested host, that
-    this request has with other values than the request of the entry. It depends on a random number in the entry: if
-    that entry is invalidated, all entries that depend on it become unreachable.
+    The key contains a random number from `entry`: if `entry` is invalidated, all responses with such keys become
+    unreachable.
     """
     _status, _headers, *varies = orjson.loads(entry.head)
     if not varies:
@@ -155,7 +156,8 @@ def _vary_key(entry: Entry, context: RequestContext, place_of: PlaceOf) -> bytes
 
 
 def _values(context: RequestContext, names: list[str], place_of: PlaceOf) -> str:
-    """Return a digest of the values that the headers with these names have in the request."""
+    """Return a digest of the values that the request has for these names: of headers, or of scheme and host for
+    `:authority`."""
     scope = context.scope
     values = (place_of(scope) if name == _PLACE else ", ".join(scope.headers.get_all(name)) for name in names)
     return hashlib.sha256(join_with_lengths(*values)).hexdigest()
@@ -185,7 +187,7 @@ class _CacheWriter(ObservedProtocol):
     request computes its own.
 
     room: maximum size in bytes of a response that is buffered to be sent in one piece. seconds: lifetime; None:
-    unlimited. always: names by which responses differ, besides those of `Vary`.
+    unlimited. always: names of request headers on which each response depends, in addition to those of its `Vary`.
     """
 
     __slots__ = ("_always", "_context", "_place_of", "_seconds", "room")

@@ -120,9 +120,8 @@ def with_response_cache(
 def _look_up(
     key_for: KeyOf, store: CacheBackend, time_limit: float, take: Callable[[RequestContext, LookupResult], None]
 ) -> Step:
-    """Return the step that looks a response up and passes the result to `take`; if there is no key, that is
-    `NOT_SHARED`. time_limit: seconds that a request may wait for the computation of another one; 0: no limit.
-    """
+    """Return the step that looks a response up and passes the result to `take`. If the request has no key, the result
+    is `NOT_SHARED`. time_limit: seconds that a request may wait for the computation of another one; 0: no limit."""
     begin = store.begin
 
     async def take_later(context: RequestContext, waiting: Awaitable[LookupResult]) -> None:
@@ -161,9 +160,12 @@ def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
 
 
 def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
-    """Return the step that stores the result with the lease of the request (cache writer). If the result cannot be
-    stored, each waiting request computes its own. If an error follows, as for a single value without a row, the lease
-    is left to it: waiting requests get the error too. Without a lease, the step does nothing."""
+    """Return the step that stores the result and completes the lease of the request (cache writer). Without a lease, it
+    does nothing.
+
+    If the result cannot be stored, each waiting request computes its own. If the routine has returned no row for a
+    single value, an error follows, which waiting requests get too; so the step leaves the lease unchanged.
+    """
     seconds_of = lifetime_of(plan)
     shareable = _shareable(endpoint, plan)
     largest = services.caches.largest(plan.place)
@@ -276,7 +278,7 @@ def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Execution], boo
 
 
 def _needs_row(endpoint: Endpoint) -> bool:
-    """Return whether a result without a row is a 404 (`single`), which is not stored."""
+    """Return whether a result must have a row to be stored: an endpoint with `single` responds 404 without one."""
     return endpoint.shape.path is ResultPath.ROWS and endpoint.options.single
 
 

@@ -15,18 +15,18 @@ import psycopg
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.comments import Definition, Definitions
 from rowcall.core.codegen.selection import NoPlaceError, TypesOf
-from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.documents.http_files import http_files
 from rowcall.core.documents.openapi import document
-from rowcall.core.documents.resources import RESOURCES, resource_contents
-from rowcall.core.documents.tool_schemas import ToolNameError, tool_documents
-from rowcall.core.documents.tools import tool_entries
 from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.mcp.resources import RESOURCES, resource_contents
+from rowcall.core.mcp.tool_schemas import ToolNameError, tool_documents
+from rowcall.core.mcp.tools import tool_entries
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.codegen.documents import RequestFiles, write_documents
 from rowcall.service.codegen.writing import ClientFiles, clients_of
 from rowcall.service.database.connector import Connector
+from rowcall.service.options.capabilities.description_options import Descriptions
 
 log = logging.getLogger("rowcall")
 
@@ -101,7 +101,8 @@ class Describer:
         )
 
     def _as_sent(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
-        """Return the endpoints and types as they are sent (`as_wire_types`)."""
+        """Return endpoints and types as clients see them in JSON: after the options `safe_numbers` and `resolve_nested`
+        (`as_wire_types`)."""
         safe, resolve = self._descriptions.safe_numbers, self._descriptions.resolve_nested
         return as_wire_types(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)
 
@@ -114,7 +115,7 @@ class Describer:
             return None
 
     def _forms(self) -> set[str]:
-        """Return the comment forms of all clients and `.http` files."""
+        """Return the comment forms, `None`, `Simple` or `Full`, that the enabled clients and `.http` files use."""
         requests = self._descriptions.http_files
         result = {requests.comment} if requests is not None else set()
         return self._client_forms | result

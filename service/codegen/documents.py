@@ -10,14 +10,16 @@ import orjson
 
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.selection import TypesOf
-from rowcall.core.documents.descriptions import Descriptions
-from rowcall.core.documents.http_files import HttpFileOptions, http_files
-from rowcall.core.documents.openapi import OpenApi, document
-from rowcall.core.documents.tool_schemas import ToolNameError, ToolSchemaOptions, plain_names, tool_documents
-from rowcall.core.documents.tools import tool_entries
+from rowcall.core.documents.http_files import http_files
+from rowcall.core.documents.openapi import document
+from rowcall.core.documents.options import HttpFileOptions, OpenApi
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.mcp.options import ToolSchemaOptions
+from rowcall.core.mcp.tool_schemas import ToolNameError, plain_names, tool_documents
+from rowcall.core.mcp.tools import tool_entries
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.codegen.writing import replace_file
+from rowcall.service.options.capabilities.description_options import Descriptions
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.startup_error import StartupError
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from rowcall.core.documents.reference_page import FILES, ReferencePage, page_html
+from rowcall.core.documents.options import ReferencePage
+from rowcall.core.documents.reference_page import FILES, page_html
 from rowcall.core.endpoint.access import ANYONE, SIGNED_IN
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.services import Services

@@ -26,7 +26,7 @@ def show(arguments: Arguments) -> int:
 
 
 def _words() -> list[str]:
-    """Return the names of all switches, and the long one of the option for a file that may be missing."""
+    """Return the names of all switches, and the option `--optional`."""
     return [switch.name for switch in SWITCHES] + list(OPTIONAL[1:])
 
 
@@ -139,7 +139,8 @@ def _single_quoted(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Replace characters that are special in zsh descriptions."""
+    """Return the text for a description in zsh: square brackets become parentheses, and colons commas, because zsh
+    gives them a meaning."""
     return text.replace("[", "(").replace("]", ")").replace(":", ",")
 
 

@@ -97,8 +97,9 @@ def show_schema(_arguments: Arguments) -> int:
 
 
 def show_equivalent(arguments: Arguments) -> int:
-    """Print the configuration that serves what PostgREST's configuration file describes, beside ordinary endpoints;
-    return the exit code. Secrets become placeholders; they and unknown keys are reported on stderr.
+    """Print the configuration of this service that is equivalent to PostgREST's configuration file, and return the exit
+    code. It serves PostgREST's interface in addition to ordinary endpoints. Secrets become placeholders; they and
+    unknown keys are reported on stderr.
 
     Raises ConfigError.
     """
@@ -122,12 +123,11 @@ def show_equivalent(arguments: Arguments) -> int:
 
 
 def _variable(path: str, taken: set[str]) -> str | None:
-    """Return the environment variable for the value of a secret key; None for other keys. path: of the key. taken:
-    names of variables of other settings, to which that of this one is added; a variable whose name is taken has a
-    number.
+    """Return the name of the environment variable that holds the value of a secret key; None for other keys. path: of
+    the key. taken: names that are in use; the new name is added to it, with a number if it is in use already.
 
-    Names of settings of the application have a prefix: `app.settings.jwt_secret` must not get the secret of tokens, nor
-    `app.settings.home` the home directory.
+    Names for settings of the application have a prefix: `app.settings.jwt_secret` must not get the secret of tokens,
+    nor `app.settings.home` the home directory.
     """
     if path in _SECRETS or not is_secret(path):
         return _SECRETS.get(path)

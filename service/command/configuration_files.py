@@ -132,8 +132,8 @@ def equivalent_settings(name: str, texts: Mapping[str, str]) -> list[tuple[str, 
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
-    """Return the paths of the configuration files that `load` tries to read; the files may be missing. Files that
-    PostgREST's configuration file names (`@…`) are not among them."""
+    """Return the paths of the configuration files that `load` tries to read; the files may be missing. With
+    `--postgrest`, this is only PostgREST's configuration file, without the files that it names (`@…`)."""
     if arguments.has("--postgrest"):
         name = _postgrest_file(arguments)
         return (Path(name).absolute(),) if name else ()

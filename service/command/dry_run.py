@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import psycopg
 
 from rowcall.core.config import ConfigError, Settings
-from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.command.serve import connections
 from rowcall.service.database.connector import Connector
@@ -21,6 +20,7 @@ from rowcall.service.events.cross_host.transport_choice import transport_for
 from rowcall.service.log.assembly import Log
 from rowcall.service.log.options import log_options
 from rowcall.service.mcp.server import announce_tools
+from rowcall.service.options.capabilities.description_options import Descriptions
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
@@ -120,7 +120,8 @@ def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) ->
 
 
 def _parts(settings: Settings, options: WorkerOptions) -> Iterator[Callable[[], object]]:
-    """Yield further parts that the supervisor builds from the configuration. None of them writes anything."""
+    """Yield functions that build further parts of the supervisor from the configuration, to find errors in it. They
+    write nothing."""
     connector = Connector(options.target)
     yield lambda: transport_for(options.events, connector, pooler=options.target.pooler)
     yield lambda: key_rotation_for(settings, connector, lambda _ring: None)

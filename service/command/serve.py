@@ -112,6 +112,9 @@ _BY_KEY = {
     "Auth:BearerTokenAuth": "rowcall.service.protection.ciphers",
     "Auth:JwtAuth": "rowcall.service.identity.signed_tokens",
     "Auth:PasskeyAuth:Enabled": "rowcall.service.auth.passkeys.verification",
+    "PostgRest:Enabled": "rowcall.service.postgrest.interface",
+    "Service:OpenApiOptions:Enabled": "rowcall.service.codegen.documents",
+    "Service:McpOptions:Enabled": "rowcall.service.mcp.server",
 }
 
 

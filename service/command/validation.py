@@ -64,7 +64,7 @@ class Report:
 
     @property
     def fatal(self) -> bool:
-        """Whether unknown keys prevent a start."""
+        """Whether an unknown key, if there is one, prevents a start: `Config:ValidateConfigKeys` is Error."""
         return self.mode == "Error"
 
     @property

@@ -28,9 +28,8 @@ RECHECK = 60.0
 
 
 class Gate:
-    """Checks who may use the console, for all requests of the admin listener. Thread-safe: sessions are in `Sessions`;
-    here are only the times at which their users were checked.
-    """
+    """Checks who may use the console, for all requests of the admin listener. Thread-safe: the sessions themselves are
+    in `Sessions`; the gate stores only when the user of each session was last checked."""
 
     def __init__(self, options: ConsoleOptions, token: str | None, sessions: Sessions, sources: Sources) -> None:
         """token: bearer token of the admin listener, None if it has none."""
@@ -91,8 +90,9 @@ class Gate:
         return session.operator
 
     def holds(self, request: MountRequest) -> bool:
-        """Return whether the session of an open stream, also of one that a POST has opened, is still valid; False also
-        if no worker can check it."""
+        """Return whether the session of an open stream is still valid; False also if no worker can check its user. The
+        user is checked each `RECHECK` seconds only, even if a POST opened the stream. request: the one that opened it.
+        """
         try:
             session = self._session_of(request)
             if session is not None:

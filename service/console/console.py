@@ -117,10 +117,8 @@ class Console:
         }
 
     def announce(self, url: str) -> None:
-        """Log a link to sign in with. url: of the admin listener.
-
-        The cookie is named after the port, because browsers send cookies to all ports of a host.
-        """
+        """Log a link to sign in with, and name the session cookie after the port of `url`, because browsers send
+        cookies to all ports of a host. url: of the admin listener."""
         port = url.rpartition(":")[2]
         self._gate.cookie = f"rowcall_console_{port}" if port.isdecimal() else "rowcall_console"
         log.info(
@@ -131,7 +129,8 @@ class Console:
         )
 
     def close(self) -> None:
-        """End all event streams, and ask and answer no other hosts. Called in the event loop."""
+        """End all event streams, and stop asking other hosts for their state and answering their questions. Called in
+        the event loop."""
         self._closing.set()
         self.hosts.close()
 
@@ -243,8 +242,8 @@ class Console:
                 close()
 
     def _log_events(self, request: MountRequest) -> Iterator[bytes]:
-        """Yield an event for each second with new entries, else a comment, which notices a client that is gone. Raises
-        `Problem` 400 for an invalid query, when the first event is read.
+        """Yield, each second, an event with the new log entries; without new ones a comment, so that sending it shows
+        whether the client is still connected. Raises `Problem` 400 for an invalid query, when the first event is read.
         """
         report = log_entries(self._entries, request.query)
         while self._goes_on(request):

@@ -150,8 +150,8 @@ class Database:
     ) -> dict[str, Any]:
         """Return the rows of each query by its name, and in `unavailable` why queries could not be read.
 
-        statements: with those of the extension pg_stat_statements. parameters: of each query. Raises `Problem` 503 if
-        the database cannot be reached.
+        statements: also read the statements that took most time, from the extension pg_stat_statements. parameters: the
+        same for each query. Raises `Problem` 503 if the database cannot be reached.
         """
 
         async def read() -> dict[str, Any]:
@@ -213,9 +213,8 @@ async def _limit(cursor: psycopg.AsyncCursor[Any]) -> None:
 
 
 def _remedy(error: psycopg.Error) -> str:
-    """Return what to do, as the end of a message, if a function or table of the schema `rowcall` is missing or must not
-    be used; empty for other errors.
-    """
+    """Return the end of an error message that names the remedy: the schema `rowcall` has to be updated if a function or
+    table is missing, or a right has to be granted. Empty for other errors."""
     if isinstance(error, psycopg.errors.UndefinedFunction | psycopg.errors.UndefinedTable):
         return "; rowcall --install updates the schema rowcall"
     if isinstance(error, psycopg.errors.InsufficientPrivilege):

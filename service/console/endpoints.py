@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.building.description import describe_endpoint
-from rowcall.core.documents.http_files import HttpFileOptions, example_request
+from rowcall.core.documents.http_files import example_request
+from rowcall.core.documents.options import HttpFileOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import stream_path
@@ -116,9 +117,8 @@ def _example(item: Endpoint, sources: Sources) -> str:
 
 
 def _antiforgery(item: Endpoint, options: AntiforgeryOptions | None) -> dict[str, Any] | None:
-    """Return the header of antiforgery tokens, and the path that issues them (None: there is none). None: requests of
-    this endpoint need no token.
-    """
+    """Return None if requests of the endpoint need no antiforgery token. Otherwise return the members `header`, in
+    which the token is sent, and `path`, which issues tokens (None: no path does)."""
     if options is None or not options.enforced or item.method in _SAFE:
         return None
     return {"header": options.header, "path": options.token_path}

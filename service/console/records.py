@@ -44,7 +44,8 @@ class _Side(NamedTuple):
 
 
 class _Reload(NamedTuple):
-    """One reload of the schema. described: as it is reported. before, after: to compute its changes of the contract."""
+    """One reload of the schema. described: its members in the report; `contract` is added when it is first computed.
+    before, after: endpoints from which the changes of the contract are computed."""
 
     described: dict[str, Any]
     before: _Side
@@ -52,7 +53,7 @@ class _Reload(NamedTuple):
 
 
 class Reloads:
-    """The last reloads of the schema. What they mean for clients is computed on request."""
+    """The last reloads of the schema. Their changes of the contract with clients are computed on request."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -91,7 +92,8 @@ class Reloads:
         }
 
     def _with_contract(self, reload: _Reload) -> dict[str, Any]:
-        """Return a reload with what clients notice of it, the most severe first."""
+        """Return the members of a reload, with its changes of the contract with clients, the most severe first. They
+        are computed at the first call."""
         if "contract" not in reload.described:
             found = changes(self._contract(reload.before), self._contract(reload.after))
             reload.described["contract"] = [

@@ -44,7 +44,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class _TimedEntry:
-    """A link, or the base of a session, that ends by itself."""
+    """An entry that expires: a link to sign in with, or (as the base of `_SessionEntry`) a session."""
 
     ends: float
     """Seconds of the clock."""
@@ -52,7 +52,7 @@ class _TimedEntry:
 
 @dataclass(frozen=True, slots=True)
 class _SessionEntry(_TimedEntry):
-    """A session until it ends."""
+    """A session of an operator, with the time at which it expires."""
 
     session: Session
 

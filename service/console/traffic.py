@@ -1,8 +1,8 @@
-"""Traffic of each endpoint in the last hour: the difference of counters that the metrics have anyway.
+"""Traffic of each endpoint in the last hour: the current counters of the metrics minus those of the oldest stored
+sample.
 
-A sample is stored only if a page is open, and at most each two minutes. Samples older than an hour are dropped. The
-difference begins at the oldest stored one: at the start of the service during its first hour, and now if no page was
-open during the last hour.
+A sample of the counters is stored only while a page is open, at most each two minutes, and dropped after an hour. So
+the counted time begins at the start of the service during its first hour, and now if no page was open for an hour.
 """
 
 from __future__ import annotations
@@ -75,9 +75,8 @@ class Traffic:
 
 
 def _numbers(rows: Iterable[Row], newest: Mapping[Name, Numbers]) -> dict[Name, Numbers]:
-    """Return the counters of endpoints with requests, summed over overloads. newest: those of the newest sample, whose
-    memory unchanged counters share.
-    """
+    """Return the counters of endpoints with requests, summed over overloads. newest: the counters of the newest sample;
+    unchanged ones are returned as the same objects, to save memory."""
     numbers: dict[Name, Numbers] = {}
     for row in rows:
         if row.label[0] != "endpoint" or not any(row.numbers[status] for status in STATUSES):

@@ -168,9 +168,8 @@ class Call:
         return statement
 
     def trip(self, mask: int) -> None:
-        """Drop the guarded statements of a mask after PostgreSQL refused one because a definition had changed, and what
-        was learned about its generic plan.
-        """
+        """Drop the guarded statements of a mask, and what was learned about its generic plan. Called after PostgreSQL
+        has refused a guarded statement because a definition has changed."""
         for statements in self.guarded:
             statements.pop(mask, None)
         self.checked.discard(mask)

@@ -208,8 +208,9 @@ class Connector:
     async def maintenance_connection(
         self, seconds: float = MAINTENANCE_SECONDS
     ) -> AsyncIterator[psycopg.AsyncConnection[tuple[object, ...]]]:
-        """Open a maintenance connection for the block. Each `Connector` has only one at a time. After `seconds`, its
-        socket is shut down, which a server that hangs cannot delay.
+        """Open a maintenance connection for the block. Each `Connector` has one at a time; further callers wait until
+        it is closed. The block may use it for `seconds`: then its socket is shut down, which works even if the server
+        hangs.
 
         Raises `psycopg.Error`.
         """

@@ -207,8 +207,9 @@ class Database:
     def begin(self, call: Call, context: RequestContext) -> Running:
         """Start `call` with the arguments of `context`. When the returned object is done, `settle` follows.
 
-        Raises: Problem: the pool and its queue are full. ClientDisconnectedError: from the returned object, if the
-        client disconnected while it ran.
+        Raises `Problem`, here or from the returned object, if there is no connection: the queue is full, the wait was
+        too long, the database is away, or the service is stopping. The returned object raises `ClientDisconnectedError`
+        if the client disconnected while it ran.
         """
         if call.shared and (place := self._place(call, context.mask)) is not None:
             pool, statement = place

@@ -32,11 +32,11 @@ class Access:
 
 
 def _with_pipelined_share(options: DatabaseOptions) -> DatabaseOptions:
-    """Return options in which the pipelined connections are taken from the dedicated ones, so that both together are as
-    many as the dedicated ones of `options`.
+    """Return options whose pipelined connections are taken from the number of dedicated ones, so that the total stays
+    that number.
 
-    There are none without sharing, and if they would be more than the share `MOST_PIPELINED`, because slow requests
-    would lack the dedicated ones.
+    There are no pipelined connections if sharing is off, or if they would be more than the share `MOST_PIPELINED` of
+    the total: slow requests would lack dedicated ones.
     """
     pools = options.pools
     if not pools.sharing or pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:

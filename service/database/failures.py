@@ -90,10 +90,9 @@ class Changes:
         self._since: dict[str, tuple[float, float]] = {}
 
     def is_new(self, label: str) -> bool:
-        """Return whether another reading of the catalogue may still help the endpoint `label`, and record its failure:
-        it may for `GIVEN_TIME` after the first one. A failure that has not occurred for twice that time counts as the
-        first.
-        """
+        """Record that the statement of the endpoint `label` does not fit the schema, and return whether another reading
+        of the catalogue may still help. It may for `GIVEN_TIME` seconds after the first such failure; after twice that
+        time without one, the next counts as the first."""
         now = time.monotonic()
         first, last = self._since.get(label, (now, now))
         if now - last > 2 * GIVEN_TIME:
@@ -110,7 +109,8 @@ MOST_LABELS = 10_000
 class Failures:
     """Evaluates the failed executions of one database.
 
-    connections: number of connections on each of which a statement may be lost, so that a run is repeated so often.
+    connections: number of dedicated connections of the database. A run whose prepared statement is missing on its
+    connection is repeated once more than that, since each connection may have lost it.
     """
 
     def __init__(self, connections: int) -> None:
@@ -291,9 +291,9 @@ def _has_no_tenant(call: Call, execution: Execution) -> bool:
 
 
 def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:
-    """Whether PostgreSQL refuses the query of a request over the result of an endpoint (`Call.inner`): its error is in
-    the statement with this mask, but around the routine's SQL.
-    """
+    """Return whether PostgreSQL refuses the filter, order or columns that the request applies to the result of the
+    endpoint (`Call.inner`): the position of the error is in the statement with this mask, but outside the routine's
+    SQL."""
     error = execution.error
     if call.inner is None or error is None or not error.sqlstate.startswith("42") or error.position is None:
         return False
@@ -327,9 +327,8 @@ def _refused_value(call: Call, context: RequestContext, execution: Execution, me
 def _refused_column(
     call: Call, context: RequestContext, execution: Execution, message: str, tries: AttemptState
 ) -> Problem:
-    """Return the problem for any error that is not about a value (`_refused_value`); for an error about a column of the
-    written table, it names the column. message, tries: as for `_answer`.
-    """
+    """Return the problem for an error of the server that `_refused_value` does not handle. It names the column of the
+    written table if that is a generated column (400), or lacks a value (NOT NULL). message, tries: as for `_answer`."""
     error, refusals = execution.error, call.refusals
     if error is None or refusals is None or not refusals.columns or execution.failed_ahead:
         return _answer(call, execution, message, tries)
@@ -354,11 +353,13 @@ def level_of(status: int) -> int:
 
 
 def _passes(call: Call, execution: Execution) -> bool:
-    """Whether the call has a retry strategy for this error, and nothing of the call has taken effect (driver-24,
-    driver-25). A lost connection is retried by every strategy, an error of the server if the strategy lists it, the
-    policy does not map it, and a retry may change the state that it reports (`_PERMANENT`).
+    """Return whether the call may be retried after a delay: it has a retry strategy for this error, and nothing of the
+    call has taken effect (driver-24, driver-25).
 
-    If a procedure that may commit has failed, its effects are unknown, unless it never started.
+    A lost connection is retried by every strategy. An error of the server is retried if the strategy lists it, the
+    policy does not map it, and its cause can pass by itself (`_PERMANENT` lists the functions of the server whose
+    errors stay). A failed procedure that may commit is not retried unless it never started, because its effects are
+    unknown.
     """
     strategy = call.retry
     if strategy is None or execution.failure is not None:
@@ -401,9 +402,11 @@ def _why(execution: Execution) -> str:
 
 
 def _answer(call: Call, execution: Execution, message: str, tries: AttemptState) -> Problem:
-    """Return the problem for an error of the server, as the policy of the call maps it; an error in front of the
-    routine is not mapped. A time limit that has passed, and a transient error after retries, have problems of their
-    own.
+    """Return the problem for an error of the server, as the policy of the call maps it.
+
+    The policy is not applied to the error in three cases: the time limit has passed (problem of its timeout), a
+    transient error remains after retries (500 with the number of attempts), or the error is in a statement in front of
+    the routine (unmapped problem).
 
     execution: ended in an error. message: of that error, for the client. tries: the failed runs of the request.
     """

@@ -64,8 +64,9 @@ class OpeningRetries:
         await self.attempt(f"open the connection {name}", open_and_close)
 
     def _may_pass(self, error: psycopg.Error) -> bool:
-        """Return whether the error may be transient: errors of the network are, those of the server by their SQLSTATE
-        (configuration-22). A refused attempt to connect has no SQLSTATE, and counts by its message."""
+        """Return whether the error may be transient. Errors of the network are; errors of the server are judged by
+        their SQLSTATE (configuration-22), or by their message if the server refused the connection, because then there
+        is no SQLSTATE."""
         if error.sqlstate is None:
             message = str(error)
             is_refused = "FATAL:" in message or "no password supplied" in message

@@ -84,16 +84,16 @@ class Deliverer(Protocol):
         """Take what is due from the queue, at most `most` attempts. Raises `psycopg.Error`."""
 
     async def tidy(self) -> None:
-        """Remove what has ended, and count the rest. Raises `psycopg.Error`."""
+        """Remove entries that have ended from the queue, and update the counts of the others. Raises
+        `psycopg.Error`."""
 
 
 class DeliveryLoop:
-    """Takes what is due in a queue, and attempts each in a task of its own."""
+    """Takes the entries of a queue that are due, and runs the attempt for each in a task of its own."""
 
     def __init__(self, connector: Connector, deliverer: Deliverer, next_due: str, gather: float = 0.0) -> None:
-        """next_due: SQL that returns the seconds until something is due, or null. gather: seconds for which ends of
-        attempts are gathered before more is taken.
-        """
+        """next_due: SQL that returns the seconds until the next entry is due, or null. gather: seconds to wait before
+        more entries are taken while attempts run, so that the ends of several attempts lead to one query."""
         self.queue = QueueConnection(connector)
         self._deliverer = deliverer
         self._next_due = next_due
@@ -109,7 +109,7 @@ class DeliveryLoop:
         return self.queue.open(channel, lambda _payload: self._wake.set())
 
     def stop(self) -> None:
-        """Take nothing more, and give up the attempts that run."""
+        """Take no further entries, and cancel the attempts that run."""
         self._stopping = True
         for task in list(self._tasks):
             task.cancel()

@@ -60,7 +60,8 @@ class ObjectSelection:
 
     @property
     def trust(self) -> Trust:
-        """The trust for comments of types."""
+        """Whose comments on types are read: the trust of the filter of routines, or else of the filter of tables; the
+        default trust without both."""
         names = self.routines or self.tables
         return Trust() if names is None else Trust.of(names)
 
@@ -200,8 +201,8 @@ def _order(routine: Routine) -> tuple[str, str, int]:
 
 
 def _with_routines(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
-    """Return the result with a catalogue that has the routines, and lists the objects that are left out. routines: all
-    that are served, in order."""
+    """Return a copy of `discovered` whose catalogue has these routines and the diagnostics of all objects that are left
+    out. routines: all that are served, in order."""
     untrusted = (*discovered.untrusted.values(), *discovered.tables_untrusted)
     ignored_objects = sorted(
         discovered.ignored_objects.values(), key=lambda diagnostic: (diagnostic.object, diagnostic.message)
@@ -228,9 +229,8 @@ _Filter = TypeVar("_Filter", RoutineFilter, TableFilter)
 
 
 def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter, bool] | None:
-    """Return the filter of the objects to look at, and whether they are served; None if there is neither filter.
-    served, unserved: the filters of objects that are served, and of those that are only reported.
-    """
+    """Return the filter of the objects to read, and whether these are served: `served` with True if there is one, else
+    `unserved` with False; None without both. unserved: filter of objects that are only reported."""
     if served is not None:
         return served, True
     return None if unserved is None else (unserved, False)

@@ -22,10 +22,10 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file with its text. error: why the text cannot be used; None: it can. With an error, `text` contains what could
-    be decoded.
+    """The text of a file. error: why the text cannot be used; None: it can be used. With an error, `text` contains what
+    could be decoded, or is empty if the file could not be read.
 
-    line: where the error is, from 1; None: nowhere in particular.
+    line: number of the line with the error, from 1; None: the error is not in one line.
     """
 
     path: str
@@ -45,9 +45,9 @@ def find_files(pattern: str, skip: str) -> list[str]:
 
 
 def _is_skipped(path: str, pattern: str, skip: str) -> bool:
-    """Return whether a path that `pattern` has found matches `skip`. If the pattern has no folder, as `**/*.sql`, paths
-    of subfolders may also match with `./` in front, as in `./drafts/**` and `*/drafts/*`.
-    """
+    """Return whether `skip` matches a path that `pattern` has found. If `pattern` begins with its wildcard, as
+    `**/*.sql` does, paths of subfolders are also compared with `./` in front, so that `./drafts/**` and `*/drafts/*`
+    skip them too."""
     if matches(path, skip):
         return True
     without_folder = base_folder(pattern) == "." and not pattern.startswith("./")
@@ -100,9 +100,8 @@ def _read(path: str) -> FileText | None:
 
 
 def decode(path: str, data: bytes) -> FileText:
-    """Return the text of a file in UTF-8, with or without byte order mark. Another encoding or a NUL byte is its
-    error. data: content of the file.
-    """
+    """Return the text of a file in UTF-8, with or without byte order mark. If the data has another encoding or contains
+    a NUL byte, the result has an error. data: content of the file."""
     if data.startswith(_UTF_16_MARKS):
         return FileText(path, data.decode("utf-16", "replace"), "it is UTF-16; save it as UTF-8")
     data = data.removeprefix(_UTF_8_MARK)

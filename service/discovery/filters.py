@@ -68,7 +68,8 @@ class TableFilter(NameFilter):
 
 
 def _pattern(text: str | None) -> str | None:
-    """Return the pattern; None for a blank one, which is no condition."""
+    """Return a pattern of a filter (for SIMILAR TO) for the query. None if it is missing or blank: the query then has
+    no such condition."""
     return text if text and text.strip() else None
 
 

@@ -1,4 +1,5 @@
-"""Ignored objects: annotated objects that discovery leaves out because of a privilege, a switch or their kind.
+"""Ignored objects: annotated objects that discovery leaves out because the role lacks a privilege, because of a switch
+of the configuration, or because of their kind.
 
 Without a diagnostic, users would search for a mistake in the comment, which is correct.
 """
@@ -114,7 +115,8 @@ async def ignored_tables_of(
 
 
 async def _rows(cursor: AsyncCursor[TupleRow], query: str, names: NameFilter, more: Mapping[str, Any]) -> list[Any]:
-    """Return the rows of a query for the conditions of a filter. more: its other parameters by name."""
+    """Run a query with the conditions of a filter, and return its rows. more: further parameters of the query by name.
+    Raises `psycopg.Error`."""
     await cursor.execute(query.encode(), {**NameFilter.parameters(names), **more})
     return await cursor.fetchall()
 
@@ -156,12 +158,11 @@ def _why_no_table(row: TupleRow, *, served: bool) -> str | None:
 
 
 def _format_missing_grants(*grants: tuple[bool, str]) -> str:
-    """Return the statements of privileges that the role lacks; empty if it has all. grants: whether the role has a
-    privilege, and the statement that grants it.
-    """
+    """Return the GRANT statements for privileges that the role lacks, joined with `; `; empty if it lacks none. grants:
+    for each privilege, whether the role has it, and the statement that grants it."""
     return "; ".join(dict.fromkeys(_missing_grants(grants)))
 
 
 def _missing_grants(grants: tuple[tuple[bool, str], ...]) -> Iterator[str]:
-    """Yield the statements of privileges that the role lacks. grants: as for `_format_missing_grants`."""
+    """Yield the GRANT statements for privileges that the role lacks. grants: as for `_format_missing_grants`."""
     return (statement for granted, statement in grants if not granted)

@@ -29,7 +29,8 @@ _LOOK_AGAIN = 5.0
 
 
 def installation_of(version: int, role: str, refused: Iterable[str]) -> Installation:
-    """Return the installation for the columns of `INSTALLED`."""
+    """Return the state of the schema `rowcall` from the columns of `INSTALLED`. version: 0 if it is not installed.
+    role: the current one. refused: names of functions of the schema that the role may not execute."""
     return Installation(version, role, frozenset(refused))
 
 
@@ -44,11 +45,11 @@ async def read_installation(connection: AsyncConnection[Any]) -> Installation:
 async def wait_for_installation(
     connection: AsyncConnection[Any], needed: int, feature: str, functions: Collection[str]
 ) -> None:
-    """Return when the database has this version of the schema `rowcall`, or a later one, and the role may execute these
-    functions of it. Until then, each thing that is missing is logged as an error, once. Raises `psycopg.Error`.
+    """Wait until the database has this version of the schema `rowcall`, or a later one, and the role may execute these
+    functions of it. Meanwhile, each different obstacle is logged once as an error. Raises `psycopg.Error`.
 
     connection: in autocommit mode, with rows as tuples. needed: least version. feature: the key of the configuration
-    that needs them. functions: names.
+    that needs the functions. functions: their names.
     """
     reported = ""
     while (obstacle := unmet(await read_installation(connection), needed, functions)) is not None:

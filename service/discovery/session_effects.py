@@ -1,7 +1,8 @@
 """Reads the dependency graph for `core.sqlfile.session_effects`: sources of functions and definitions of relations.
 
-It takes a handful of statements, whatever the number of objects. `service.database.session.marks` reads the marks again
-with the same expressions, to check that an analysis is still valid.
+It takes a handful of statements, whatever the number of objects. Each object has a mark, which changes with its
+definition. `service.database.session.marks` reads the marks again with the same expressions, to check that an analysis
+is still valid.
 """
 
 from __future__ import annotations
@@ -170,7 +171,9 @@ async def read_dependency_graph(connection: AsyncConnection[Any]) -> DependencyG
 async def read_changed_functions(
     connection: AsyncConnection[Any], known: DependencyGraph, groups: frozenset[int]
 ) -> DependencyGraphChange | None:
-    """Return the dependency graph after a change of functions in these groups only (`service.discovery.fingerprint`).
+    """Read the functions of these groups again (`service.discovery.fingerprint`), if nothing else has changed since
+    `known`. Return the new dependency graph with the objects whose session effects may have changed. `known` is not
+    modified.
 
     None: everything has to be read, because a function was renamed and the text of others may contain its name. Raises
     `psycopg.Error`.
@@ -224,10 +227,9 @@ def _function(row: TupleRow) -> CatalogueObject:
 def _relation(
     row: TupleRow, texts: list[str], triggers: set[int], parts: set[int], referenced: set[int]
 ) -> CatalogueObject:
-    """Return the relation of a row of `_RELATIONS`. texts: its definitions, from `_TEXTS`. triggers: oids of their
-    functions. parts: oids of its children. referenced: oids of relations with which it has a foreign key in common, and
-    of its parents.
-    """
+    """Return the relation of a row of `_RELATIONS`. texts: its definitions, from `_TEXTS`. triggers: oids of its
+    trigger functions. parts: oids of its partitions and child tables. referenced: oids of the relations at the other
+    end of its foreign keys, and of its parent tables."""
     oid, schema, name, kind, mark = row
     return CatalogueObject(
         oid=oid,

@@ -1,9 +1,10 @@
 """Trust in owners: whose objects may become endpoints. A routine runs with the rights of its caller, the service.
 
-The owner of any schema could otherwise publish a function that reads data for them that they may not read, or take over
-the path of a sign-in. Objects are trusted if their owner could do so without an endpoint (a superuser, the owner of the
-database, the role of the service and roles of which it is a member), or if the configuration names the owner. All
-objects of a schema that the configuration names are trusted too: the right to create there is the right to publish.
+Without this check, the owner of any schema could publish a function that reads data which that owner may not read, or
+take over the path of a sign-in. An object is trusted if its owner has this power without an endpoint (a superuser, the
+owner of the database, the role of the service and roles of which it is a member), or if the configuration names the
+owner. All objects of a schema that the configuration names are trusted too: the right to create there is the right to
+publish.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Links to a download: addresses with which any client can get one file for a time, in the name of the caller who got
 the link.
 
-`?link` returns a link; `?link=…` is one. It contains path, query string, claims, expiry and tenant, sealed with the key
-ring.
+The response to a request with `?link` is a link: the same URL with `?link=…`. The value contains path, query string,
+claims, expiry and tenant, encrypted with the key ring.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ INVALID = "the link is not valid, or has expired"
 
 
 def open_link(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that opens the link in the query string, removes it there, and sets the caller that it names. It
-    follows authentication. None: the endpoint has no links.
+    """Return the step that decrypts the link in the query string, removes it from there, and sets the caller that it
+    names. The step runs after authentication. None: the endpoint has no links.
 
     The step raises `Problem` 403 for a link that is not valid, has expired, or is of another tenant. Requests without a
     link are unchanged.

@@ -55,8 +55,8 @@ _OPEN = "select number, lo_lseek64(number, 0, 2) from lo_open($1::oid, 262144) a
 
 
 def send_file(endpoint: Endpoint, services: Services, call: Call) -> Step:
-    """Return the step behind the call of the routine, which responds with the file that its first row names. call:
-    renders `CellRows`; its `single` is set, so that only the first row is read."""
+    """Return the step that follows the call of the routine, and responds with the file that its first row names. call:
+    renders `CellRows`; its attribute `single` is set, so that only the first row is read."""
     call.single = True
     return _Download(endpoint, services, call).respond
 
@@ -187,16 +187,16 @@ class _Download:
     # --- the response ------------------------------------------------------------------------------------------------
 
     def _disposition(self, name: str, kind: str) -> str:
-        """Return the header Content-Disposition: `inline` only if configured, and for content types that run no
-        scripts, unless the options allow others. name: of the file. kind: its content type.
+        """Return the value of Content-Disposition: `inline` if the comment asks for it and the content type runs no
+        scripts, or the options also allow those that do; else `attachment`. name: of the file. kind: its content type.
         """
         shown = self._inline and (self._options.active or is_passive(kind))
         return content_disposition("inline" if shown else "attachment", name)
 
     async def _send(self, context: RequestContext, row: DownloadRow, file: File) -> None:
-        """Respond with the file, or as its validators and the requested range say. Raises `Problem` 416 for a range
-        that the file does not have, 502 if the object store fails.
-        """
+        """Respond with the file (200), the requested range (206), 304 if the client has the file already, or with the
+        header by which the proxy in front sends the file. Raises `Problem` 416 for a range that the file does not have,
+        502 if the object store fails."""
         request, protocol = context.scope.headers, context.protocol
         if not isinstance(file, BytesInMemory):
             leave_uncompressed(protocol)
@@ -256,7 +256,8 @@ class _Download:
             raise self._unavailable(error) from None
 
     def _proxy_header(self, file: FileOfFolder, header: SendFile) -> tuple[str, str]:
-        """Return the header that makes the proxy in front of the service send the file."""
+        """Return name and value of the header that makes the proxy in front of the service send the file: the path on
+        disk for Apache, else a location below the configured one. header: the configured kind."""
         if header is SendFile.APACHE:
             return header.value, file.path
         location = self._options.location.rstrip("/")

@@ -1,9 +1,9 @@
 """Binding of encrypted values: to a column of a table, or to a name that comments share (`encrypt _iban as NAME`).
 
-A bound text is `B`, ten characters that identify the binding, and a sealed text with these characters as authenticated
-context. If the origin of a result column is known, only values with its binding are decrypted, so a text that was
-copied from another column stays encrypted. Texts that begin with `A` have no binding: those of parameters of routines
-and files without a name, and everything that was sealed before bindings existed.
+A bound text consists of `B`, ten characters that identify the binding, and the encrypted value, which can only be
+decrypted together with these eleven characters. If the origin of a result column is known, only values with its binding
+are decrypted, so a text that was copied from another column stays encrypted. Texts that begin with `A` have no binding:
+those of parameters of routines and files without a name, and everything that was encrypted before bindings existed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def prefix(binding: str) -> str:
 
 
 def seal_bound(protector: Protector, data: bytes, start: str) -> str:
-    """Return a bound text. start: as `prefix` returns it. Raises `NoKeyError`."""
+    """Encrypt `data`, and return the bound text. start: the first characters of the text, from `prefix`. Raises
+    `NoKeyError`."""
     return start + protector.seal(data, start.encode())
 
 

@@ -91,9 +91,8 @@ class DecryptedColumns:
         return sealed
 
     def _ask_for_keys(self) -> None:
-        """Request another reading of the key ring, at most each `_ASK_AGAIN` seconds: another host may have created the
-        key a moment ago. Later requests use the result.
-        """
+        """Request another reading of the key ring, at most once in `_ASK_AGAIN` seconds, because another host may have
+        created the key a moment ago. Does not wait for it: later requests use the new keys."""
         now = time.monotonic()
         if self._keys.on_unknown is not None and now - self._requested_at >= _ASK_AGAIN:
             self._requested_at = now
@@ -211,7 +210,7 @@ def _composite(parts: list[Open | None]) -> Open:
 
 
 def _in_bytes(opener: Open) -> Opener:
-    """Return the function for bytes instead of texts."""
+    """Return a function that decrypts values as UTF-8 bytes with `opener`, which decrypts texts."""
 
     def open_value(value: bytes) -> bytes:
         text = value.decode()

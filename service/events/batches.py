@@ -41,9 +41,8 @@ def unpack(data: bytes) -> list[Batch]:
 
 
 def unpack_received(data: bytes) -> list[Batch]:
-    """Return the batches of a message that others than this service may have written. Raises `ValueError` if it is none
-    from `pack`.
-    """
+    """Parse a message from an untrusted sender, and return its batches. Raises `ValueError` if it does not have the
+    format of `pack`."""
     values = orjson.loads(data)
     if not isinstance(values, list) or not all(map(_is_batch, values)):
         raise ValueError("the message contains no batches of events")
@@ -59,7 +58,7 @@ def _is_batch(value: object) -> bool:
 
 
 def _is_event(value: object) -> bool:
-    """Return whether a JSON value is the fields of an event; those behind the first may be absent."""
+    """Return whether a JSON value is a list of the fields of an event, of which only the first is required."""
     if not isinstance(value, list) or not 1 <= len(value) <= len(Event._fields):
         return False
     names = value[_NAMES] if len(value) > _NAMES else []

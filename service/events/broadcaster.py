@@ -39,9 +39,8 @@ BACK_WITHIN = 5.0
 
 
 class _Group:
-    """Streams that see the same events, and have seen the same so far. viewer: one for all of them. pending: texts of
-    events to send.
-    """
+    """Streams that see the same events, and have been sent the same ones so far. viewer: the object with their rights,
+    which all of them share. pending: texts of events to send."""
 
     __slots__ = ("pending", "streams", "viewer")
 
@@ -221,9 +220,8 @@ class Broadcaster:
                 self._send_back(stream)
 
     def _send_back(self, stream: Stream) -> None:
-        """End a stream so that its client reconnects, after a random delay, because all clients at once would be a
-        burst.
-        """
+        """End a stream at once, and let its client reconnect after a random delay, so that not all clients reconnect at
+        the same time."""
         delay = (self._options.retry or BACK_WITHIN) * random.uniform(0.2, 1.2)  # noqa: S311 (not a secret)
         stream.end(retry_text(round(delay * 1000)))
 
@@ -257,9 +255,8 @@ class Broadcaster:
                 waiting[group] = None
 
     def _addressed_groups(self, event: Event) -> Iterable[_Group]:
-        """Return the groups to which channel and execution of the event are addressed; others need not be asked whether
-        they may see it.
-        """
+        """Return the groups that may see an event according to its channel and execution id. No other group can see
+        it."""
         groups = self._by_execution
         if event.execution:
             return (*groups.get((event.channel, ""), ()), *groups.get((event.channel, event.execution), ()))

@@ -32,9 +32,8 @@ def channels_of(options: Iterable[Options]) -> frozenset[str]:
 
 
 class ChannelListener:
-    """Listens on channels over one connection. They change without a gap: notifications that arrive during a `listen`
-    command are buffered. hear: called with the channel and payload of each notification.
-    """
+    """Listens on channels over one connection. No notification is lost when the channels change: those that arrive
+    during a `listen` command are buffered. hear: called with the channel and payload of each notification."""
 
     def __init__(self, connector: Connector, hear: Hear) -> None:
         self._connector = connector
@@ -55,9 +54,9 @@ class ChannelListener:
         return self._watched
 
     async def watch(self, channels: frozenset[str]) -> None:
-        """Listen on these channels instead of the previous ones. Return when this is so, when it has failed, or after
-        `SETTLE_SECONDS`. A failure is logged, and listening is tried again in the background without end.
-        """
+        """Listen on these channels instead of the previous ones. Wait until PostgreSQL has executed the commands,
+        listening has failed, or `SETTLE_SECONDS` have passed. A failure is logged, and listening is tried again in the
+        background without end."""
         if channels == self._watched:
             return
         self._watched = channels
@@ -92,9 +91,8 @@ class ChannelListener:
                 await asyncio.sleep(pause(min(self._failures, 6)))
 
     async def _listen(self, connection: psycopg.AsyncConnection) -> None:
-        """Listen on the watched channels and pass notifications on, until no channel is watched. After a failure, the
-        log reports that it is over. Raises `psycopg.Error` and `OSError`.
-        """
+        """Listen on the watched channels and pass notifications on, until no channel is watched. The first success
+        after a failure is logged. Raises `psycopg.Error` and `OSError`."""
         try:
             while watched := self._watched:
                 self._changed.clear()

@@ -71,8 +71,8 @@ class EventHub:
         return HubActivity(self._next - 1, self._received, dict(self._notified), len(history), history.most)
 
     def want(self, worker: object, send: Send) -> bytes:
-        """Pass events to a worker from now on. Return the packed replay buffer; empty if events are passed to the
-        worker already, so that it has the buffer.
+        """Register a worker: from now on, all events are passed to it. Return the packed replay buffer; empty if the
+        worker was registered already, because it then has the buffer.
 
         worker: any hashable object that identifies it. send: sends packed batches to it.
         """
@@ -108,9 +108,8 @@ class EventHub:
     # --- other hosts -----------------------------------------------------------------------------------------------
 
     async def connect(self, transport: HostTransport, background: Background) -> None:
-        """Start the cross-host transport. Returns when the earlier events of other hosts are known, as far as they are
-        available at once. background: runs its tasks.
-        """
+        """Start the cross-host transport. Return after the earlier events of other hosts have been read, as far as the
+        transport has them and responds at once. background: runs the tasks that send and receive."""
         self._transport = transport
         await transport.catch_up(self._remember)
         background.keep("sending events to other hosts", transport.write)

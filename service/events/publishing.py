@@ -64,9 +64,8 @@ def hear_notices_of_roles(level: NoticeLevel, tenant: Tenant | None, options: Ev
 
 
 class _Publisher:
-    """Makes the events of one endpoint or role, for all of its requests. name: for the log. tenant: of the requests;
-    None: they are for all tenants.
-    """
+    """Makes the events of one endpoint or role, for all of its requests. name: for the log. tenant: where the tenant of
+    a request comes from; None: events are for the streams of all tenants."""
 
     def __init__(
         self,
@@ -89,7 +88,8 @@ class _Publisher:
         return context.scope.headers.get(self._header) or ""
 
     def tenant_of(self, context: RequestContext) -> str | None:
-        """Return the tenant of a request; empty if requests are for all tenants, None if the request has none."""
+        """Return the tenant of a request. Empty: its events are for the streams of all tenants. None: the request has
+        no tenant, though it needs one, so it publishes nothing."""
         return "" if self._tenant is None else tenant_of(self._tenant, context)
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
@@ -152,9 +152,8 @@ class _AtOnce:
 
 
 class _AfterCommit(_AtOnce):
-    """The notice listener of a request that publishes the notices of a transaction after it has committed, and nothing
-    if that is unknown.
-    """
+    """The notice listener of a request that publishes the notices of a transaction after it has committed. If the
+    transaction was rolled back, or its outcome is unknown, nothing is published."""
 
     __slots__ = ("_events",)
 

@@ -101,9 +101,9 @@ class Connections:
                 end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
-        """Begin to scan all sockets for their clients: other clients than the requested one will soon be needed too. If
-        the process has no free descriptor to list them, the next scan tries it again.
-        """
+        """Begin to scan all sockets of the process for the addresses of their clients; all of them, because other
+        clients than the one asked for will soon be needed too. If there is no free descriptor to list the sockets, a
+        later scan tries again."""
         try:
             names = os.listdir(_DESCRIPTORS)
         except OSError:
@@ -128,9 +128,8 @@ class Connections:
         self._looking = False
 
     def _connections_among(self, names: list[str]) -> dict[str, int]:
-        """Find the TCP connections among these descriptors and remember them. Return the descriptors by address of the
-        client. names: numbers of descriptors, as in /proc/self/fd.
-        """
+        """Return the TCP connections among these descriptors, as descriptors by address of the client, and add them to
+        the known ones. names: numbers of descriptors, as in /proc/self/fd."""
         result: dict[str, int] = {}
         for name in names:
             with contextlib.suppress(OSError, ValueError):

@@ -77,10 +77,9 @@ class Stream:
         *,
         shares: bool = False,
     ) -> None:
-        """Begin the response. protocol: of the request. client: its address, as `host:port`. path: of the stream, for
-        operators and metrics. terms: as for `Subscription`. shares: whether the connection may have other streams, as
-        in HTTP/2.
-        """
+        """Begin the response. protocol: of the request. client: address of the client, as `host:port`. path: of the
+        stream, for operators and metrics. terms: access rules and filters; the stream ends if a reload of the schema
+        changes them. shares: whether the connection may have other streams, as in HTTP/2."""
         self.path = path
         self.terms = terms
         self.viewer = viewer
@@ -171,9 +170,9 @@ class Stream:
         self._on_slow(self)
 
     def _wait(self, texts: Sequence[bytes]) -> None:
-        """Add events to those that wait. If the queue is full, drop the oldest ones, count them, and end the stream if
-        the options say so. In the first `LENIENT` seconds, only the limit of bytes applies. Does nothing if the stream
-        does not hold events."""
+        """Add events to the queue of those that wait; does nothing if the stream has no queue. If the queue is full,
+        drop the oldest events, count them, and end the stream if the options say so. In the first `LENIENT` seconds,
+        only the limit of bytes applies."""
         if self._backlog is None:
             return
         bounded = time.monotonic() > self._held + LENIENT

@@ -73,9 +73,8 @@ class Subscription:
             opened.set_result(None)
 
     def _begin(self, context: RequestContext) -> None:
-        """Create the stream, add it to the broadcaster, and send its beginning, with the events after the header
-        Last-Event-ID.
-        """
+        """Create the stream and add it to the broadcaster, which sends its beginning: with the events that follow the
+        id in the header Last-Event-ID, if there is one."""
         scope = context.scope
         broadcaster = self._broadcaster
         stream = Stream(

@@ -11,8 +11,8 @@ from rowcall.service.database.pools.pool import NoticeHandler
 
 
 class UnpublishedNotices:
-    """Notice handler that passes every notice on to `behind`, and reports endpoints which raise notices of the level of
-    events without publishing events, if another endpoint has events.
+    """Notice handler that finds missing annotations: if any endpoint has events, it reports notices of the event level
+    from endpoints that do not publish events. Every notice is also passed to the handler `behind`.
 
     severity: the level of events. behind: None: there is no other handler. report: attribute; called with the path of
     the endpoint and the severity.

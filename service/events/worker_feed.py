@@ -72,9 +72,8 @@ class WorkerFeed:
     # --- from the supervisor ---------------------------------------------------------------------------------------
 
     def begin(self, packed: bytes) -> None:
-        """Handle the supervisor's answer to a join: restore the replay buffer and call the functions that were passed
-        to `join`. packed: the replay buffer; empty if this worker has it already.
-        """
+        """Handle the answer of the supervisor to `join`: restore the replay buffer, and call the functions that were
+        passed to `join`. packed: the replay buffer; empty if this worker has it already."""
         if packed:
             self._restore(packed)
         # Immediately, as the next message may contain an event that they must not miss.

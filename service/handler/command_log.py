@@ -32,9 +32,9 @@ _BARE = frozenset(
 
 
 def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: str = "") -> Step | None:
-    """Return the step that logs a call before it runs, or None if nothing would be logged. note: a line for a call that
-    is not made, such as one with a cached response, whose values are not encrypted; empty: the call is made.
-    """
+    """Return the step that logs a call before it runs, or None if nothing would be logged. note: line to append if the
+    call is not made, as with a cached response; the values of such a request have not been encrypted. Empty: the call
+    is made."""
     describe = description(endpoint, options, sealed=False) if note else call.describe
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None

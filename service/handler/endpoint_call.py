@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from rowcall.core.accounts.checks import runs_with_account_steps
 from rowcall.core.auth.parameter_injection import hashed_parameters, injected_parameters
 from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
@@ -14,10 +15,8 @@ from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.errors.problems import Problem
 from rowcall.core.tables.routines import TableOperation
+from rowcall.core.uploads.options import in_transaction
 from rowcall.ext.rendering.body_writer import BodyWriter
-from rowcall.service.accounts.steps import (
-    runs_with_account_steps,
-)
 from rowcall.service.auth.context import user_context
 from rowcall.service.auth.database_role import database_role
 from rowcall.service.database.call import Call
@@ -34,7 +33,6 @@ from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.tenancy.tenants import tenant_settings
 from rowcall.service.tenancy.time_zones import time_zone_settings
 from rowcall.service.tracing.request_tracing import published_trace, query_tag, trace_name
-from rowcall.service.uploads.storing import in_transaction
 from rowcall.service.webhooks.publishing import publish_result
 
 
@@ -83,7 +81,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             partial(with_decrypted_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
             wrapped=services.options.wrap_in_transaction
-            or in_transaction(endpoint, services)
+            or in_transaction(endpoint, services.options.uploads)
             or endpoint.recorded
             or endpoint.options.publishing is not None
             or runs_with_account_steps(endpoint),
@@ -129,7 +127,8 @@ def _inner_sql(endpoint: Endpoint) -> Callable[[int], str] | None:
 
 
 def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
-    """Return what recognizes errors about values of the request, or None if such values are replaced by defaults."""
+    """Return the object that turns errors of PostgreSQL about a value of the request into errors that name the
+    parameter. None: the endpoint replaces such values by defaults."""
     if endpoint.options.lenient:
         return None
     filled = {item.index for item in injected_parameters(endpoint, services.options.auth.login)}

@@ -64,8 +64,8 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
 
 
 def _with_transport_of(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint with the transport of values of the primary endpoint of its route. An endpoint with a
-    parameter for the whole body is unchanged."""
+    """Return the endpoint with the transport (values in the query string or in the body) of the primary endpoint of its
+    route. An endpoint with a parameter for the whole body is unchanged."""
     if endpoint.transport is primary.transport or endpoint.raw_body is not None:
         return endpoint
     return replace(endpoint, options=replace(endpoint.options, transport=primary.transport))

@@ -22,9 +22,8 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -> Reads | None:
-    """Return the replica reads of a call, or None if it always runs on the connection of its endpoint. begin: starts
-    the call on that connection.
-    """
+    """Return the object that runs the requests of a call on replicas, or on the primary if no replica is recent enough.
+    None: the call always runs on the connection of its endpoint. begin: starts the call on a database."""
     replicas = services.replicas
     if replicas is None or services.main is not None or call.procedure or endpoint.options.upload is not None:
         return None
@@ -46,10 +45,9 @@ def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -
 
 
 def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
-    """Return the step, behind the run of a call, which sends the WAL position of the primary to the client, or
-    `primary` if it is unknown; None: there are no replicas, the call does not write or is on a replica, or neither
-    cookie nor header is configured. writes: whether the call may write.
-    """
+    """Return the step that follows a call which may write, and sends the WAL position of the primary to the client, or
+    `primary` if it is unknown (cookie and header). None: there are no replicas, the call does not write or runs on a
+    replica, or neither cookie nor header is configured. writes: whether the call may write."""
     replicas = services.replicas
     if replicas is None or services.main is not None or not writes:
         return None

@@ -6,20 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from rowcall.core.accounts.checks import gives_rows_to_account_steps, runs_with_account_steps
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
-from rowcall.core.queryable.statement import Query
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.raw_rows import RawRenderer
 from rowcall.ext.rendering.timed_rows import TimedWriter
-from rowcall.service.accounts.steps import (
-    gives_rows_to_account_steps,
-    run_with_account_steps,
-    runs_with_account_steps,
-)
 from rowcall.service.auth.login import login_steps, logout_steps
 from rowcall.service.batch.joint_requests import run_jointly
 from rowcall.service.cache.response_cache import plan_of, status_reporter, with_response_cache
@@ -41,7 +36,6 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outgoing.forwarding import uploads_here
 from rowcall.service.outgoing.proxy_out import send_result
 from rowcall.service.pipeline.services import Services
-from rowcall.service.queryable.pages import respond_with_page
 from rowcall.service.request.deadlines import may_have_deadline
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response import responses
@@ -50,7 +44,6 @@ from rowcall.service.response.headers import argument_text
 from rowcall.service.response.rendering import body_writer, with_column_checks
 from rowcall.service.response.response_set_by_sql import respond_as_set_by_sql, with_reading
 from rowcall.service.response.server_timing import start_clock
-from rowcall.service.uploads.resumable.protocol import take_uploads
 from rowcall.service.webhooks.publishing import run_and_publish
 from rowcall.service.webhooks.receiving import delivery_key
 
@@ -98,9 +91,8 @@ def _status_reporter(endpoint: Endpoint, services: Services) -> Callable[[Reques
 
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Return the steps that run the routine and evaluate the result; for a job, those that enqueue it; none if steps of
-    a capability run it.
-    """
+    """Return the steps that run the routine, including the lookup in the cache; for a job, the step that enqueues it.
+    Empty if steps of a capability run the routine."""
     if _responds_itself(endpoint):
         return ()
     if endpoint.options.job is not None and not services.job_runs:
@@ -141,9 +133,8 @@ def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def account(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine whose rows get tokens or become mail, including its response; None for other
-    endpoints.
-    """
+    """Return the steps of a routine for whose rows tokens are issued, or whose rows are sent as mail, including its
+    response; None for other endpoints."""
     if not gives_rows_to_account_steps(endpoint):
         return None
     call = call_of(endpoint, services, CellRows(services.codecs, True))
@@ -169,8 +160,12 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if endpoint.options.upload is not None and (
         endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
     ):
+        from rowcall.service.uploads.resumable.protocol import take_uploads  # few endpoints have uploads
+
         return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
     if runs_with_account_steps(endpoint):
+        from rowcall.service.accounts.steps import run_with_account_steps  # few endpoints have tokens or mail
+
         return (*((logged,) if logged else ()), run_with_account_steps(endpoint, call, services))
     begin = Database.begin if call.preamble is None else Database.begin_with_preamble
     if may_have_deadline(endpoint, services):
@@ -195,9 +190,9 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
-    """Return the steps that run the routine or, with a plan, the lookup that enters them. writer: renders the result;
-    None: it is not rendered. plan: of the cache; None: the result is not cached.
-    """
+    """Return the steps that run the routine. With a cache plan, this is one step, which looks up the cached response
+    and runs the routine only if there is none. writer: renders the result; None: it is not rendered. plan: of the
+    cache; None: the result is not cached."""
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server.server_timing
     measured = timed or _is_measured(services.options)
@@ -247,6 +242,11 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
         return None  # it was enqueued
     if chooses(endpoint, services):
         return respond_as_set_by_sql(endpoint)
-    if isinstance(endpoint.query, Query) and endpoint.query.page_size is not None:
-        return respond_with_page(endpoint, endpoint.query, services)
+    if endpoint.query is not None and endpoint.query.page_size is not None:
+        # Imported here: few services have such endpoints.
+        from rowcall.core.queryable.statement import Query
+        from rowcall.service.queryable.pages import respond_with_page
+
+        if isinstance(endpoint.query, Query):
+            return respond_with_page(endpoint, endpoint.query, services)
     return responses.respond(endpoint, services.database, services.options.http.slow_client)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.formats.exports import with_exports
-from rowcall.core.queryable.language import language_of
 from rowcall.service.accounts.password_rules import check_passwords
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.antiforgery import require_antiforgery_token
@@ -44,7 +43,6 @@ from rowcall.service.outgoing.proxy import read_body_for_proxy
 from rowcall.service.outgoing.proxy_out import catch_result, send_result
 from rowcall.service.outgoing.type_calls import ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
-from rowcall.service.queryable.queries import Queries
 from rowcall.service.request.binding import read_small_body
 from rowcall.service.request.deadlines import set_deadline
 from rowcall.service.request.headers import fill_headers
@@ -58,7 +56,7 @@ from rowcall.service.response.formats.exports import Exports
 from rowcall.service.tenancy.tenants import TenantConnections, require_tenant
 from rowcall.service.tenancy.time_zones import apply_time_zone
 from rowcall.service.tracing.request_tracing import trace_requests
-from rowcall.service.uploads.resumable.protocol import resume
+from rowcall.service.uploads.upload_steps import resume
 from rowcall.service.webhooks.receiving import verify_signature
 
 
@@ -94,7 +92,13 @@ def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that continues with the steps of the request's query over the result; None: the endpoint is not
     `queryable`.
     """
-    language = None if endpoint.query is not None else language_of(endpoint)
+    if endpoint.options.queryable is None or endpoint.query is not None:
+        return None
+    # Imported here: few services have such endpoints.
+    from rowcall.core.queryable.language import language_of
+    from rowcall.service.queryable.queries import Queries
+
+    language = language_of(endpoint)
     if language is None:
         return None
     # The parameters of the query are checked by its language; names that are not its own remain for binding.

@@ -6,11 +6,10 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from rowcall.core.http.router import Route
-from rowcall.core.uploads.resumable import SEGMENT
+from rowcall.core.uploads.resumable import ID, SEGMENT, resumes
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import Step
-from rowcall.service.uploads.resumable.protocol import ID, resumes
 
 log = logging.getLogger("rowcall")
 
@@ -20,9 +19,8 @@ METHODS = ("HEAD", "PATCH", "DELETE", "POST")
 
 def piece_routes(routes: Iterable[Route], services: Services) -> Iterator[tuple[Route, tuple[Step, ...]]]:
     """Yield the routes of upload chunks, with their steps: those of the endpoint, so that a chunk needs the same rights
-    as the file. routes: of all endpoints. If only some overloads of a route are `resumable`, it has no route of chunks,
-    and a warning is logged.
-    """
+    as the file. A route has them if all of its overloads are `resumable`; if only some are, a warning is logged.
+    routes: of all endpoints."""
     for route in routes:
         if not all(map(resumes, route.candidates)):
             if any(map(resumes, route.candidates)):

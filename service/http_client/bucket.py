@@ -54,7 +54,8 @@ class Bucket:
     """
 
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
-        """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
+        """Raises `Problem` 400 for an invalid bucket name. named: whether the operator has configured the name. If not,
+        and the name is part of the host, the guard checks the host."""
         if not _NAME.fullmatch(name) or ".." in name:
             raise Problem(400, "the name of a bucket consists of 3 to 63 lower-case letters, digits, hyphens and dots")
         self.name = name

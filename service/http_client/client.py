@@ -95,9 +95,10 @@ class Client:
         return answer
 
     def begin(self, begun: RequestWithoutTask) -> bool:
-        """Send a request to a host that the operator has named, if that needs no waiting.
+        """Send a request to a host that the operator has named, if a connection is idle, so that nothing has to be
+        waited for. Return False if nothing was sent; then `send` has to be called.
 
-        The receiver then calls either `record_end` or `go_on`. False: nothing was done, and `send` has to be called.
+        begun: has the request, and receives the response. It has to call either `record_end` or `go_on` afterwards.
         """
         address = begun.request.address
         origin = address.origin
@@ -119,17 +120,16 @@ class Client:
         self._over(begun.request, begun.metered, status)
 
     async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
-        """Continue a request that `begin` has sent, and return the response as `send` does.
+        """Continue a request that `begin` has sent, and return the response as `send` does: if its receiver got an
+        error or a response that is not final, or if a task is to wait for the response from now on.
 
-        For a receiver that got another result than a final response, or that does not wait by callbacks any more.
-        arriving: gets the results for `begun`.
+        arriving: object to which the receiver passes the response or the error.
         """
         return await self._send(begun.request, named=True, first=self._first(begun, arriving))
 
     async def _first(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
-        """Return the response to a request that `begin` has sent; the request is repeated once if `_repeats` allows
-        it. arriving: gets the result of `begun`.
-        """
+        """Return the response to a request that `begin` has sent; the request is repeated once if `_repeats` allows it.
+        arriving: as for `go_on`."""
 
         async def receive() -> HttpResponse:
             try:
@@ -261,17 +261,19 @@ class RequestWithoutTask(Receiver, Protocol):
 
 
 def _repeats(request: OutgoingRequest, error: OutboundError, *, used: bool) -> bool:
-    """Whether to repeat the request on a new connection.
+    """Return whether to repeat a failed request on a new connection: if its connection was used before, so that the
+    server may just have closed it, no byte of a response has arrived, and sending the request twice does no harm (RFC
+    9110, 9.2.2).
 
-    The server may be about to close a connection that was used before, so its end is no response of the server. The
-    request is repeated if sending it twice does no harm (RFC 9110, 9.2.2).
+    error: why the request has failed. used: whether the connection was used before.
     """
     unanswered = error.unanswered and not isinstance(error, NotReachedError)
     return used and unanswered and request.repeatable and request.method in IDEMPOTENT
 
 
 async def _drain(answer: HttpResponse) -> None:
-    """Read the body of a redirect, if it is short, so that its connection can be reused."""
+    """Read the body of a redirect if it is short, so that its connection can be reused; otherwise close the
+    response."""
     if answer.complete:
         return
     if answer.length is not None and answer.length <= 65_536:

@@ -51,7 +51,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
 
     @property
     def spare(self) -> bool:
-        """Whether no request is in progress."""
+        """Whether no request is in progress, and another one may begin."""
         return self.usable
 
     def retire(self) -> None:
@@ -137,7 +137,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         self._transport = transport
 
     def _handle_data(self, data: bytes) -> None:
-        """Handle data that the fast path does not."""
+        """Parse received data that the fast path has left to llhttp."""
         if self._parser is None:
             if self._state != WAITING:
                 self._fail(OutboundError("the server sent data without a request"))

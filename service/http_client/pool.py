@@ -215,8 +215,9 @@ class Pool:
             raise
 
     def _close_old(self) -> None:
-        """Close idle connections that are too old, and retire shared ones that are. Remove the records of hosts without
-        connections and waiting requests. Again later, while there are hosts."""
+        """Close idle connections that are too old, and let shared ones that are too old end with their last request.
+        Remove the records of hosts without connections and waiting requests. Repeat this later while there are records.
+        """
         self._sweep = None
         for key, host in list(self._hosts.items()):
             for connection in [item for item in (*host.idle, *host.shared) if self._is_old(item)]:
@@ -232,7 +233,8 @@ class Pool:
             self._sweep = self._loop.call_later(max(seconds, _LEAST_PAUSE), self._close_old)
 
     def close(self) -> None:
-        """Close the connections, those in use by a request of HTTP/1.1 when it has ended."""
+        """Close all connections. A connection of HTTP/1.1 with a request in progress is closed when the request has
+        ended; requests of HTTP/2 in progress fail."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()

@@ -178,8 +178,9 @@ class _RecordedRequests:
             self._background.start(self._run_later(_FINISH, result))
 
     async def _run_later(self, sql: str, values: Values) -> None:
-        """Run `_FORGET` or `_FINISH` on a maintenance connection, which needs no room in the pool. Again after errors
-        of the database, for about ten seconds; then log a warning."""
+        """Run `_FORGET` or `_FINISH` on a maintenance connection, which needs no room in the pool. After errors of the
+        database, repeat it for about ten seconds, then log a warning and give up. values: parameters of the statement.
+        """
         typed = [value if value is None or index == _BODY else value.decode() for index, value in enumerate(values, 1)]
         reason = ""
         for attempt in range(_ATTEMPTS):
@@ -196,9 +197,8 @@ class _RecordedRequests:
         )
 
     def _values(self, context: RequestContext, key: str) -> tuple[Values, Values]:
-        """Return two lists of values: owner (with the tenant of the request) and key; and these, digest of the request,
-        and seconds for which the key is stored.
-        """
+        """Return the parameters of the SQL statements as two lists: owner (with the tenant of the request) and key; and
+        owner, key, digest of the request, and seconds for which the key is stored."""
         owner = _SENDER if self._of_webhook else owner_of(context.user).encode()
         names: Values = [with_tenant(owner, self._tenant, context), key.encode()]
         if self._of_webhook:

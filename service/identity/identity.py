@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """Sessions, keys, antiforgery and password hasher of a worker. client: of the HTTP client that downloads key sets.
-    antiforgery: None: there are no antiforgery tokens.
-    """
+    """Sessions, keys, antiforgery and password hasher of a worker. client: options of the HTTP client that downloads
+    key sets. antiforgery: None: there are no antiforgery tokens."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
-"""Sessions that the database checks: API keys, which a command finds, and sessions that it may have ended.
+"""Sessions that the database checks: an SQL command of the configuration finds the owner of an API key, and another one
+reports whether a session has been ended.
 
-Used only if the configuration has one of them; otherwise, the sessions of a worker are `sessions.Sessions`.
+Used only if the configuration has one of the commands; otherwise, the sessions of a worker are `sessions.Sessions`.
 """
 
 from __future__ import annotations
@@ -180,8 +181,8 @@ class IntrospectedSessions(Sessions):
         return None
 
     async def holds(self, user: User) -> bool:
-        """Return whether the session of a user with a long request is still valid. Raises the errors of the
-        database."""
+        """Return whether the API key or the session of a user with a long request, such as a stream, is still valid.
+        True for users without a session id. A recent result is used again. Raises the errors of the database."""
         if (sent := self._sent.get(user)) is not None:
             return await self._key_holds(sent)
         number = None if self._check_asked is None else user.first(self._check_asked.claim)

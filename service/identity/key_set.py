@@ -34,8 +34,8 @@ class KeySet:
     """Public keys by id. Symmetric keys are ignored: with a shared secret in a public document, any reader could sign
     tokens.
 
-    Times in seconds. fresh: after it the document is fetched again, so that withdrawn keys are dropped. longest: how
-    long keys stay valid if it cannot be fetched.
+    fresh: seconds after which the document is fetched again, so that withdrawn keys are dropped. longest: seconds for
+    which the keys stay valid if the document cannot be fetched.
     """
 
     def __init__(

@@ -39,9 +39,9 @@ class RefreshTokenStore(Protocol):
     """The interface of the stores of uses of refresh tokens."""
 
     async def use(self, mark: Mark, keep_until: float) -> bool:
-        """Record a use; return whether it is the first, and no token of the family has been used twice. keep_until:
-        when the record may be removed, in seconds since 1970. Raises `psycopg.Error`, `OSError` or `ValueError`.
-        """
+        """Record the use of the refresh token with this mark. Return True if it is the first use of the token, and no
+        token of the family has been used twice. keep_until: when the record may be removed, in seconds since 1970.
+        Raises `psycopg.Error`, `OSError` or `ValueError`."""
 
 
 class InMemory:
@@ -55,7 +55,8 @@ class InMemory:
 
 
 class InFolder:
-    """A file for each family, with its name; the content is the latest used generation."""
+    """Store in a folder, with one file for each family of tokens. The file has the name of the family, and contains the
+    latest generation that was used."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -94,7 +95,8 @@ class InFolder:
 
 
 class InDatabase:
-    """A command of the operator on the default connection that records a use and returns whether it is the first."""
+    """Store in the database: an SQL command of the operator on the main connection records a use, and returns whether
+    it is the first."""
 
     def __init__(self, connector: Connector, sql: str) -> None:
         self._connector = connector
@@ -122,9 +124,9 @@ def refresh_token_store_for(settings: Settings, connector: Connector) -> Refresh
 
 
 async def record_use(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
-    """Record a use; return the result of `RefreshTokenStore.use`, or None if it is unknown because of an error, which
-    is logged. The token is then refused. keep_until: seconds since 1970.
-    """
+    """Record the use of a refresh token in the store `uses`. Return the result of `RefreshTokenStore.use`, or None if
+    it is unknown because of an error, which is logged; the token has to be refused then. keep_until: seconds since
+    1970."""
     try:
         return await uses.use(mark, keep_until)
     except (psycopg.Error, OSError, ValueError) as error:

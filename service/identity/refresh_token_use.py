@@ -33,8 +33,9 @@ class RefreshTokenUse:
         self._waiting: dict[int, asyncio.Future[bool | None]] = {}
 
     async def is_first(self, mark: Mark, lifetime: float) -> bool:
-        """Record a use; return whether it is the first, and no token of the family has been used twice. lifetime:
-        seconds for which a token that is issued now is accepted.
+        """Let the supervisor record the use of the refresh token with this mark. Return True if it is the first use of
+        the token, and no token of the family has been used twice. lifetime: seconds for which a token that is issued
+        now is accepted.
 
         Raises:
             Problem: 503, if the supervisor does not answer within `ANSWER_WITHIN` seconds, or does not know.

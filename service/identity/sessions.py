@@ -66,8 +66,8 @@ class Sessions:
     """Whether the caller is set from outside, without credentials."""
 
     def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding, client: ClientOptions) -> None:
-        """client: of the HTTP client that downloads key sets. Raises `StartupError` for an unusable signing key of a
-        JWT scheme."""
+        """Raises `StartupError` for an unusable signing key of a JWT scheme. client: options of the HTTP client that
+        downloads key sets."""
         schemes = options.schemes
         self._options = options
         self._keys = keys

@@ -1,6 +1,7 @@
 """Counters of failed sign-ins: in the shared state of the host, or in Redis for several hosts.
 
-Keys are keyed hashes, so that neither has names of accounts (`service.identity.sign_in_guard`).
+The keys of the counters are keyed hashes, so that the shared state and Redis contain no names of accounts
+(`service.identity.sign_in_guard`).
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ class Counts(Protocol):
         """Count an attempt if it is permitted. If it is not, the result has the seconds to wait."""
 
     async def give_back(self, key: bytes, limit: Limit) -> None:
-        """Remove an attempt that has neither failed nor succeeded."""
+        """Remove an attempt from the counter of this key, because it has neither failed nor succeeded."""
 
     async def forget(self, key: bytes) -> None:
-        """Remove all failures."""
+        """Reset the counter of this key: its failures no longer count."""
 
     async def remember(self, key: bytes, seconds: float) -> None:
         """Let `knows` return True for the key for these seconds."""

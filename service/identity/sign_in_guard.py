@@ -115,9 +115,12 @@ class SignInGuard:
         return self._attempts.get(context)
 
     async def _counters(self, context: RequestContext, account: str | None, network: str | None) -> list[_Counter]:
-        """Return what is counted for a request: the address, and behind it the account, because an attempt that the
-        address refuses must not add to the failures of the account. For a known browser of the account, only this
-        browser. account, network: None: not counted. Raises `NoKeyError`."""
+        """Return the counters of an attempt, in the order in which it is added: the address first, because an attempt
+        that it refuses must not add to the failures of the account; then the account, counted separately for an address
+        from which it was signed in to before. For a known browser of the account, only the counter of this browser.
+
+        account, network: None: not counted. Raises `NoKeyError`.
+        """
         by_address = []
         if network is not None:
             about = f"sign-ins from {network}"
@@ -262,7 +265,7 @@ class SignInAttempt:
             self._guard.remember_device(context, self._account)
 
     async def withdraw(self) -> None:
-        """Count the attempt neither as success nor as failure."""
+        """Remove the attempt from its counters, because it has neither failed nor succeeded."""
         self.ended = True
         for counter in self._counters:
             await self._guard.counts.give_back(counter.key, counter.limit)

@@ -35,7 +35,7 @@ _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 
 class SignedTokens:
-    """The tokens of one scheme."""
+    """Signs and verifies the tokens of one scheme."""
 
     def __init__(self, scheme: JwtScheme, *, shares_key: bool = False) -> None:
         """shares_key: another scheme signs with the same key, so that tokens have to name their scheme. Raises
@@ -73,7 +73,8 @@ class SignedTokens:
         return jwt.encode(payload, self._key, algorithm=self._algorithm, headers=header)
 
     def verify(self, token: str) -> VerifiedToken:
-        """Verify an access token. Raises `BadTokenError`."""
+        """Verify an access token with the keys of the scheme, and return its claims and validity. Raises
+        `BadTokenError`, also for a refresh token."""
         for algorithms, key in self._keys:
             try:
                 payload = _decode_token(token, key, algorithms, self.scheme, lifetime=self.scheme.validate_lifetime)

@@ -55,7 +55,7 @@ def steps() -> tuple[tuple[int, str], ...]:
 
 
 def newest() -> int:
-    """Return the version of a schema after all steps."""
+    """Return the newest version of the schema `rowcall`, which it has after all steps."""
     return steps()[-1][0]
 
 

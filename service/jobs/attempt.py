@@ -30,8 +30,7 @@ Start = Callable[[RequestContext, tuple[Step, ...]], None]
 
 class RunnableJobs(NamedTuple):
     """The endpoints whose jobs can run. endpoints: by name. steps: returns the compiled steps of an endpoint.
-    timestamps_utc: how arguments of jobs enqueued in SQL are read, as in `Binder`.
-    """
+    timestamps_utc: in arguments of jobs that were enqueued in SQL, timestamps without a zone are in UTC."""
 
     endpoints: Mapping[str, Endpoint]
     steps: Callable[[Endpoint], tuple[Step, ...]]
@@ -39,9 +38,8 @@ class RunnableJobs(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The end of an attempt. status: of the response; 499: it was cancelled and has none. reason: why it has failed.
-    retry: whether a further attempt can succeed.
-    """
+    """The outcome of an attempt. status: of the response; 499: it was cancelled and has no response. reason: why it has
+    failed; empty if it has succeeded. retry: whether a further attempt can succeed."""
 
     status: int
     reason: str = ""
@@ -104,9 +102,8 @@ def _was_cancelled(context: RequestContext) -> bool:
 
 
 async def _outcome(job: Job, capture: CapturedResponse) -> Attempt:
-    """Wait for the response of an attempt, and return its end. A cancelled attempt that ends without a response, or not
-    within `CANCEL_WITHIN` seconds, has status 499. capture: receives the response.
-    """
+    """Wait for the response of an attempt, and return the outcome. A cancelled attempt that ends without a response, or
+    not within `CANCEL_WITHIN` seconds, has status 499. capture: receives the response."""
     cancelled = asyncio.get_running_loop().create_task(job.cancelled.wait())
     abandoned = asyncio.get_running_loop().create_task(job.abandoned.wait())
     try:

@@ -31,10 +31,11 @@ class Job:
     """One attempt of a job.
 
     endpoint: its name. attempt: number of the attempt in the database, from 1, interrupted ones included. arguments:
-    JSON. bound: whether `arguments` contains bound arguments (`arguments_of`) with their signature, the tenant and
-    headers; otherwise it is a document by parameter names. claims: of the caller, as a JSON array of pairs of type and
-    value; None for an anonymous caller. Both are parsed for the attempt only, as SQL may enqueue what cannot be parsed.
-    cancelled: set when the caller has cancelled the job, or the worker stops.
+    JSON; if `bound`, the arguments of a request after binding (`arguments_of`), with the names and types of the
+    parameters, the tenant and headers; otherwise, an object by parameter names. claims: of the caller, as a JSON array
+    of pairs of type and value; None for an anonymous caller. `arguments` and `claims` are parsed when the attempt
+    begins, because a job that was enqueued in SQL may have invalid ones. cancelled: set when the caller has cancelled
+    the job, or the worker stops.
     """
 
     id: str
@@ -131,9 +132,9 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timest
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
     like the body of a request.
 
-    The document need not have parameters that are hashes of others. If the job has claims, it need not have those that
-    are set from claims either. timestamps_utc: as in `Binder`. Raises `BindingError` for arguments that do not fit the
-    endpoint.
+    The document may leave out parameters that the service fills: hashes of other parameters and, if the job has claims,
+    parameters that are set from claims. timestamps_utc: timestamps without a zone are in UTC. Raises `BindingError` for
+    arguments that do not fit the endpoint.
     """
     if job.bound:
         request = job.request

@@ -237,7 +237,7 @@ class _Jobs:
 
 
 def _arrives(sent: object) -> bool:
-    """Return whether the client is still connected. sent: the result of sending to it."""
+    """Return whether the client was still connected when data was sent. sent: the result of `send_bytes`."""
     return sent is not False and type(sent).__name__ != _CLOSED
 
 

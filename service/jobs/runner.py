@@ -141,15 +141,15 @@ class JobRunner:
             task.cancel()
 
     async def _wait_for_takes(self) -> None:
-        """Wait until jobs that are just being taken have been given back, but not long."""
+        """Wait, for at most `STOP_WITHIN` seconds, until the database is not being asked for jobs. Jobs that it returns
+        meanwhile are given back."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_WITHIN):
                 await self._not_taking.wait()
 
     def _on_notification(self, payload: str) -> None:
-        """Handle a notification: cancel a job that runs here, or look for jobs that are due. payload: `cancel` and the
-        id of a job, `LATER`, or anything else for a job that is due.
-        """
+        """Handle a notification: cancel a job that runs here, or look for jobs. payload: `cancel` and the id of a job;
+        `LATER` for a new job that is not due yet; anything else for a job that is due."""
         word, _, number = payload.partition(" ")
         if word == "cancel" and number in self._running:
             self._running[number].cancelled.set()
@@ -185,7 +185,8 @@ class JobRunner:
             await self._wait(min(pause, self._schedules.pause()))
 
     async def _wait(self, seconds: float) -> None:
-        """Wait for a notification, the end of a job or another schema snapshot, but not longer."""
+        """Wait, for at most `seconds`, for a notification, another schema snapshot, or the end of a job that lets
+        another one begin."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -232,9 +233,8 @@ class JobRunner:
         task.add_done_callback(self._tasks.discard)
 
     def _reporter(self, job: Job) -> Callable[[str], None]:
-        """Return the function that stores a message of progress of a job in the background; of several within 0.05 s,
-        the last one. Errors of the database are ignored.
-        """
+        """Return the function that stores a message about the progress of a job, in the background. Of the messages
+        within 0.05 s, only the last one is stored. Errors of the database are ignored."""
         pending: list[str] = []
 
         async def store() -> None:
@@ -315,11 +315,11 @@ class JobRunner:
         await self._fail(job, attempt.reason, delay)
 
     async def _give_back(self, job: Job, reason: str) -> None:
-        """Return a job to the queue after the service has interrupted its attempt, or end it if its caller cancels it
-        meanwhile. reason: of the interruption. Raises `psycopg.Error`.
+        """Return a job to the queue, after a delay, because the service has interrupted its attempt. If its caller
+        cancels it during the delay, end it instead. reason: of the interruption. Raises `psycopg.Error`.
 
-        Until the delay has passed, the job remains one that this worker runs: as a waiting job with a later time, it
-        would be overtaken by the next one with its key.
+        During the delay, the job counts as running. If it waited in the queue for a later time, the next job with the
+        same key would run before it.
         """
         delay = min(LONGEST_INTERRUPTION, 0.25 * 2.0 ** min(job.interruptions, 10))
         with contextlib.suppress(TimeoutError):

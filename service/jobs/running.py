@@ -32,9 +32,8 @@ def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
 
 
 def skip_if_bound(step: Step) -> Step:
-    """Return the step for attempts of a job whose arguments were not bound when it was enqueued, as in SQL; other
-    attempts skip it.
-    """
+    """Return a step that runs `step` only in attempts of jobs that were enqueued in SQL, whose arguments were not bound
+    then. Other attempts skip it."""
 
     def run_unless_bound(context: RequestContext) -> Waiting:
         return None if context.scope.job.bound else step(context)
@@ -51,10 +50,9 @@ def _run(
 async def _run_for_job(
     database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
-    """Run the call and finish the job. If the call is interrupted because the service is unavailable, record the reason
-    in the job; if it was cancelled, set `abandoned` of the job. The error is raised in either case. Parameters as for
-    `_run_once`.
-    """
+    """Run the call and finish the job, as `_run_once` does; its errors are raised. If the service is unavailable,
+    record the reason as an interruption of the job. If the job was cancelled, set `job.abandoned`, so that no response
+    is waited for. Parameters as for `_run_once`."""
     job: Job = context.scope.job
     try:
         await _run_once(database, call, lock, finish, content_type, context)
@@ -71,8 +69,8 @@ async def _run_once(
 ) -> None:
     """Run the call and mark the job as finished in one transaction. Raises `Problem` and `ClientDisconnectedError`.
 
-    lock: in front of the call, fails if the job is no longer that of this worker. finish: marks the job, and stores the
-    result. content_type: of the result.
+    lock: call that locks the row of the job before the routine runs, and fails if the job no longer belongs to this
+    worker. finish: call that marks the job as finished and stores the result. content_type: of the result.
     """
     job: Job = context.scope.job
     names = [job.id.encode(), str(job.attempt).encode()]
@@ -85,9 +83,8 @@ async def _run_once(
 
 
 def _progress(hear: Hear | None, context: RequestContext) -> _Progress:
-    """Return the notice listener of an attempt. hear: makes that of the endpoint, which publishes events; None: there
-    is none.
-    """
+    """Return the notice listener of an attempt. hear: makes the notice listener of the endpoint, which publishes
+    events; None: the endpoint has none."""
     return _Progress(context.scope.job, None if hear is None else hear(context))
 
 

@@ -41,8 +41,8 @@ class Schedules:
         return min(LONGEST_PAUSE, max(0.001, seconds))
 
     async def enqueue_due(self, query: Query) -> None:
-        """Enqueue the jobs that are due. Of several missed times of a schedule only the last counts, and if it is more
-        than `TOLERANCE` ago, only if the schedule has `missed`.
+        """Enqueue the jobs that are due. If several times of a schedule have passed, only the last one counts. If it is
+        more than `TOLERANCE` ago, its job is enqueued only if the schedule has the option `missed`.
 
         query: runs a statement and returns its rows; its errors are passed on.
         """
@@ -63,11 +63,9 @@ class Schedules:
             self._next[endpoint.name] = next(due_after(schedule, now))
 
     async def _begin(self, query: Query, now: datetime) -> None:
-        """Determine when each schedule is due next, and enqueue the jobs that were due while no service ran.
-
-        These are the jobs of schedules with `missed`, and jobs that were due at most `TOLERANCE` ago. query: as for
-        `enqueue_due`.
-        """
+        """Determine when each schedule is due next, and enqueue jobs that were due while no service ran: those of
+        schedules with the option `missed`, and those that were due at most `TOLERANCE` ago. query: as for
+        `enqueue_due`."""
         former = {endpoint.name: due_before(_schedule(endpoint), now) for endpoint in self._endpoints}
         rows = await query(
             "select endpoint, due from rowcall.last_due(%s::text[], %s::timestamptz[])",

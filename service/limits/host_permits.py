@@ -157,9 +157,8 @@ class HostPermits:
         return decision
 
     def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Return the permit of a window or bucket, whose request no longer waits for it. turn: of the decision of
-        `ask`.
-        """
+        """Put back the permit of a window or bucket that a request has waited for and does not use. turn: of the
+        decision of `ask`."""
         name = self._window_name(policy.name, caller)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             state = give_back(policy, transaction.get(name), turn, time.monotonic())
@@ -186,11 +185,11 @@ class HostPermits:
             self._sweeping = self._loop.call_later(0.05 if more else SWEEP_SECONDS, self._sweep)
 
     def _sweep_some(self, *, force: bool) -> bool:
-        """Delete idle counters among the next few, or all of these with `force` or if the environment is fuller than
-        `FULL`; return whether there are more.
+        """Examine some counters, and delete those that are idle; with `force`, or if the environment is fuller than
+        `FULL`, delete all of them. Return whether there are more.
 
-        Few at a time, because the event loop is blocked meanwhile. If the environment is so full that deleting many
-        finds no free pages, it deletes fewer.
+        Only some at a time, because the event loop is blocked meanwhile. Deleting needs free pages too: if there are
+        too few, it is tried with fewer counters.
         """
         for most in (SWEPT_AT_ONCE, SWEPT_AT_ONCE // 10, 1):
             with contextlib.suppress(lmdb.MapFullError):
@@ -198,8 +197,9 @@ class HostPermits:
         return False
 
     def _sweep_next(self, most: int, *, force: bool) -> bool:
-        """Examine the next `most` counters and delete idle ones and those of unknown policies; all of them with `force`
-        or if the environment is fuller than `FULL`. Return whether there are more. Raises `lmdb.MapFullError`."""
+        """Examine the next `most` counters, and delete those that are idle or of unknown policies; with `force`, or if
+        the environment is fuller than `FULL`, delete all of them. Return whether there are more. Raises
+        `lmdb.MapFullError`."""
         now = time.monotonic()
         with self._environment.write() as transaction:
             force = force or bytes_in_use(transaction) > self._environment.size * FULL
@@ -305,7 +305,8 @@ class HostPermits:
         return served
 
     def _notify_waiters(self, waiters: Sequence[tuple[int, int]]) -> None:
-        """Report to waiting requests that they hold a permit. waiters: number of the wait and process, of each."""
+        """Report to waiting requests that they hold a permit. waiters: for each request, the number of its wait and its
+        process id."""
         for waiter in waiters:
             self._deliver(waiter, allowed=True)
 
@@ -320,7 +321,8 @@ class HostPermits:
             self._message_bus.publish(TOPIC, _WORD.pack(process, number, allowed))
 
     def _hear(self, message: bytes) -> None:
-        """Receive a result from the message bus."""
+        """Handle a message of the message bus: the result for a waiting request. Messages for other processes are
+        ignored."""
         process, number, allowed = _WORD.unpack(message)
         if process == self._process:
             self._answer(number, allowed)

@@ -105,7 +105,9 @@ def _redis_permits(services: Services, permits: HostPermits) -> RedisPermits:
 
 
 def _caller(policy: Policy, services: Services) -> Caller:
-    """Return the function that identifies callers. Equal texts of different sources are different callers."""
+    """Return the function that gives the name under which the caller of a request is counted: the first source of the
+    policy that the request has. Equal texts of different sources are different callers. All callers without any source
+    are counted together."""
     if not policy.sources:
         return lambda _context: UNPARTITIONED
     texts = [(f"{number} ", _text(source, services)) for number, source in enumerate(policy.sources)]
@@ -121,7 +123,8 @@ def _caller(policy: Policy, services: Services) -> Caller:
 
 
 def _text(source: Source, services: Services) -> Callable[[RequestContext], str | None]:
-    """Return the function that reads a source of a request; None: the request has no such header, claim or address."""
+    """Return the function that reads the text of a source (header, claim, client address, or a fixed text) from a
+    request. It returns None if the request has no such header, claim or address."""
     name = source.text
     if source.kind is SourceKind.STATIC:
         return lambda _context: name

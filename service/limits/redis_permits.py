@@ -124,7 +124,8 @@ class RedisPermits:
         return Decision(bool(allowed), wait, _RedisTurn(begin, number))
 
     async def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Return a permit that a request no longer waits for. turn: of the decision of `ask`."""
+        """Put back the permit that a request has waited for and does not use. turn: of the decision of `ask`; says
+        whether the permit is in Redis or in the shared state of the host."""
         if not isinstance(turn, _RedisTurn):
             self._host.give_back(policy, caller, turn)
             return

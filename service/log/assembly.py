@@ -69,9 +69,9 @@ class Log:
             self._postgres.connect_to(parameters)
 
     def keep_recent(self) -> RecentEntries:
-        """Store the last entries of all processes from now on, and return the sink that stores them, which is one for
-        all callers. It gets entries from the lowest level of the configured sinks on; without any of these, it gets
-        none."""
+        """Store the latest entries of all processes from now on, and return the sink that stores them; further calls
+        return the same one. Its lowest level is that of the configured sinks; if no sink is configured, it gets no
+        entries."""
         if self._recent is None:
             self._recent = RecentEntries()
             self.handler.add(SinkThread(self._recent, self.options.floor, self._say))

@@ -44,7 +44,8 @@ class SinkHandler(logging.Handler):
         self.submit((entry_of(record, self._client_name),))
 
     def submit(self, entries: Iterable[Entry]) -> None:
-        """Pass entries to every sink, without waiting for them. entries: no generator, each sink reads them."""
+        """Pass entries to every sink, without waiting for them. entries: a list or tuple, because it is iterated once
+        for each sink."""
         for sink in self._sinks:
             sink.submit(entries)
 

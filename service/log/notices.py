@@ -28,9 +28,8 @@ class NoticeMode(enum.Enum):
 
 
 class NoticeLog:
-    """Logs the notices of PostgreSQL, as the handler for `Database.set_notice_handler`. mode: how much of the context
-    is logged.
-    """
+    """Callable that logs the notices of PostgreSQL, to be passed to `Database.set_notice_handler`. mode: how much of
+    the context is logged."""
 
     def __init__(self, mode: NoticeMode) -> None:
         self._mode = mode

@@ -101,15 +101,19 @@ def correlation_header(settings: Settings) -> str | None:
 
 
 def _configured_levels(keys: Log) -> dict[str, int]:
-    """Return the levels that `MinimalLevels` sets, by name of the logger. Unknown words are left out."""
+    """Return the levels that `MinimalLevels` sets, by name of the logger. Entries with an unknown level are left
+    out."""
     words = keys.minimal_levels.items()
     return {_channel(name): LEVELS[word.casefold()] for name, word in words if word and word.casefold() in LEVELS}
 
 
 def _channel(name: str) -> str:
-    """Return the name of the logger for a name in the configuration, without surrounding blanks. The names of
-    `OTHER_NAMES`, `CHANNELS` and `PLATFORM` are recognized in any case, the latter two also with further parts behind a
-    dot, which become lower case. Other names are returned as written, since loggers depend on case."""
+    """Return the name of the logger for a name in the configuration. Blanks around it are removed.
+
+    The names of `OTHER_NAMES`, `CHANNELS` and `PLATFORM` are recognized in any case. After a name of `CHANNELS` or
+    `PLATFORM` and a dot, further parts may follow, which become lower case. Any other name is returned as written,
+    since names of loggers depend on case.
+    """
     by_folded_name = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
     folded = name.strip().casefold()
     if folded in OTHER_NAMES or folded in by_folded_name:

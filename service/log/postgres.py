@@ -48,9 +48,12 @@ class PostgresSink:
         self._parameters_set.set()
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Store entries; returns when they are stored. Waits for `connect_to`, and for an unavailable database, until
-        `give_up` is called. Raises `psycopg.Error` if the command refuses rows, after all others are stored; also if
-        the server refuses the connection, and if the database is unavailable after `give_up`."""
+        """Store entries; return when they are stored. Waits for `connect_to`, and for a database that is unavailable,
+        until `give_up` is called.
+
+        Raises `psycopg.Error` if the command refuses rows (all others are stored), if the server refuses the
+        connection, or if the database is unavailable after `give_up`.
+        """
         self._parameters_set.wait()
         rows = [self._row(entry) for entry in entries]
         for attempt in range(1_000_000):

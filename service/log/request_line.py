@@ -17,8 +17,8 @@ endpoint, correlation id, trace id. The last three may be empty."""
 
 
 def request_entry(seen: RequestRecord) -> Entry:
-    """Return the entry `HTTP GET /api/orders responded 200 in 1.2345 ms` (logging-6): Error for 5xx, else
-    Information."""
+    """Return the log entry of a request, `HTTP GET /api/orders responded 200 in 1.2345 ms` (logging-6). Its level is
+    Error for a status of 500 or more, else Information."""
     moment, method, path, status, seconds, endpoint, correlation, trace = seen
     path = escape_unprintable(path)
     milliseconds = f"{seconds * 1000:.4f}"

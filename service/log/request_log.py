@@ -154,8 +154,8 @@ def request_properties(protocol: Any) -> dict[str, str]:
 
 def trace_id(scope: Any, protocol: Any) -> str:
     """Return the member `traceId` of the body of an error: the correlation id of the request; without one, a W3C
-    `traceparent` of its trace; without a trace, one with a new random trace id.
-    """
+    `traceparent` with the id of its trace, or else with the trace id that the client has sent, or else with a random
+    one."""
     if correlation := correlation_of(protocol):
         return correlation
     if (request_trace := trace_of(protocol)) is not None:

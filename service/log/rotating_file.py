@@ -135,7 +135,8 @@ class RotatingFile:
         return sorted((match[1], int(match[2] or 0), path) for match, path in matches if match)
 
     def _remove_oldest(self) -> None:
-        """Remove the oldest files beyond the configured number. The newest file is never removed; None: nothing is."""
+        """Remove the oldest files beyond the configured number; nothing if that is None. The newest file is never
+        removed."""
         if self._keep is not None:
             for _, _, path in self._list_files()[: -max(1, self._keep)]:
                 path.unlink(missing_ok=True)

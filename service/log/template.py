@@ -1,8 +1,9 @@
 """`Log:OutputTemplate`: the format of lines for people, in the syntax of NpgsqlRest (logging-2).
 
-`{Timestamp:HH:mm:ss.fff}` takes .NET's date format, `{Level:u3}` and `{Level:w3}` are short level names in capitals or
-small letters, `{Message:lj}`, `{SourceContext}`, `{NewLine}`, `{Exception}`, `{Properties}`, or any property by its
-name; `{Level,-11}` pads. A name that an entry does not have is omitted.
+The placeholders are `{Timestamp:HH:mm:ss.fff}` (with a date format of .NET), `{Level}` (`{Level:u3}` and `{Level:w3}`
+are short names in upper and lower case), `{Message:lj}`, `{SourceContext}`, `{NewLine}`, `{Exception}`, `{Properties}`,
+and the name of any property. A width, as in `{Level,-11}`, pads the text. The name of a property that an entry does not
+have becomes an empty text.
 """
 
 from __future__ import annotations
@@ -35,9 +36,8 @@ _STRFTIME = {
 
 
 def has_message(text: str) -> bool:
-    """Return whether a template contains the message. A misspelt name would count as a property, which an entry may not
-    have, so its lines would be empty.
-    """
+    """Return whether a template contains `{Message}`. A misspelt name is not detected elsewhere: it counts as the name
+    of a property that no entry has, and log lines then have no message."""
     return any(match["name"] == "Message" for match in _PLACEHOLDER.finditer(text))
 
 
@@ -80,9 +80,8 @@ def _pad(part: Part, width: int) -> Part:
 
 
 def _part(name: str, form: str, colour: bool) -> Part | str:
-    """Return the part for a placeholder: a function, or a text that is the same for all entries. form: its format; may
-    be empty. colour: as for `Template`.
-    """
+    """Return what fills a placeholder: a function of the entry, or a text that is the same for all entries. form: text
+    behind the colon of the placeholder; may be empty. colour: as for `Template`."""
     match name:
         case "Timestamp":
             return Timestamp(form or "yyyy-MM-dd HH:mm:ss.fff zzz")

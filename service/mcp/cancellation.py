@@ -57,13 +57,14 @@ def cancel_call(context: RequestContext, request_id: object, host: HostState) ->
 async def until_cancelled(
     context: RequestContext, request_id: object, host: HostState, call: Callable[[RequestContext], Awaitable[Done]]
 ) -> Done:
-    """Return the result of `call`, for which a cancellation by the client has the effect of a disconnect.
+    """Run `call` and return its result. If the client cancels it, the running call is ended as if the client had
+    disconnected.
 
-    The call of a client that cannot be identified (`call_key`) is only cancelled together with this task. request_id:
+    For a client that cannot be identified (`call_key`), the call is only cancelled together with this task. request_id:
     id of the JSON-RPC request. call: gets the request context to run with, whose protocol reports the disconnect.
 
     Raises:
-        CancelledCallError: the client has cancelled the call. Its statement is cancelled as for disconnected clients.
+        CancelledCallError: the client has cancelled the call. Its result is ignored.
     """
     key = call_key(context, request_id)
     if key is None:

@@ -16,7 +16,14 @@ import orjson
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.required_roles import RequiredRoles
-from rowcall.core.documents.json_rpc import (
+from rowcall.core.documents.openapi import TypesOf
+from rowcall.core.documents.options import OpenApiOptions
+from rowcall.core.endpoint.access import ANYONE
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.http.forwarded_headers import is_address
+from rowcall.core.mcp.introduction import REFUSALS, challenge, introduction, resource_metadata
+from rowcall.core.mcp.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     PROTOCOL,
@@ -27,11 +34,10 @@ from rowcall.core.documents.json_rpc import (
     rpc_request,
     rpc_result,
 )
-from rowcall.core.documents.mcp import REFUSALS, McpOptions, challenge, introduction, resource_metadata
-from rowcall.core.documents.openapi import OpenApiOptions, TypesOf
-from rowcall.core.documents.postgrest.table_tools import TableTool, table_request, table_result, table_tools
-from rowcall.core.documents.resources import RESOURCES, resource_contents
-from rowcall.core.documents.tools import (
+from rowcall.core.mcp.options import McpOptions
+from rowcall.core.mcp.resources import RESOURCES, resource_contents
+from rowcall.core.mcp.table_tools import TableTool, table_request, table_result, table_tools
+from rowcall.core.mcp.tools import (
     ToolEntry,
     ToolRequest,
     content,
@@ -40,10 +46,6 @@ from rowcall.core.documents.tools import (
     tool_request,
     tool_result,
 )
-from rowcall.core.endpoint.access import ANYONE
-from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem
-from rowcall.core.http.forwarded_headers import is_address
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.database.replicas.positions import position_of_response, response_fields
 from rowcall.service.http_client.messages import HttpResponse
@@ -81,9 +83,10 @@ def mcp_routes(
     """Yield the routes of the server: GET and POST of its path, and the metadata if authorization servers are
     configured.
 
-    catalogue, send_to_interface: of PostgREST's interface, whose tables can be tools.
-    guards: authenticate, and refuse requests of other sites that use a session by cookie. refuse_foreign: raises
-    `Problem` for the scope of a request from another site; None: such requests are allowed.
+    guards: steps for POST that authenticate, and refuse requests of other sites that use a session by cookie.
+    refuse_foreign: called with the scope of a tool call for an endpoint with HTTP Basic; raises `Problem` if the
+    request comes from another site. None: such requests are allowed. catalogue, send_to_interface: of PostgREST's
+    interface, whose tables can be tools.
     """
     server = _Server(
         endpoints, types_of, options, services, send_subrequest, refuse_foreign, catalogue, send_to_interface
@@ -205,7 +208,8 @@ class _Server:
         context.answered = True
 
     def _must_authenticate(self, context: RequestContext) -> bool:
-        """Return whether the caller needs to authenticate, or has a token for another audience."""
+        """Return whether the caller has to authenticate: it is anonymous and that is not allowed, or its token is for
+        another audience."""
         user, audience = context.user, self._options.audience
         if user is None:
             return not self._options.access.anonymous

@@ -64,8 +64,8 @@ Pages = Mapping[tuple[str, str], Page]
 class MountRequest:
     """A request below the path of a mount. headers: by name in lower case; several values of a name are joined.
     address: of the client; empty for a Unix socket. body: reads the body, once; raises `Problem`: 413 if it is too
-    large, 411 for Transfer-Encoding, 400 for an invalid Content-Length. connected: returns whether the client has not
-    closed its connection, for streams that may be silent for long."""
+    large, 411 for Transfer-Encoding, 400 for an invalid Content-Length. connected: returns whether the client is still
+    connected, for streams that may be silent for long."""
 
     method: str
     path: str
@@ -267,7 +267,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
     def _is_connected(self) -> bool:
-        """Return whether the client has not closed its connection, without waiting."""
+        """Return at once whether the client is still connected."""
         readable = select.poll()
         try:
             readable.register(self.connection, select.POLLIN)

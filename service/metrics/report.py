@@ -138,8 +138,11 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
     """Yield a family for each name in `GAUGES`, with the values of all workers; other names are left out.
-    worker_samples: the gauges of each worker. Equal gauges of several workers are summed; of those that describe the
-    database, the largest one counts."""
+    worker_samples: the gauges of each worker.
+
+    If several workers have the same gauge (name and labels), the sum is used; for gauges that describe the database,
+    the largest value.
+    """
     sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for worker_gauges in worker_samples:
         for name, labels, value in worker_gauges:

@@ -49,7 +49,7 @@ class Row:
 
 
 class Segment:
-    """The segment of this process, from construction until `close`."""
+    """The file with the counters of this process, open and locked from construction until `close`."""
 
     def __init__(self, folder: Path, most: int) -> None:
         """Open the first segment that no process uses, or create one. most: labels of one kind; further ones are
@@ -67,9 +67,8 @@ class Segment:
             self._adopt(number)
 
     def meter(self, *label: str) -> Meter:
-        """Return the meter of a label; if its kind has too many labels, that of all other labels together. label: as
-        `Label`.
-        """
+        """Return the meter of a label. If its kind has too many labels already, return the meter that counts all
+        further labels of this kind together. label: the kind, and the values that distinguish labels of this kind."""
         text = _encode_label(label)
         meter = self._meters.get(_parts(text))
         if meter is None and self._kinds.get(label[0], 0) >= self._most - 1:

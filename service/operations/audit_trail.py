@@ -236,7 +236,8 @@ class AuditTrail:
         )
 
     async def _write(self) -> None:
-        """Write batches until the queue is empty; the next call starts a new task."""
+        """Write batches until the queue is empty, and repeat failed ones. After that, the next `add` starts a new
+        task."""
         attempt = 0
         await asyncio.sleep(self._options.seconds)
         try:
@@ -248,10 +249,9 @@ class AuditTrail:
             self._writing = None
 
     async def _write_batch(self) -> bool:
-        """Write the calls at the head of the queue; return False if they must be tried again. If the operator's command
-        refuses a batch, its calls are written one at a time, so that only those that it refuses are lost, which is
-        logged.
-        """
+        """Write the records at the head of the queue; return False if this has to be tried again. If the operator's
+        command refuses some of them together, they are written one at a time, so that only those that it refuses are
+        lost. Losses are logged."""
         clock = asyncio.get_running_loop().time
         try:
             async with self._database.maintenance_connection() as connection:
@@ -267,10 +267,9 @@ class AuditTrail:
         return True
 
     async def _run_command(self, connection: psycopg.AsyncConnection[Any], count: int) -> None:
-        """Pass the first `count` calls of the queue to the operator's command, and remove them from the queue. If it
-        refuses them, as it would at each attempt, one call is lost, and several remain, to be written one at a time.
-        Raises `psycopg.OperationalError` and `OSError` if the database is unavailable.
-        """
+        """Pass the first `count` records of the queue to the operator's command, and remove them from the queue. If the
+        command refuses several records, they stay in the queue, to be passed one at a time. If it refuses a single
+        record, that record is lost. Raises `psycopg.OperationalError` and `OSError` if the database is unavailable."""
         text = _json_text([self._calls[number] for number in range(count)])
         dropped = self._dropped
         try:

@@ -22,7 +22,8 @@ Ask = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class HealthProbe:
-    """A query of one server. name: its name in logs and reports. failing: status of the service if the query fails."""
+    """A query of one server. name: of the health check, in logs and reports. failing: status of the service if the
+    query fails."""
 
     name: str
     failing: Status
@@ -81,7 +82,8 @@ class Check:
 
 
 def _outcome(asking: asyncio.Task[None]) -> None:
-    """Retrieve the exception of a task, so that asyncio does not log it if no caller waits any more."""
+    """Retrieve the exception of a finished task, because asyncio logs one that is never retrieved, as when no caller
+    waits any more."""
     if not asking.cancelled():
         asking.exception()
 

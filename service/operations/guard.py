@@ -87,7 +87,8 @@ def _with_age(answer: Answer, seconds: float) -> Answer:
 
 
 def _outcome(making: asyncio.Task[Answer]) -> None:
-    """Retrieve the exception of a task, so that asyncio does not log it if no caller waits any more."""
+    """Retrieve the exception of a finished task, because asyncio logs one that is never retrieved, as when no caller
+    waits any more."""
     if not making.cancelled():
         making.exception()
 
@@ -125,10 +126,10 @@ class HostCachedPage:
     async def _send_current(
         self, context: RequestContext, answers: BoundedCache, key: bytes, coming: LookupResult | Awaitable[LookupResult]
     ) -> None:
-        """Send the response: the cached one if there is one by now, else a new one, which is cached. coming: result of
-        the lookup in the cache.
+        """Send the response: the cached one if another request has stored it meanwhile, else a new one, which is
+        cached. coming: result of the lookup in the cache.
 
-        The computation continues if its client disconnects, since others may wait.
+        The new response is computed to its end even if the client disconnects, since other requests may wait for it.
         """
         result = await coming if isinstance(coming, Awaitable) else coming
         if isinstance(result, Entry):
@@ -162,8 +163,9 @@ class CachedPage:
     """Step that answers with a response cached for some seconds, separately in each worker. Only responses with status
     200 are cached; callers who may be signed in, and requests with other methods than GET and HEAD, get new ones.
 
-    A worker never waits for another worker, whose failure may be the reason of the request. The query string matters
-    only for the form. seconds: lifetime of a response. form: returns its form, which is part of the cache key.
+    A worker never waits for another worker, whose failure may be the reason of the request. seconds: lifetime of a
+    response. form: returns the format that a request asks for, such as `json`; each format is cached separately, and
+    the rest of the query string is ignored.
     """
 
     def __init__(self, seconds: float, make: Make, form: Form) -> None:

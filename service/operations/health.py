@@ -129,6 +129,6 @@ def _answer(findings: Sequence[Finding], context: RequestContext) -> Answer:
 
 
 def _form(context: RequestContext) -> str:
-    """Return `json` if the query string contains `format=json`, else an empty text."""
+    """Return the format of the response: `json` if the query string contains `format=json`, else an empty text."""
     pairs = parse_qsl(context.scope.query_string)
     return "json" if any(name == "format" and value.casefold() == "json" for name, value in pairs) else ""

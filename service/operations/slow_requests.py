@@ -106,9 +106,8 @@ class _Watch:
 
 
 def _where(request: Execution | None) -> str:
-    """Return the end of the log message about a slow request, which says how much of its time was spent in the
-    database. request: its execution; None: it had none.
-    """
+    """Return how much time of a slow request was spent in the database, as the end of its log message. request: its
+    execution; None: it had none."""
     if request is None or not request.began:
         return ", none of it in the database"
     return f", {request.seconds:.3f} s of it in the database, {request.rows} rows"

@@ -1,5 +1,5 @@
-"""Names of the service: `application_name` of its database connections, and the isolation boundary of protected
-values."""
+"""Names of the service: the `application_name` of its database connections, and the name that separates its encrypted
+values from those of other services."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ def json_application_name(settings: Settings) -> JsonApplicationName | None:
 
 
 def application_name(settings: Settings) -> str:
-    """Return the isolation boundary of encryption: services with different names cannot decrypt each other's values
-    (protection-6).
-    """
+    """Return the name that separates the encryption of services: services with different names cannot decrypt each
+    other's values (protection-6). It is that of the section `DataProtection`, else `running_name`."""
     return settings.read(DataProtection).application or running_name(settings)
 
 

@@ -131,9 +131,10 @@ _NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepal
 
 
 def _with_numbers(parameters: dict[str, str]) -> dict[str, str]:
-    """Return `parameters` after checking its numbers. Raises StartupError.
+    """Check the numbers among libpq parameters, and return the parameters unchanged. Raises `StartupError` for an
+    invalid number.
 
-    libpq reports an invalid number only when it connects, and again at each attempt.
+    libpq reports it only when it connects, and again at each attempt.
     """
     for name in _NUMBERS:
         if name in parameters and re.fullmatch(r"\s*-?\d{1,9}\s*", parameters[name], re.ASCII) is None:
@@ -157,10 +158,10 @@ def _parse_with_libpq(text: str) -> dict[str, str]:
 
 
 def _without_secrets(message: str, text: str) -> str:
-    """Return a message of libpq with the quoted parts of the connection string masked, except those that `text` has
-    before a `=`, which are keywords.
+    """Return a message of libpq without values of the connection string. Texts in quotes are masked, except keywords:
+    words that stand before a `=` in `text`.
 
-    text: the connection string, which is masked as a whole too.
+    text: the connection string; where the message contains it as a whole, it is masked too.
     """
     keywords = set(re.findall(r"([A-Za-z_]+)\s*=", text))
     result, rest = "", message
@@ -357,10 +358,10 @@ _SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
 
 
 def _spread_hosts(parameters: dict[str, str]) -> None:
-    """Split hosts with ports in place: `a:5433,b` becomes two hosts and two ports.
+    """Split hosts with ports in place: `a:5433,b` becomes two hosts and two ports. Does nothing if no host has a port.
 
-    A host without a port gets the value of `port`, or that at its place if there are several. Raises `StartupError` if
-    their number is another than that of the hosts.
+    A host without a port gets the parameter `port` (5432 if it is missing), or the item at the same position if `port`
+    is a list. Raises `StartupError` if this list is not as long as that of the hosts.
     """
     hosts = [_host_and_port(host.strip()) for host in parameters.get("host", "").split(",")]
     if not any(port for _, port in hosts):

@@ -136,7 +136,8 @@ def _without(names: Iterable[str], main: str) -> tuple[str, ...]:
 
 
 def with_role(settings: Settings, name: str, info: ConnectionInfo) -> ConnectionInfo:
-    """Return the connection with the `target_session_attrs` that `MultiHostConnectionTargets` demands for its name.
+    """Return the connection with the `target_session_attrs` (primary, standby, …) that `MultiHostConnectionTargets`
+    sets for the connection of this name.
 
     A connection with one host is returned unchanged. `Any` leaves the value of the connection string.
     """

@@ -18,10 +18,7 @@ from rowcall.core.cache.options import CacheOptions
 from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.config.sections.http_server import HttpServer
 from rowcall.core.config.sections.ssl import Ssl
-from rowcall.core.documents.mcp import McpOptions
-from rowcall.core.documents.openapi import OpenApi
-from rowcall.core.documents.reference_page import ReferencePage
-from rowcall.core.documents.tool_schemas import ToolSchemaOptions
+from rowcall.core.documents.options import OpenApi, ReferencePage
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.capabilities import Tenant
@@ -38,6 +35,7 @@ from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.http.limits import HttpLimits
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.limits.policy import LimitOptions
+from rowcall.core.mcp.options import McpOptions, ToolSchemaOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.metrics import MetricsOptions
 from rowcall.core.operations.options import HealthOptions
@@ -57,7 +55,7 @@ from rowcall.service.options.application_name import JsonApplicationName
 from rowcall.service.options.capabilities.operations import StatisticsOptions
 
 if TYPE_CHECKING:
-    from rowcall.core.documents.descriptions import Descriptions
+    from rowcall.service.options.capabilities.description_options import Descriptions
 
 
 @dataclass(frozen=True, slots=True)

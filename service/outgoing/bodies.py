@@ -28,9 +28,9 @@ SMALL = 65_536
 
 
 class UpstreamTimeout:
-    """Time limit for another service, which does not pass while this service waits for its client. As an asynchronous
-    context manager it ends the block with `TimeoutError`. seconds: for each part of the block between two pauses.
-    """
+    """Time limit for another service, which is suspended while this service waits for its own client (`pause`). An
+    asynchronous context manager; it ends the block with `TimeoutError`. seconds: the limit; after each pause, it begins
+    anew."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -50,9 +50,8 @@ class UpstreamTimeout:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Stop the time in the block; afterwards, it begins anew. Without effect behind the end of the time limit: the
-        rest of a body is sent although the response has begun.
-        """
+        """Suspend the time limit during the block; afterwards, it begins anew. Has no effect after the time limit has
+        expired or its block has been left: the rest of a request body may still be sent when the response has begun."""
         self._reschedule(None)
         try:
             yield
@@ -108,9 +107,9 @@ def may_have_body(scope: Any) -> bool:
 async def pieces(
     context: RequestContext, length: int | None, limit: int, upstream: UpstreamTimeout
 ) -> AsyncIterator[bytes]:
-    """Yield the body in chunks as the client sends it. The time that the other service takes to read does not count as
-    slowness of the client, nor that of the client for the other service. length: its announced length in bytes; None:
-    unknown. upstream: its time limit is paused while the client is waited for.
+    """Yield the body in chunks as the client sends it. For the limits of slow bodies, only the time spent waiting for
+    the client counts; meanwhile, the time limit of the other service (`upstream`) is suspended. length: announced
+    length of the body in bytes; None: unknown.
 
     Raises:
         Problem: 413 beyond `limit` bytes, 400 for a body that is cut off, 408 for one that arrives too slowly.
@@ -159,9 +158,8 @@ async def _next(chunks: AsyncIterator[bytes], seconds: float) -> bytes | None:
 
 
 def _time_left(size: int, waited: float) -> float:
-    """Return the seconds until a body is too slow; infinite without limits. size: bytes that have arrived. waited:
-    seconds for which the client was waited for.
-    """
+    """Return the seconds until the body counts as too slow, negative if it does already; infinite without limits. size:
+    bytes that have arrived. waited: seconds spent waiting for the client so far."""
     limits = BODIES.limits
     by_rate = limits.grace + size / limits.rate if limits.rate else math.inf
     return min(by_rate, limits.longest or math.inf) - waited

@@ -101,9 +101,8 @@ class ForwardRequest:
         """Whether its requests may be sent by `begin`."""
 
     def _begins(self) -> bool:
-        """Return whether requests go to another server, without hedging and added parameters, and with a time limit
-        that is not shorter than `WATCH_AFTER_SECONDS`.
-        """
+        """Return whether requests may be sent by `begin`: they go to another server, without hedging and added
+        parameters, and their time limit is not shorter than `WATCH_AFTER_SECONDS`."""
         other = self._host is not None and not self._host.startswith("/")
         return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
 
@@ -301,9 +300,8 @@ def service_credentials(endpoint: Endpoint, services: Services) -> OwnCredential
 
 
 def client_headers(services: Services) -> Callable[[Any], Headers]:
-    """Return the function that returns for the scope of a request the headers that describe its client
-    (`Forwarded` and the like), without excluded ones.
-    """
+    """Return the function that makes the headers about the client of a request (`Forwarded` and the like) from its
+    scope; excluded headers are left out."""
     options = services.options
     excluded = options.outbound.proxy.exclude_headers
     read = client_reader(options.forwarding)
@@ -329,7 +327,8 @@ def client_headers(services: Services) -> Callable[[Any], Headers]:
 
 
 def checked_path(scope: Any) -> str:
-    """Return `raw_path_of`. Raises `Problem` 400 for a path that leads out of the target of the proxy."""
+    """Return the path of the request as it was sent, percent-encoded (`raw_path_of`). Raises `Problem` 400 for a path
+    that leads out of the target of the proxy."""
     path = raw_path_of(scope)
     if has_dot_segment(path):
         raise Problem(400, "a segment of the path is '.' or '..'")
@@ -343,9 +342,8 @@ def raw_path_of(scope: Any) -> str:
 
 
 def _with_time_left(headers: Headers, names: tuple[str, ...], context: RequestContext) -> Headers:
-    """Return the headers with the time limits that the client has sent in some of them reduced to the time that is
-    left; unchanged if the request has no deadline. names: of these headers, in lower case.
-    """
+    """Return the headers in which the time limits of the client are reduced to the time that is left until the deadline
+    of the request; unchanged if there is no deadline. names: of the headers with time limits, in lower case."""
     if not context.deadline:
         return headers
     seconds = context.deadline - asyncio.get_running_loop().time()

@@ -1,9 +1,8 @@
-"""Pass-through requests in flight without a task, which suffices for most of them until their response is sent.
+"""Pass-through requests in flight without a task. Most requests need none.
 
 The request is sent on an open connection, and answered by the callback of its response if this arrives soon, is small
-and is final. Everything else continues in a task from that state: a request that takes longer than
-`WATCH_AFTER_SECONDS`, whose client may have disconnected meanwhile; failures that may be repeated; redirects; bodies
-that are streamed.
+and is final. Otherwise, a task takes the request over: if it takes longer than `WATCH_AFTER_SECONDS`, as its client may
+have disconnected meanwhile; after failures that may be repeated; for redirects; and for bodies that are streamed.
 """
 
 from __future__ import annotations

@@ -139,9 +139,8 @@ async def _stream(
 
 
 async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: float | None, coder: Coder | None) -> bool:
-    """Write the body to the client as it arrives. Return True at its end; before it, an error is raised, so that the
-    result is never False. silence: seconds that the server may send nothing; None: no limit. coder: compresses the
-    body; None: it is sent unchanged.
+    """Write the body to the client as it arrives, and return True at its end. silence: seconds that the server may send
+    nothing; None: no limit. coder: compresses the body; None: it is sent unchanged.
 
     Raises:
         OutboundError: the body breaks off.

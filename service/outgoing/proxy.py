@@ -42,10 +42,13 @@ log = logging.getLogger("rowcall")
 def proxy(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sends requests to the other service; None: the endpoint is no proxy.
 
-    If the endpoint only passes through, the step responds. It raises `Problem` if there is no response: 504 after the
-    time limit, 503 while the circuit breaker of the service is open, else mostly 502. Otherwise the step fills
-    parameters of the routine with the response, or with status and message of such a failure. In both cases, it raises
-    `Problem` below 500 for a request that cannot be sent because of its client.
+    If the endpoint only passes through, the step responds with the response of the other service. If there is none, it
+    raises `Problem`: 504 after the time limit, 503 while the circuit breaker of the service is open, in most other
+    cases 502. Otherwise, the step fills parameters of the routine with the response, or with status and message of the
+    failure.
+
+    In both cases, it raises `Problem` below 500 for a request of the client that cannot be forwarded, such as one with
+    an invalid path or body.
     """
     wish = endpoint.options.proxy
     if wish is None:
@@ -220,9 +223,8 @@ FAILURES = (TimeoutError, OutboundError, RefusedError, BadUrlError, Problem)
 
 
 class Failure:
-    """Status and message for the client, or the routine, when there is no response. problem: sent to the client as it
-    is; None: one is made of status and message.
-    """
+    """Status and message for the client, or the routine, when there is no response. problem: the error for the client;
+    None: a `Problem` is made from status and message."""
 
     def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
         self.status = status

@@ -34,10 +34,11 @@ JSON = "application/json; charset=utf-8"
 
 
 class _Result(CapturedResponse):
-    """Captures the response of the routine, unless it is an error: errors are sent to the client.
+    """Captures the response of the routine. A response with an error (status 400 or more) is not captured, but sent to
+    the client.
 
     outer: the protocol of the request. begin: begins to send a result to the other service, and returns the task that
-    does so. sending: this task; None: the routine has not responded, or with an error.
+    does so. sending: attribute; this task; None: the routine has not responded yet, or has responded with an error.
     """
 
     def __init__(self, outer: Any, begin: Callable[[HttpResponse], asyncio.Task[HttpResponse]]) -> None:
@@ -140,9 +141,9 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step after the routine that waits for the response of the other service to its result, and passes it
-    through; None: as for `catch_result`. The step raises `Problem` as that of `proxy`.
-    """
+    """Return the step after the routine that waits for the response of the other service, to which the result of the
+    routine is sent, and passes it through to the client. None: as for `catch_result`. The step raises `Problem` as that
+    of `proxy` does."""
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     options = services.options.outbound.proxy

@@ -21,9 +21,8 @@ _OF_THE_TRACE = frozenset({"traceparent", "tracestate"})
 
 
 def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> bytes:
-    """Return a digest of everything that is sent, except headers of the trace. The caller is part of it only if a value
-    identifies the caller.
-    """
+    """Return a digest of everything that is sent, except headers of the trace. So callers share a cached response,
+    unless what is sent for them differs, for example in a header with their id."""
     sent = ((name.lower(), value) for name, value in headers)
     lines = sorted(f"{name}: {value}" for name, value in sent if name not in _OF_THE_TRACE)
     text = "\n".join([method, url, *lines])

@@ -45,9 +45,8 @@ LONGEST_PAUSE = 30.0
 
 
 def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step behind binding that ignores missing fields of HTTP types: a STRICT routine is called although
-    they have no values yet. None: the routine is not STRICT, or has no HTTP types.
-    """
+    """Return the step after binding that lets a STRICT routine be called although parameters of HTTP types are still
+    NULL, because the responses fill them later. None: the routine is not STRICT, or has no HTTP types."""
     if not endpoint.routine.strict or not endpoint.outgoing.filled:
         return None
     return partial(_count_nulls, endpoint.outgoing.members | endpoint.outgoing.filled)
@@ -136,14 +135,16 @@ class _Call:
             raise Problem(400, f"a value makes a segment of the path of {self._type.name}'s request '.' or '..'")
 
     def fill(self, context: RequestContext, reply: Reply) -> None:
-        """Set the parameters that receive the reply: those for parts of it, and those for the whole as a row."""
+        """Set the parameters that receive the reply: those for single fields of the HTTP type, and those for the whole
+        type, as a row."""
         for index, part in self._type.fields:
             set_argument(context, index, reply.value(part, binary=index in self._binary))
         for index, parts in self._type.rows:
             set_argument(context, index, reply.row(parts))
 
     async def reply(self, context: RequestContext) -> Reply:
-        """Return the cached reply, or send the request, with its attempts. A failure is a reply too."""
+        """Return the cached reply, or send the request, repeated as its definition says, and return the last reply. A
+        failure is returned as a reply, and not raised."""
         value_of = partial(argument_text, context)
         url = self._url.fill(value_of)
         try:
@@ -164,9 +165,9 @@ class _Call:
         )
 
     def _attempt(self, context: RequestContext, url: str, value_of: ValueOf) -> _Attempt:
-        """Prepare the request to another service. url: with values filled in. value_of: returns the value of a
-        placeholder. Raises `BadUrlError` and `RefusedError` if it cannot be sent.
-        """
+        """Return the attempt, not yet run, that sends the request to another service. url: with values filled in.
+        value_of: returns the value of a placeholder. Raises `BadUrlError` and `RefusedError` if the request cannot be
+        sent."""
         body = None if self._body is None else self._body.fill(value_of).encode()
         request = OutgoingRequest(
             self._definition.method, read_address(url), self._headers_with_trace(context, value_of), body
@@ -184,9 +185,8 @@ class _Call:
         )
 
     def _attempt_inside(self, context: RequestContext, target: str, value_of: ValueOf) -> _Attempt:
-        """Prepare an internal subrequest. target: path and query. value_of: returns the value of a placeholder. Raises
-        `RefusedError` if outgoing requests are off.
-        """
+        """Return the attempt, not yet run, that sends an internal subrequest. target: path and query. value_of: returns
+        the value of a placeholder. Raises `RefusedError` if outgoing requests are off."""
         headers = self._filled_headers(value_of)
         body = None if self._body is None else self._body.fill(value_of).encode()
         send_subrequest = self._services.send_subrequest
@@ -217,9 +217,8 @@ class _Call:
         return headers
 
     async def _with_retries(self, shown: str, attempt: _Attempt) -> Reply:
-        """Send the request until it succeeds, no delay is left, or it must not be repeated. Return the last reply.
-        shown: the URL for the log, without secrets.
-        """
+        """Send the request until it succeeds, the delays of the definition are used up, or it must not be repeated.
+        Return the last reply. shown: the URL for the log, without secrets."""
         definition = self._definition
         delays = iter(definition.retry_delays)
         number = 0

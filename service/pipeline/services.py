@@ -28,9 +28,9 @@ class SubrequestSender(Protocol):
     """Sends an internal subrequest: method, path with query, headers, body, and the outer request context → the
     response of an endpoint of this service.
 
-    written: path and query as the author of the comment wrote them, with `{…}` in place of values of the client. Such
-    values may only select endpoints that are public; an `internal` endpoint is only found if the author named it. None:
-    the whole path is the author's.
+    written: path and query in the comment, with `{…}` in place of values of the client; None: the path has no such
+    values. An `internal` endpoint is only called if the comment itself names its path; values of the client cannot
+    select it.
     """
 
     def __call__(
@@ -93,7 +93,7 @@ class Services:
 
     @property
     def main_database(self) -> Database:
-        """The main database, also for endpoints on another one."""
+        """The main database, also if these services are for endpoints on another one."""
         return self.main or self.database
 
     @property

@@ -25,10 +25,9 @@ def sql_call(
     reads: bool = True,
     sensitive: bool = False,
 ) -> Call:
-    """Return a call of the SQL, whose result is the texts of a row, separated by NUL. label: name of the call in
-    messages. values: number of parameters. binary: indexes of parameters that are sent in binary. reads: the result is
-    used. sensitive: messages contain no values.
-    """
+    """Return a call of the SQL. Its result is the texts of the columns, separated by NUL, with a line feed between
+    rows. label: name of the call in messages. values: number of parameters. binary: indexes of parameters that are sent
+    in binary. reads: the result is used. sensitive: messages contain no values."""
     renderer = RawRenderer(Codecs(), True, separator=b"\0", new_line=b"\n", quotes=False) if reads else None
     return Call(
         label=label,

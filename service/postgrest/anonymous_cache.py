@@ -1,7 +1,7 @@
 """Cache of reads by anonymous callers: the result row of the main statement, from which each response is made.
 
-The key of a result has everything that its transaction contains, except headers and cookies of the request. So a result
-also serves callers who send others.
+The key of a result contains everything on which its transaction depends, except headers and cookies of the request. So
+a result is also used for callers who send other headers or cookies.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ class AnonymousCache:
         return key if key.count(b"\0") == len(parts) else None
 
     def miss(self, context: RequestContext, found: CacheLease | NotShareable) -> None:
-        """Record a miss, or a bypass if the result is not shareable. found: outcome of the lookup. If it is a lease,
-        this request computes the result for all that wait for it, and the lease ends with the request at the latest;
-        otherwise it computes the result only for itself.
-        """
+        """Record a miss, or a bypass if the result is not shareable. found: outcome of the lookup. If it is a lease, it
+        is stored in the request context: this request computes the result for all that wait for it, and the lease ends
+        with the request at the latest."""
         if isinstance(found, NotShareable):
             self.report(context, "bypass")
             return

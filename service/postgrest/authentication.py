@@ -95,10 +95,9 @@ class Authentication:
         return _require_caller(self._caller(claims))
 
     def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
-        """Return the caller with these claims, with the anonymous role if they name none; None if there is no anonymous
-        role either. A role that is no string is used as its JSON text. Raises `TokenError` for claims that are no JSON
-        of PostgreSQL.
-        """
+        """Return the caller with these claims. If they name no role, it is the anonymous role; None if there is none. A
+        role that is no string is used as its JSON text. Raises `TokenError` for claims that PostgreSQL cannot read as
+        JSON: numbers that are infinite or NaN, or values that are nested too deeply."""
         try:
             value = self._role_path.first(claims)
             if value is None:
@@ -111,9 +110,8 @@ class Authentication:
             raise TokenError("PGRST303", "Parsing claims failed") from None
 
     def _caller_of(self, token: str) -> Authenticated | None:
-        """Return the caller with this token, if it is valid now; None as for `_caller`. The signature is verified only
-        if the token is not remembered. Raises `TokenError`.
-        """
+        """Return the caller with this token, if it is valid now. None: the token names no role, and there is no
+        anonymous role. The signature is verified only if the token is not remembered. Raises `TokenError`."""
         known = self._verified.get(token)
         if known is None:
             claims = self._verify(token)
@@ -214,8 +212,8 @@ def _require_caller(caller: Authenticated | None) -> Authenticated:
 def user_of(user: Authenticated, identity: IdentityClaims) -> User:
     """Return the user of a token, with those of its claims that are texts or numbers; booleans are left out.
 
-    identity: claim types of id and roles. Unless the token has a claim of the type of the id, `sub` is the id. The
-    database role replaces the claim of the roles.
+    identity: names of the claims for id and roles. If the token has no claim of the name for the id, the claim `sub` is
+    the id. The claim for the roles is replaced by the database role.
     """
     claims = {
         name: str(value)
@@ -333,9 +331,8 @@ def _json_part(part: str) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    """Return the JSON of a value that `json.loads` has made; orjson refuses integers beyond 64 bits. Raises ValueError
-    for a number that is infinite or none, and RecursionError.
-    """
+    """Return the JSON of a value that `json.loads` has made; orjson refuses integers beyond 64 bits. Raises
+    `ValueError` for a number that is infinite or NaN, and `RecursionError` for a value that is nested too deeply."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 

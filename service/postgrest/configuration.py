@@ -25,12 +25,12 @@ select setting from (
 async def read_database_configuration(
     connection: psycopg.AsyncConnection[Any], options: PostgRestOptions
 ) -> dict[str, str]:
-    """Return the values that the database sets, as texts by key of PostgREST (`db-schemas`); only of keys that it may
-    set. Empty if `db-config` is off.
+    """Return the values that the database sets, as texts by key of PostgREST (`db-schemas`), without keys that it may
+    not set. Empty if `db-config` is off.
 
-    The settings of the role for this database win over those for all, and both win over those of the function. A file
-    that `jwt-secret` names is read, as its path is no secret. Raises `psycopg.Error`, and `InvalidOptionError` for a
-    file that cannot be read.
+    Settings of the login role for this database take precedence over its settings for all databases, and these over
+    what the function sets. A file that `jwt-secret` names is read, as its path is no secret. Raises `psycopg.Error`,
+    and `InvalidOptionError` for a file that cannot be read.
     """
     if not options.database_configuration:
         return {}
@@ -46,8 +46,8 @@ async def read_database_configuration(
 
 
 async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) -> dict[str, str]:
-    """Run the function `db-pre-config` and return the settings `pgrst.…` that are not empty then, by name without
-    prefix (`db_schemas`); only those of keys that the database may set, and none of the application.
+    """Run the function `db-pre-config`, and return the settings `pgrst.…` that it has left non-empty, by name without
+    prefix (`db_schemas`). Only keys that the database may set are read, and no settings of the application.
 
     name: of the function, with its schema if it contains a dot. Raises `psycopg.Error`.
     """

@@ -154,17 +154,15 @@ class _Steps:
         self._timing = Timing() if interface.times else None
 
     def steps(self, *, limited: bool) -> tuple[Step, ...]:
-        """Return the steps. Nothing here refers to them: the cycle would have to be found by the garbage collector.
-        limited: the rate limiter counts the request.
-        """
+        """Return the steps. They refer to this object, so it must not store them: such a cycle would be left to the
+        garbage collector. limited: the rate limiter counts the request."""
         steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
         limit = self._interface.limit if limited else None
         return steps if limit is None else (partial(self._limit, limit), *steps)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:
-        """Answer an error of the interface, and let requests that wait for the result of this one compute their own.
-        Raises any other error, and that of a disconnected client.
-        """
+        """Answer an `ApiError` or `Problem`, and end the lease of this request, so that requests which wait for its
+        result compute their own. Any other error is raised again, also that of a disconnected client."""
         if isinstance(error, ClientDisconnectedError):
             raise error
         context.answered = True
@@ -349,11 +347,9 @@ class _Steps:
 
 
 def _repeats(execution: Execution, work: Work) -> int:
-    """Return how often work may be run again after this execution.
-
-    That is `MOST_LOSSES` if the connection was lost before the work took effect, `MOST_REPEATS` if it was lost and the
-    work only reads, and otherwise 0, also if the execution has got no connection in time. execution: has failed.
-    """
+    """Return how often the work of a failed execution may be run again: `MOST_LOSSES` times if the connection was lost
+    before the work took effect; `MOST_REPEATS` times if it was lost and the work only reads; else never, also if there
+    was no free connection in time."""
     if isinstance(execution.failure, Problem):
         return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):

@@ -46,8 +46,8 @@ class NegotiationHeaders:
 class RequestKind(NamedTuple):
     """What requests with the same method, path and headers have in common: target, schema, preferences, accepted types.
 
-    name: of the relation or function; empty for the root. profile: whether the response names the schema, because the
-    request does or because several schemas are exposed.
+    name: of the relation or function; empty for the root. profile: whether the response has the header
+    `Content-Profile` with the schema: if the request names a schema, or several schemas are exposed.
     """
 
     method: str
@@ -90,7 +90,8 @@ class ApiRequest(NamedTuple):
 
     @property
     def profile_headers(self) -> list[tuple[str, str]]:
-        """Return the header that names the schema in a response with a body, if it has to."""
+        """Return the header `Content-Profile`, which names the schema in a response with a body; empty if it is not
+        needed (`RequestKind`)."""
         return [("content-profile", self.schema)] if self.profile else []
 
     @property

@@ -91,8 +91,8 @@ class Responder:
     ) -> Headers:
         """Return the headers of a successful response that do not depend on its result.
 
-        negotiated: None if there is no body. renamed: embeds that were addressed by their name. resolution: an upsert
-        has a conflict target.
+        negotiated: None if there is no body. renamed: embeds that have an alias, but are addressed by their name; the
+        response warns of them. resolution: an upsert has a conflict target.
         """
         headers = renamed_warning(renamed)
         if negotiated is not None:
@@ -185,9 +185,10 @@ def body_of(body: bytes, negotiated: Negotiated) -> bytes:
 
 
 def problem_error(problem: Problem) -> ApiError:
-    """Return the error for a problem of the service itself, such as an unreachable database, with the headers of the
-    problem except `Connection`. A connection that was not free in time is `PGRST003`, without headers. The details of
-    an unreachable database are the message of the driver, as in PostgREST.
+    """Return the error for a problem of the service itself, with the headers of the problem except `Connection`.
+
+    If no connection was free in time, it is `PGRST003`, without headers. If the database is unreachable, its details
+    are the message of the driver, as in PostgREST.
     """
     headers = {name.lower(): value for name, value in problem.headers if name.lower() != "connection"}
     if isinstance(problem, ConnectionTimeoutError):

@@ -24,7 +24,7 @@ Hoisted = tuple[tuple[str, str], ...]
 
 
 class RequestSettings:
-    """Makes the settings of requests for one schema snapshot: names and values in turn.
+    """Makes the settings of requests for one schema snapshot, as a flat list: name, value, name, value, …
 
     timeout: `statement_timeout` of the login role.
     """

@@ -60,12 +60,12 @@ class Transactions:
     def begin(
         self, request: ApiRequest, work: Work, listener: NoticeListener | None = None, *, alone: bool = False
     ) -> Execution | None:
-        """Start work that is one segment; `finish` follows. None: the work is more than one segment, so `run` has to
-        run it.
+        """Start work that is one segment; `finish` has to follow. None: the work is more than one segment, so `run` has
+        to run it.
 
-        listener: gets its notices; the statements of the runs must not be pipelined then. alone: on a connection that
-        no other request uses at the same time. Raises `ApiError` for values that cannot be sent, and `Problem` if the
-        queue of the pool is full.
+        listener: gets the notices of the work; requires an object of runs that does not pipeline statements. alone: on
+        a connection that no other request uses at the same time. Raises `ApiError` for values that cannot be sent, and
+        `Problem` if the queue of the pool is full.
         """
         if not self.is_one_segment(request, work):
             return None
@@ -95,8 +95,8 @@ class Transactions:
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
         """Return the result of an execution that `begin` has started; None: it has to run again, alone.
 
-        Raises `ApiError` if it failed or the check of `work` does, `Problem` if there was no connection, and
-        `ClientDisconnectedError` if the client has disconnected.
+        Raises `ApiError` if the execution has failed or the check of `work` refuses the result, `Problem` if there was
+        no connection, and `ClientDisconnectedError` if the client has disconnected.
         """
         try:
             if self._runs.settle(execution, work.pace):
@@ -109,9 +109,12 @@ class Transactions:
         return result
 
     async def run(self, request: ApiRequest, work: Work, listener: NoticeListener | None = None) -> Result:
-        """Run work in an explicit transaction, and return its result. Raises `ApiError` if it failed or the check of
-        `work` does, `Problem` if there was no connection, and `ClientDisconnectedError` if the client has disconnected.
-        listener: gets the notices and the end of the transaction."""
+        """Run work in an explicit transaction, and return its result. listener: gets the notices and the end of the
+        transaction.
+
+        Raises `ApiError` if the work fails or its check refuses the result, `Problem` if there was no connection, and
+        `ClientDisconnectedError` if the client has disconnected.
+        """
         level = self._level(request, work) or DEFAULT_LEVEL
         mode = "read only" if work.options.read_only else "read write"
         start = (

@@ -27,7 +27,8 @@ class KeyEncryption(Protocol):
     """The interface of the forms in which the secret of a key is stored: plain or encrypted."""
 
     def wrap(self, secret: bytes) -> dict[str, str]:
-        """Return the form in which a secret is stored: members of a JSON object, of which `kind` names the form."""
+        """Return the members of the JSON object in which a secret is stored. The member `kind` says whether it is plain
+        or encrypted."""
 
     def unwrap(self, stored: Mapping[str, str]) -> bytes:
         """Return the secret of a stored form, as `wrap` returns it. Raises `KeyElementError` if it cannot be read."""

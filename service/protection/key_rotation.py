@@ -64,7 +64,7 @@ class KeyRotation:
         self._reported: set[str] = set()
 
     async def start(self) -> None:
-        """Read the ring, and create its first key if there is none.
+        """Read the ring, and create a key if there is none or the next one is due.
 
         Raises:
             psycopg.Error: the database with the storage cannot be reached.
@@ -119,7 +119,7 @@ class KeyRotation:
         return True
 
     def look_again(self) -> None:
-        """Request a reading, because another host may have created a key since the last one."""
+        """Let `run` read the ring soon, because another host may have created a key since the last reading."""
         self._reading_requested.set()
 
     async def _read(self) -> None:

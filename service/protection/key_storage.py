@@ -47,7 +47,8 @@ class Storage(Protocol):
     """Seconds between two calls of `has_changed`."""
 
     def hold_lock(self) -> AbstractAsyncContextManager[None]:
-        """Hold the lock for creating keys. Raises nothing: if the lock is unavailable, it continues without."""
+        """Return a context manager that holds the lock for creating keys. It raises nothing: if the lock is
+        unavailable, the block runs without it."""
 
     async def has_changed(self) -> bool:
         """Return whether the storage has changed since `elements` was called, as far as this is visible without reading
@@ -55,8 +56,7 @@ class Storage(Protocol):
 
     async def elements(self) -> list[str]:
         """Return the stored texts, without unusable ones, which are logged. Raises `psycopg.Error` or `OSError`, and
-        `StartupError` if the setting that names the storage must be wrong.
-        """
+        `StartupError` if the configured folder or command cannot be used."""
 
     async def store(self, name: str, text: str) -> None:
         """Store a text, which replaces one of the same name. Raises as `elements` does."""
@@ -177,7 +177,7 @@ class Folder:
         return [text for file in files if (text := self._text(file)) is not None]
 
     def _look_at(self, folder: os.stat_result) -> None:
-        """Log an error, once, if other users can write or read the folder."""
+        """Check the permissions of the folder: log an error, once, if other users can write or read it."""
         if not _is_ours(folder):
             self._report(f"the key folder {self._path} can be written by others: let the service own it, and chmod 700")
         elif folder.st_mode & _OTHERS_READ:
@@ -235,8 +235,8 @@ class Table:
 
     @contextlib.asynccontextmanager
     async def hold_lock(self) -> AsyncIterator[None]:
-        """Hold an advisory lock of a transaction: behind a connection pooler, only a transaction stays on one
-        session."""
+        """Hold an advisory lock in a transaction, because a connection pooler assigns a session only for a transaction.
+        If the lock is unavailable, the block runs without it."""
         connection = None
         try:
             connection = await self._connector.open_plain()

@@ -32,11 +32,13 @@ class Keys:
     """The key ring of a process. `ring` is replaced as a whole when the supervisor has read a new one, which wakes the
     requests in `read_again`.
 
-    on_unknown: requests a reading from the supervisor.
+    on_unknown: attribute; function that requests another reading from the supervisor; None: no reading can be
+    requested.
     """
 
     def __init__(self, application: str) -> None:
-        """application: the isolation boundary (`CustomApplicationName`)."""
+        """application: name that separates the encryption of services (`CustomApplicationName`): values of services
+        with other names cannot be decrypted."""
         self._application = application
         self._ring = KeyRing()
         self._ciphers: dict[tuple[bytes, str], KeyCipher] = {}
@@ -62,7 +64,8 @@ class Keys:
         self._waiting.clear()
 
     async def read_again(self) -> None:
-        """Wait until the ring was read after this call, at most `READ_WITHIN` seconds. Then the caller tries again."""
+        """Request another reading of the ring, and wait for it, at most `READ_WITHIN` seconds. Returns at once if no
+        reading can be requested. Afterwards, the caller tries its key again."""
         requested_at = time.monotonic()
         deadline = requested_at + READ_WITHIN
         if self.on_unknown is None or self._ring.read_at >= requested_at:
@@ -77,9 +80,9 @@ class Keys:
                 self._waiting.discard(future)
 
     def encryption_cipher(self, purpose: str) -> tuple[bytes, KeyCipher]:
-        """Return the head of sealed texts (version and key id) and the cipher for sealing. While no key is active, the
-        nearest one is used. Raises `NoKeyError`.
-        """
+        """Return the head of encrypted texts (version and key id) and the cipher with which to encrypt them. If no key
+        is active, as with a wrong clock, the key is used whose time is nearest. Raises `NoKeyError` if the ring is
+        empty."""
         now = time.time()
         if not self._since <= now < self._until:
             self._sealing.clear()
@@ -94,8 +97,8 @@ class Keys:
         return entry
 
     def _stand_in(self, now: float) -> Key:
-        """Return the key whose time is nearest, while none is active, and request a new one from the supervisor. now:
-        in seconds since 1970.
+        """Return the key whose time is nearest to `now`, and request another reading of the ring from the supervisor.
+        Called if no key is active. now: in seconds since 1970.
 
         This happens if a clock is wrong: that of this host, or of the host that created the keys. Raises `NoKeyError`
         if the ring is empty.

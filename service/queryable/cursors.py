@@ -23,7 +23,8 @@ class Cursors:
         self._language = language
 
     def start(self, order: tuple[OrderTerm, ...]) -> bytes:
-        """Return the text with which the content of all cursors for this order begins; `seal` completes it."""
+        """Return the first part of the content of a cursor, which is the same for all rows in this order; `seal` adds
+        the position."""
         return orjson.dumps([self._language.endpoint.name, order_text(order)])[:-1] + b","
 
     def seal(self, start: bytes, position: bytes) -> str:

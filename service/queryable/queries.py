@@ -115,7 +115,8 @@ class Queries:
         return query, values
 
     def _compile_query(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
-        """Return the compiled query and its values. It is compiled if its SQL, columns, order or position are new."""
+        """Return the compiled query and its values. A query is compiled once for equal SQL, columns and order, with or
+        without a position."""
         query = Query(self._language, request, self._positioned)
         rendered = query.render()
         columns = query.shape.columns
@@ -150,7 +151,8 @@ def _pairs(language: Language, query_string: str) -> Sequence[tuple[str, str]]:
 
 
 def _query_value(parameter: str | None, values: list[str]) -> bytes | None:
-    """Return a value of the query: one of `values` if `parameter` is the mark of it, else `parameter`; None is NULL."""
+    """Return the value of a parameter of the query, in UTF-8. parameter: the text itself, or a mark in place of one of
+    `values`; None: NULL, and None is returned."""
     if parameter is None:
         return None
     # A text of a request contains no NUL, so this is a mark.

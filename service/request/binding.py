@@ -62,9 +62,9 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
 
 
 def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that reads a small body, JSON or a form, for the following steps; they read bodies themselves
-    that are large, compressed or of unknown length. None: the endpoint reads no fields from its body, or is passed
-    through and reads the body itself."""
+    """Return the step that reads a small body, JSON or a form, for the following steps. Bodies that are large,
+    compressed or of unknown length are left to these steps. None: the endpoint reads no fields from its body, or is
+    passed through and reads the body itself."""
     if endpoint.transport is not Transport.BODY or endpoint.passes_through or endpoint.raw_body is not None:
         return None
     limit = body_limit(endpoint, services)

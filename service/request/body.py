@@ -104,7 +104,8 @@ def _no_room() -> Problem:
 
 
 class _BodyReader:
-    """The progress of one body that is being read. received: its bytes so far. late: it was ended as too slow."""
+    """The progress of one body that is being read. received: bytes that have arrived. late: reading was cancelled,
+    because the body arrived too slowly."""
 
     __slots__ = ("began", "late", "received", "task", "unseen")
 
@@ -182,9 +183,11 @@ class Bodies:
             self._reading.discard(reading)
 
     def arrive(self, context: RequestContext, limit: int) -> Waiting:
-        """Read a plain, small body with a known length into the request context, without a task if the HTTP server can
-        call back. None: the body is there already, or is not of this kind; `read` then reads it or reports the error.
-        limit: in bytes.
+        """Read a small body into the request context, without a task if the HTTP server can call back. Return what has
+        to be awaited.
+
+        None: `context.body` is set already; or the body is compressed, large, or has no known length, so that `read`
+        has to read it or report the error. limit: in bytes.
         """
         headers = context.scope.headers
         announced = headers.get("content-length")
@@ -375,9 +378,8 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) 
 
 
 async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
-    """Yield the chunks of a body, whose request is in `arriving` while its client is waited for. Raises `Problem`: 413
-    beyond `limit` bytes, 400 for a body that is cut off.
-    """
+    """Yield the chunks of a body. While it waits for the client, the scope of the request is in `arriving`, so that the
+    wait has a time limit. Raises `Problem`: 413 beyond `limit` bytes, 400 for a body that is cut off."""
     size = silence = 0
     bearable = _empty_pieces_at_the_end(scope)
     arriving.add(scope)

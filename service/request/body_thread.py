@@ -20,5 +20,6 @@ _thread = ThreadPoolExecutor(1, "bodies")
 
 
 async def aside(work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-    """Run the work in the thread for large bodies, after the work that waits for it, and return the result."""
+    """Run the work in the thread for large bodies, after all work that was submitted to the thread before, and return
+    its result."""
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)

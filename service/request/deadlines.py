@@ -29,10 +29,9 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def set_requested_deadline(options: DeadlineOptions) -> Step | None:
-    """Return the step that sets the deadline which the client requests, for a route that makes several subrequests:
-    they have the header too, and each of them would have the whole time. None: no header is read. The step raises as
-    that of `set_deadline` does.
-    """
+    """Return the step that sets the deadline which the client requests, for a route that makes several subrequests.
+    Without it, each subrequest, which has the header of the client too, would get the whole time. None: no header is
+    read. The step raises as that of `set_deadline` does."""
     return _requested_deadline(options, None) if options.headers else None
 
 

@@ -21,8 +21,8 @@ def kind_of(scope: Any) -> bytes:
 
 def take_field(scope: Any, body: bytes, name: str) -> tuple[str | None, bytes]:
     """Return the text of the first field of this name (None: there is none), and the body without all fields of this
-    name. A body that is no form is returned unchanged. The text is for comparison with a token: bytes that are not
-    UTF-8 become U+FFFD, which no token contains.
+    name. A body that is no form is returned unchanged. Bytes of the text that are not UTF-8 become U+FFFD; as no token
+    contains this character, the text can still be compared with one.
 
     Raises: Problem: 400 for a form with too many fields.
     """

@@ -45,9 +45,9 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
-    """Return the endpoint for binding: headers take precedence over a default of the comment (binding-23), and a value
-    that the request supplies for the parameter is ignored, unless the options say that it counts (`from_client`).
-    """
+    """Return the endpoint as it is used for binding: a default of the comment for the parameter for headers is ignored,
+    because `fill_headers` sets it later (binding-23). A value that the request supplies for it is ignored too, unless
+    the options say that it counts (`from_client`)."""
     index = headers_parameter(endpoint)
     if index is None:
         return endpoint

@@ -1,7 +1,8 @@
-"""`param … is merge patch`: a parameter with all members of a body that are no other parameters (RFC 7396).
+"""`param … is merge patch`: a parameter that gets all members of the body for which there is no other parameter, as a
+JSON object (RFC 7396).
 
-In such an object a missing member and one that is null are different: a routine leaves the column of the first one
-unchanged, and sets that of the second one to NULL.
+The object distinguishes a member that is missing, whose column the routine leaves unchanged, from one that is null,
+whose column it sets to NULL.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that collects the members before binding; None: the endpoint has no such parameter of type JSON,
-    or its values are not fields of the body. The step raises `BindingError` for a body that is no JSON object or a
-    patch that is none, and `Problem` as `read_body` does."""
+    or its values are not fields of the body. The step raises `BindingError` if the body, or a value that the client
+    sends for the parameter itself, is no JSON object, and `Problem` as `read_body` does."""
     name = endpoint.options.patch_parameter
     if name is None or endpoint.transport is not Transport.BODY or endpoint.passes_through:
         return None

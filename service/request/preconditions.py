@@ -32,10 +32,11 @@ _EXCLUDED = "the header If-None-Match excludes the version in If-Match; leave it
 
 
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step, behind binding, that fills the version from `If-Match`; None: the endpoint has no version.
+    """Return the step after binding that sets the parameter for the version from `If-Match`; None: the endpoint has no
+    version.
 
-    The step raises `Problem` 428 without the header, 412 if no version can match, or `If-None-Match` excludes all of
-    them, and 400 for headers that are invalid or that the endpoint cannot use (`*`, or several versions).
+    The step raises `Problem`: 428 without the header; 412 if no version can match, or `If-None-Match` excludes all of
+    them; 400 for headers that are invalid, or that the endpoint cannot use (`*`, or several versions).
     """
     index = endpoint.version_index
     if index is None:
@@ -75,8 +76,10 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def _not_excluded(versions: tuple[str, ...] | None, header: str) -> tuple[str, ...] | None:
-    """Return the versions of `If-Match` without those of `If-None-Match`. Raises `Problem` 412 if none is left, and 400
-    if the header is invalid or these cannot be compared. versions: None: any. header: value of `If-None-Match`.
+    """Return the versions of `If-Match` without those of `If-None-Match`. versions: None: `If-Match: *`. header: value
+    of `If-None-Match`.
+
+    Raises `Problem`: 412 if none is left; 400 if the header is invalid, or names versions together with `If-Match: *`.
     """
     try:
         excluded = excluded_versions(header)

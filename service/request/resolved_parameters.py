@@ -103,11 +103,11 @@ class _Statement:
         return None if not rows or rows[0] is None else str(rows[0]).encode()
 
     async def _run_either(self, inner: RequestContext, calls: SharedSession) -> None:
-        """Run the form that last worked, and the other one if PostgreSQL cannot determine its types. If only the other
-        one works, it is used first from then on.
+        """Run the expression with untyped or typed values, whichever worked last. If PostgreSQL cannot determine types,
+        run it in the other way; if that works, it is the first choice from then on.
 
         Raises:
-            Problem: the form that was run first failed, and the other one failed too or was not run.
+            Problem: the first run failed, and the other one failed too or was not made.
         """
         inner.mask = self._typed
         failed = await calls.attempt(self._call, inner)

@@ -122,8 +122,9 @@ class SubrequestScope:
 
 
 def _with_trace(headers: Headers, outer: RequestContext) -> Headers:
-    """Return the headers with the trace of the outer request. If the outer request is traced, its span replaces a trace
-    in the headers; otherwise, the trace that its client has sent is added, unless the headers have one of their own."""
+    """Return the headers of a subrequest with the trace of the outer request. If the outer request is traced, its span
+    replaces a trace in the headers. Otherwise, the trace that the client of the outer request has sent is added, unless
+    the headers have a trace already."""
     sent = [(name, value) for name in NAMES if (value := outer.scope.headers.get(name)) is not None]
     trace = trace_of(outer.protocol)
     if trace is not None:
@@ -271,7 +272,7 @@ class _PipeReader:
             self._loop.call_soon(self._read)
 
     def abort(self) -> None:
-        """Drop the remaining data: the writer must end as if it had been read."""
+        """Drop the remaining data. It is still read from the pipe, so that the writer neither waits nor fails."""
         self._unwanted = True
         if self._answer is not None:
             self._answer.end(OutboundError("the response is no longer read"))
@@ -327,11 +328,11 @@ def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _is_named(route: str, written: str | None, path: str) -> bool:
-    """Return whether the author of the comment has named this route: values of the client are only where the route has
-    placeholders, and none of them contains several segments.
+    """Return whether the comment itself names this route: values of the client stand only where the route has
+    placeholders, and no value spans several segments.
 
     route: path template of the endpoint. written: path and query in the comment, with placeholders in braces for values
-    of the client; None: the whole path is the author's. path: the path of the subrequest, encoded.
+    of the client; None: the path has no such values. path: the path of the subrequest, encoded.
     """
     if written is None:
         return True
@@ -514,9 +515,9 @@ async def call_further(
 ) -> HttpResponse:
     """Do what `Subrequests.call` does, for a step of a subrequest that makes a further one.
 
-    The step finds `Subrequests` in the scope of its request. If it contained a bound method of it instead, both would
-    reference each other, and a former schema snapshot would stay in memory for ever: the garbage collector ignores
-    objects that live as long as a snapshot.
+    The step finds `Subrequests` in the scope of its request. If the step referred to `Subrequests`, which refers to all
+    steps, a former schema snapshot would stay in memory for ever: the garbage collector ignores objects that live as
+    long as a snapshot.
     """
     calls: Subrequests = outer.scope.calls
     return await calls.call(method, target, headers, body, outer, written=written)

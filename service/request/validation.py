@@ -51,10 +51,9 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def validate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that checks values; None: there are no rules. If rules are broken, the step raises `Problem` with
-    the first broken rule of each value, and the status of the first of these. A value that was not sent and gets the
-    default of its parameter is not checked.
-    """
+    """Return the step that checks values; None: there are no rules. If rules are broken, the step raises one `Problem`,
+    which lists the first broken rule of each value; its status and message are those of the first rule in this list. A
+    value that was not sent and gets the default of its parameter is not checked."""
     rule_checks = [
         _RuleCheck(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
         for check in checks(endpoint, services.options.rules)

@@ -6,8 +6,8 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 def set_argument(context: RequestContext, index: int, value: bytes | None) -> None:
-    """Set the value of the parameter with this index among those of the endpoint, whatever the request supplied for it.
-    `context.has_null` is not changed; the caller has to set it."""
+    """Set the value of a parameter in a bound request; a value that the request has supplied is replaced. index: of the
+    parameter among those of the endpoint. `context.has_null` is not changed; the caller has to set it."""
     bit = 1 << index
     position = (context.mask & (bit - 1)).bit_count()
     if context.mask & bit:
@@ -18,8 +18,8 @@ def set_argument(context: RequestContext, index: int, value: bytes | None) -> No
 
 
 def remove_argument(context: RequestContext, index: int) -> None:
-    """Remove the parameter with this index among those of the endpoint from the call, if it is there.
-    `context.has_null` is not changed; the caller has to set it."""
+    """Remove the value of a parameter from a bound request, if there is one, so that the parameter is not passed.
+    index: of the parameter among those of the endpoint. `context.has_null` is not changed; the caller has to set it."""
     bit = 1 << index
     if context.mask & bit:
         del context.arguments[(context.mask & (bit - 1)).bit_count()]

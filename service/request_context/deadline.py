@@ -15,9 +15,8 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 class DeadlineError(Problem):
-    """The deadline of a request has passed (504). It concerns only this request: others that wait for the same result
-    try again.
-    """
+    """The deadline of a request has passed (504). Other requests that wait for the result of this one do not get this
+    error, but try again."""
 
     def __init__(self, context: RequestContext) -> None:
         execution = context.execution

@@ -81,7 +81,7 @@ def _whole_word_pattern(text: str) -> str:
 
 
 def bind_redacted(bind: Step) -> Step:
-    """Wrap `bind` so that its errors do not repeat the values that they are about."""
+    """Wrap the binding step so that the text of its errors contains no values of the request."""
 
     async def wait(waiting: Awaitable[None]) -> None:
         try:

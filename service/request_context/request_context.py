@@ -1,6 +1,5 @@
-"""The types of steps: functions over one request context. The request context itself, and the code that runs the steps,
-are in `ext.driver.request_context`.
-"""
+"""The types of steps (functions over one request context) and of what they return, and the error for a disconnected
+client. The request context itself, and the code that runs the steps, are in `ext.driver.request_context`."""
 
 from __future__ import annotations
 

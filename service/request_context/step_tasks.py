@@ -11,7 +11,8 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 class StepTasks:
-    """A `runner` whose requests wait in tasks of the event loop.
+    """Runs the steps of requests (`runner`). If a step returns an awaitable, a task of the event loop awaits it, and
+    then continues the request.
 
     on_failure: responds to a request whose step or awaitable has failed, or whose deadline has passed.
     """

@@ -28,23 +28,24 @@ def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
 
 
 def with_tenant(text: bytes, tenant: Tenant | None, context: RequestContext) -> bytes:
-    """Return a text that equals that of another request only if both are of the same tenant; unchanged if the request
-    has none (`tenant_of`). text: without line breaks, so that a tenant cannot be mistaken for a part of it."""
+    """Return the text with the tenant of the request in front, so that keys of different tenants differ; unchanged if
+    the request has no tenant (`tenant_of`). text: without line breaks, so that a tenant cannot be mistaken for a part
+    of it."""
     value = tenant_of(tenant, context)
     return text if value is None else value.encode(errors="surrogateescape") + b"\n" + text
 
 
 def headers_of_tenant(tenant: Tenant, value: str) -> list[tuple[str, str]]:
-    """Return headers with which `tenant_of` returns the value. A claim needs none, as it is the user's."""
+    """Return the headers that a request of the service itself needs to be of this tenant, so that `tenant_of` returns
+    `value` for it. Empty if the tenant is a claim, which the user of the request has."""
     if tenant.place is ValuePlace.HEADER:
         return [(tenant.name, value)]
     return [("host", tenant.name.replace("*", value))] if tenant.place is ValuePlace.HOST else []
 
 
 def headers_of_zone(zone: TimeZone | None, context: RequestContext) -> list[tuple[str, str]]:
-    """Return headers with which `zone_of` returns the time zone of this request; empty if it names none. A claim needs
-    none, as it is the user's.
-    """
+    """Return the headers that a later request of the service itself needs to have the time zone of this request
+    (`zone_of`). Empty if this request names none, or if the time zone is a claim, which the user has."""
     name = zone_of(zone, context)
     if zone is None or name is None or zone.place is ValuePlace.CLAIM:
         return []

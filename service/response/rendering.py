@@ -25,9 +25,8 @@ def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
 
 
 def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
-    """Make the writer accept only the columns for which the endpoint was built: after a change of the schema, a result
-    must not be rendered in the wrong form.
-    """
+    """Make the writer refuse results whose columns are not those for which the endpoint was built, and return it: after
+    a change of the schema, a result must not be rendered in the wrong form."""
     type_oids = endpoint.shape.type_oids
     if type_oids is None:
         return writer

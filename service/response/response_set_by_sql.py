@@ -33,7 +33,8 @@ BODILESS = (204, 205, 304)
 
 
 def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[[int], Statement]:
-    """Return a builder of the call's statements together with the one that reads the status and headers set by SQL.
+    """Return a function like `build` whose result also contains, after the statement of the call, the one that reads
+    the status and headers that SQL has set.
 
     build: returns the statement of the call; its argument is the bit mask of the parameters that are passed.
     """
@@ -101,9 +102,8 @@ def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:
-    """Return status, content type (None: there is no body) and body as they are if SQL sets nothing. body: of the
-    result. Raises `Problem`: 500 for a scalar without a row, 404 for NULL if the endpoint reports it as not found.
-    """
+    """Return status, content type (None: there is no body) and body of the response if SQL sets nothing. body: of the
+    result. Raises `Problem`: 500 for a scalar without a row, 404 for NULL if the endpoint reports it as not found."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return endpoint.success_status, None, b""

@@ -36,9 +36,8 @@ def no_content(endpoint: Endpoint) -> Step:
 
 
 def _with_header_section(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
-    """Return the response step that `answer` makes of header fields: once, or for each request if they have
-    placeholders.
-    """
+    """Return the last step, made by `answer` from the header section of the comment: once if its lines are fixed, or
+    anew for each request if they have placeholders."""
     lines = header_lines(endpoint)
     if lines.is_fixed:
         return answer(lines.fill(no_value))

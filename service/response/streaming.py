@@ -159,9 +159,8 @@ class PipeBody:
             self._look_for_reader(min(2 * seconds, 1.0))
 
     def _close_read_end_if_read(self) -> None:
-        """Close our reading end once granian has read something and so has opened it; ours would hide that granian
-        closes it.
-        """
+        """Close the reading end of this object as soon as granian has read from the pipe, so has opened it itself.
+        Otherwise it would not be noticed when granian closes the pipe."""
         if self._read_end >= 0 and _unread(self._read_end) < self._written:
             self._close_read_end()
             # The writing end of a pipe is never readable: this callback runs when the last reader has closed its end.
@@ -325,7 +324,7 @@ class Coder(Protocol):
     """Compresses one body."""
 
     def part(self, data: bytes) -> bytes:
-        """Return all bytes that make `data` readable at the receiver."""
+        """Compress `data` and flush, so that the receiver can read all of it; return the compressed bytes."""
 
     def end(self) -> bytes:
         """Return the last bytes of the compressed body."""
@@ -379,11 +378,14 @@ async def stream_result(
     time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> bool:
-    """Send the result of a STREAMING execution. Return False if the rest of its rows is not needed any more: the client
-    has disconnected, or the result could not be encoded, which is logged. If the execution itself fails, the response
-    is cut off, and True is returned. client: `host:port`, whose connection ends with an incomplete body; empty if it
-    carries other responses. time_limit: as for `PipeBody`. encoder: converts rendered rows into the bytes that are
-    sent. Raises `Problem` 503 if the process has too many open files."""
+    """Send the result of a STREAMING execution. Return True if all of its rows were taken, also if the execution
+    failed, in which case the response is cut off. Return False if rows may be left: the client has disconnected, or the
+    result could not be encoded, which is logged.
+
+    client: `host:port`, whose connection ends with an incomplete body; empty if it carries other responses. time_limit:
+    as for `PipeBody`. encoder: converts rendered rows into the bytes that are sent. Raises `Problem` 503 if the process
+    has too many open files.
+    """
     connection = execution.connection
     assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)
     coder = coder_of(protocol, headers)

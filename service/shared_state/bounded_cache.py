@@ -37,9 +37,9 @@ class BoundedCache:
         return MemoryCache(self._host.cached_responses(self._name, SIZE), self._host.message_bus)
 
     def begin(self, key: bytes) -> LookupResult | Awaitable[LookupResult]:
-        """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. If another request computes it,
-        return an awaitable, which waits without a time limit and raises the `Problem` with which that request has given
-        up."""
+        """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. If another request is computing
+        the entry, return an awaitable of one of these, which waits without a time limit, and raises the `Problem` with
+        which the other request has failed."""
         return self._cache.begin(key, 0)
 
     def keep(self, key: bytes, lease: CacheLease, entry: Entry, seconds: float | None) -> None:

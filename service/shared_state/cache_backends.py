@@ -89,8 +89,8 @@ class CacheBackends:
             self._memory.retire()
 
     def fallen_back(self) -> str | None:
-        """Return why responses are cached in memory although Redis is configured: it was not reached at the start; else
-        None, also if its address is invalid."""
+        """Return why responses are cached in memory although Redis is configured, if Redis was not reached at the
+        start; else None. An invalid address of Redis is no such reason."""
         if self._fallen_back:
             return (
                 "responses are cached in memory until the service is restarted, as Redis was not reached at the start"
@@ -98,12 +98,8 @@ class CacheBackends:
         return None
 
     def require_listener(self, place: Place) -> None:
-        """Check that an invalidation in this process reaches the process that serves now, for the backend of this
-        `Type`.
-
-        Raises:
-            Problem: 503, it does not, as another process has taken over with a memory of its own.
-        """
+        """Raise `Problem` 503 if an invalidation in this process would not reach the process that serves now: another
+        process has taken over, and the backend of this `Type` is a memory of its own."""
         retired = self._retired or (self._memory is not None and self._memory.retired)
         if retired and place not in self._common:
             raise unavailable(
@@ -195,7 +191,7 @@ class CacheBackends:
         return self._redis_answers(link)
 
     def _redis_answers(self, link: RedisLink) -> RedisCache:
-        """Return the Redis backend, which releases leases of workers that exit."""
+        """Create the Redis backend, and let it release the leases of workers that exit."""
         from rowcall.service.shared_state.redis_cache import RedisCache
 
         cache = RedisCache(link, self._host.name, os.getpid())
@@ -268,7 +264,8 @@ class _ConnectingBackend:
         self._nothing: CacheBackend = _Absent()
 
     def _ask(self, ask: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result | Awaitable[Result]:
-        """Run `ask` with the backend once it has connected; with one that caches nothing while it is unreachable."""
+        """Run `ask` with the backend if it has connected, or with one that caches nothing if it is known to be
+        unreachable. Return the result, or an awaitable of it while neither is known yet."""
         if self._coming.done():
             return ask(self._coming.result())
         return ask(self._nothing) if self._absent.is_set() else self._ask_later(ask)

@@ -61,8 +61,8 @@ class Transaction(Protocol):
 class Environment:
     """An open LMDB environment.
 
-    path: its folder. size: bytes that its pages may take; the attribute is smaller if there is not enough memory. The
-    user of the environment removes data to make room (see `bytes_in_use`).
+    path: its folder. size: requested bytes of data; if there is not enough memory, the attribute `size` is smaller.
+    LMDB does not enforce it: the user of the environment removes data when `bytes_in_use` exceeds it.
     """
 
     def __init__(self, path: Path, size: int) -> None:
@@ -178,7 +178,8 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 @contextlib.contextmanager
 def open_locked(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that only one process has at a time, and create it if it is missing. Writes go to its end."""
+    """Open a file under an exclusive lock, which is released at the end of the `with`. If another process has the lock,
+    wait. A missing file is created; writes go to the end of the file."""
     with path.open("a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
@@ -191,11 +192,12 @@ def open_locked(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
-    """Yield memory that all processes share, initially zeros, in a folder of its own and of the agreed size. path: of
-    the folder, which is created if it is missing. size: requested bytes.
+    """Yield a memory map that all processes share, initially zeros. Other processes wait until the `with` ends, so that
+    one process at a time initialises the memory. The map can be used after that.
 
-    The process that initialises it does so within the `with`, alone. If enough memory is free, pages are allocated when
-    they are written to. Otherwise they are allocated now; raises `OSError` if they are not available.
+    path: folder for this memory alone, created if it is missing. size: requested bytes; the map is smaller if there is
+    too little free memory. Pages of a map of the requested size are allocated when they are written to, those of a
+    smaller one now; raises `OSError` if they are not available.
     """
     with agree_on_size(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
         if fitting < size:
@@ -223,7 +225,7 @@ def items_between(transaction: Transaction, first: bytes, end: bytes) -> Iterato
 
 
 def last_before(transaction: Transaction, end: bytes, kind: bytes) -> bytes | None:
-    """Return the highest key below `end` that begins with `kind`, or None."""
+    """Return the highest key below `end`; None if there is none, or if it does not begin with `kind`."""
     with transaction.cursor() as cursor:
         is_positioned = cursor.prev() if cursor.set_range(end) else cursor.last()
         key = cursor.key()

@@ -37,9 +37,12 @@ class HostState:
         return self._folder.name
 
     def environment(self, name: str, size: int) -> Environment:
-        """Return the environment of a capability, the same for all processes. name: also that of its folder, so unique.
-        size: bytes, equal in all processes; it is smaller if there is not enough memory. The first call raises
-        `OSError` if there is almost none."""
+        """Return the environment of a capability, which all processes of the host share.
+
+        name: unique; it is also the name of the folder. size: requested bytes of data, the same in all processes; if
+        there is not enough memory, the environment has a smaller `size`. The first call raises `OSError` if there is
+        almost none.
+        """
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]

@@ -121,9 +121,11 @@ class HybridCache:
         return await self._redis.last(key, stale)
 
     async def _copy(self, key: bytes, entry: Entry, began: float, seen: int, stale: float) -> None:
-        """Copy a response to memory, unless anything was invalidated since its lookup began: it may have been
-        this one. began: when the lookup began. seen: number of invalidations until then. stale: seconds of its lifetime
-        for which it is stale.
+        """Copy a response to memory for the rest of the time for which it is fresh. If anything was invalidated since
+        its lookup began, do nothing, because that may have been this response; nor if Redis does not answer.
+
+        began: when the lookup began, by the monotonic clock. seen: value of `_invalidations` at that time. stale:
+        seconds at the end of the lifetime in Redis for which the response is stale.
         """
         requested = time.monotonic()
         try:
@@ -136,11 +138,11 @@ class HybridCache:
             self._memory.store_copy(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
     def _lifetime(self, entry: Entry, left: float | None) -> float | None:
-        """Return the lifetime of the copy in seconds; None: unlimited. entry: as stored in Redis, with its whole
-        lifetime in `ends`. left: the remaining lifetime of the response in seconds; None: unlimited.
+        """Return for how many seconds the copy of a response is used; None: without limit.
 
-        The copy lives as long as the response; if the response has the default lifetime or an unlimited one, the
-        lifetime of copies is an upper limit.
+        That is the remaining lifetime of the response (`left`, in seconds; None: unlimited). If the response has the
+        default lifetime or none, the configured lifetime of copies is an upper limit. entry: as stored in Redis, where
+        `ends` is the whole lifetime in seconds, or 0.
         """
         is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
         if self._local is None or not is_default:

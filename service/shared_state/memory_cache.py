@@ -158,7 +158,8 @@ class MemoryCache:
         """Return the entry, a new lease, or `NOT_SHARED`; None if another request holds the lease and will report the
         result.
 
-        name: under which the key is stored. time_limit: as for `begin`. fresh: do not accept a stale entry.
+        name: under which the key is stored. time_limit: of this request in seconds; a new lease expires `GRACE` seconds
+        after it; 0: no limit. fresh: do not accept a stale entry.
         """
         at = now()
         result = self._table.begin(name, at + time_limit + GRACE if time_limit > 0 else 0.0, at, fresh)
@@ -169,9 +170,8 @@ class MemoryCache:
         return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)
 
     def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[LookupResult]:
-        """Register a waiting request now, and return what waits for the result. Parameters, result and errors: as for
-        `_wait_for_outcome`.
-        """
+        """Register a waiting request now, and return the awaitable of its result. Parameters, result and errors: as for
+        `_wait_for_outcome`."""
         # Join now, not when it is first awaited: a result reported in between must not be missed.
         return self._wait_for_outcome(name, self._waiters.join(name), time_limit, fresh=fresh)
 
@@ -217,14 +217,13 @@ class MemoryCache:
         report: Callable[[RequestContext, str], None] | None,
         otherwise: Step,
     ) -> Step:
-        """Return the step that looks up a request before the routine runs.
+        """Return the step that looks up the response of a request before the routine runs.
 
-        For a hit, and for a miss that no other request computes, it does no more than necessary
-        (`ext.driver.cache_fast_path`).
+        Hits, and misses that no other request computes, are handled in Cython (`ext.driver.cache_fast_path`).
 
         prefix, key_mask: of the keys (`encode_key`). time_limit: as for `begin`. compute: the steps that compute and
         store the response. on_hit: called for the log. report: called with the outcome, for the cache status header.
-        otherwise: the Python step for all other cases.
+        otherwise: the step in Python that handles all other requests, such as those that have to wait.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
@@ -255,7 +254,9 @@ class MemoryCache:
 
     def complete(self, lease: MemoryLease, entry: Entry, at: float) -> None:
         """Store the response, unless it was invalidated while it was computed, and deliver it to the waiting requests.
-        One that is too large for the table is only passed on. at: the time now, by the monotonic clock.
+        If it is too large for the table, it is neither stored nor delivered, and the lease ends as by `pass_on`.
+
+        at: the time now, by the monotonic clock.
         """
         if len(entry.body) > self._largest:
             self.pass_on(lease)
@@ -270,7 +271,8 @@ class MemoryCache:
         self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & INVALIDATED else entry, flags)
 
     def pass_on(self, lease: MemoryLease) -> None:
-        """End a lease whose response is not stored. For `UNSHARED` seconds, requests for it compute their own."""
+        """End a lease whose response is not stored: each waiting request computes its own. For `UNSHARED` seconds,
+        requests of this process for the same key do not wait for each other."""
         if len(self._unshared) >= MOST_UNSHARED:
             self._unshared.clear()
         self._unshared[lease.name] = now() + UNSHARED
@@ -323,10 +325,8 @@ class MemoryCache:
         return result
 
     def invalidate_tag(self, tag: str) -> int:
-        """Invalidate all entries of a tag, at once for all processes, and return their number.
-
-        A response found afterwards was computed afterwards.
-        """
+        """Invalidate all entries of a tag for all processes, and return their number. When this returns, lookups no
+        longer find a response that was computed before the call."""
         name, at, count, more = tag.encode(), now(), 0, True
         while more:
             result, more = self._table.invalidate_tag(name, at, INVALIDATED_AT_ONCE)
@@ -345,12 +345,16 @@ class MemoryCache:
             self._table.store(stored_name(key), entry, began, at)
 
     def invalidate_all(self, prefix: bytes) -> None:
-        """Remove all entries whose key has this prefix. Responses that are being computed are stored afterwards.
-        prefix: at most 16 bytes, because a long key is stored as its first 16 bytes and a hash (`stored_name`)."""
+        """Remove all entries whose key has this prefix. Leases stay valid: responses that are being computed now are
+        stored when they are complete.
+
+        prefix: at most 16 bytes, because a long key is stored as its first 16 bytes and a hash (`stored_name`).
+        """
         self._table.invalidate_all(prefix)
 
     def retire(self) -> None:
-        """Stop using and storing entries: every request computes its own response from now on."""
+        """Remove all entries, and stop using and storing entries in every process of the host: every request computes
+        its own response from now on. Requests that wait for a response are woken."""
         self._table.retire()
         self._waiters.resolve_all()
 

@@ -110,8 +110,8 @@ class MessageBus:
     # --- listening -------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        """Create the wake-up pipe of this process and register it, so that the process receives the messages that are
-        published from now on. Has no effect if it has one."""
+        """Create and register the wake-up pipe of this process, if it has none yet: from now on, the process receives
+        published messages."""
         if self._wakeup_pipe is not None:
             return
         self._wakeup_pipe = WakeupPipe(self._pipe_folder / self._name, self._read)

@@ -392,7 +392,7 @@ class RedisCache:
 
     async def complete(self, name: bytes, number: bytes, entry: Entry, seconds: float | None) -> bool:
         """Write a computed response, and report the outcome to the requests that wait for it. Return whether the lease
-        was still held: the response was not invalidated.
+        was still held; False if the response was invalidated meanwhile, or if Redis does not answer.
 
         name: of the key in Redis. number: of the lease. seconds: lifetime; None: until invalidated; 0: the response is
         only delivered to the requests of this worker that wait for it.

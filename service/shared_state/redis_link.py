@@ -52,7 +52,8 @@ class MalformedReplyError(ValueError):
 
 
 def _with_echo(script: str) -> str:
-    """Return the script with its last argument in front of its reply.
+    """Return a Lua script that runs this one and replies with two values: its own last argument, and the reply of this
+    one.
 
     A connection that received one surplus reply gives every later command the reply to the command before. The form of
     the replies does not show that; an argument that differs for each call does.
@@ -61,7 +62,8 @@ def _with_echo(script: str) -> str:
 
 
 class RedisLink:
-    """Connection to Redis. Construct it in the running event loop. `on_back` is called whenever Redis answers again."""
+    """Connection to Redis. Construct it in the running event loop. on_back: list of functions to call whenever Redis
+    answers again after an outage."""
 
     def __init__(self, address: RedisAddress) -> None:
         self._address = address
@@ -352,11 +354,11 @@ def _is_no_master(error: ResponseError) -> bool:
 
 
 class LateLink:
-    """A link that connects in parallel with the start, and again if that fails. The first calls wait for it.
+    """A link whose first attempt to connect runs in the background, so that it does not delay the start. Calls of
+    `link` wait for that attempt; after a failure, later calls begin further ones without waiting.
 
     Construct it in the running event loop. address: as configured; if it is invalid, that is logged, and there is never
-    a connection. key: configuration key of the address. without: what happens while there is no connection; part of
-    messages.
+    a connection. key: configuration key of the address. without: what happens without a connection, for log messages.
     """
 
     def __init__(self, address: str, key: str, without: str) -> None:

@@ -123,8 +123,9 @@ class CacheBackend(Protocol):
 def release_unused_lease(context: RequestContext, error: Exception | None) -> None:
     """Release a lease that no step has used. For `RequestContext.at_end`.
 
-    error: what ended the request; None: it ended without one. Waiting requests get it, as a `Problem` 500 without
-    details if it is another exception. If there is none, or if it concerns only this request, one of them computes.
+    error: what ended the request; None: no error. Waiting requests get a `Problem` as it is, and for any other
+    exception a `Problem` 500 without details. If there is no error, or the error concerns only this request (its client
+    has disconnected, its deadline has passed), one of the waiting requests computes.
     """
     lease: CacheLease | None = context.lease
     if lease is None:

@@ -89,7 +89,8 @@ def _remove_abandoned(base: Path) -> None:
 
 
 def _may_be_abandoned(folder: Path) -> bool:
-    """Return whether a state folder is abandoned if its lock is free. Raises `OSError`."""
+    """Return whether a free lock would mean that this state folder is abandoned. False if it belongs to another user,
+    or if a process is creating or removing it now. Raises `OSError`."""
     state = folder.lstat()
     if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.getuid():
         return False  # another user may have prepared links in it

@@ -1,4 +1,5 @@
-"""Reads what the findings about the database need (`core.operations.audit`), for the objects of a schema snapshot."""
+"""Reads the facts from which `core.operations.audit` draws its findings about the database: roles, rights and policies,
+for the objects of a schema snapshot."""
 
 from __future__ import annotations
 

@@ -273,10 +273,10 @@ _ROUTE = re.compile(r"\A[A-Z]+ /\S*: ")
 
 
 def _merge_diagnostics(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]:
-    """Return the diagnostics of tables, each once for each table.
+    """Return the diagnostics of tables, with equal ones of a table merged into one whose `left_out` is the sum.
 
     A table has one comment, which is read for each of its operations. Diagnostics of a table are equal if their line is
-    equal or, without a line, their message without the route. Their counts of objects that are left out are added.
+    equal or, without a line, their message without the route.
 
     diagnostics: pairs of the message without the route and the diagnostic.
     """

@@ -1,6 +1,5 @@
-"""Settings → filters for discovery and defaults for endpoints, and the objects that may become endpoints, source by
-source.
-"""
+"""Derives from the settings which routines, tables and SQL files may become endpoints, with the defaults of each of
+these sources."""
 
 from __future__ import annotations
 
@@ -106,9 +105,8 @@ def _files(settings: Settings) -> SqlFileOptions | None:
 
 
 def _discovery(service: ServiceOptions, keys: CrudSource) -> ObjectSelection:
-    """Return the filters of routines and tables. Those of disabled kinds select what `ObjectSelection` calls unserved.
-    keys: the section of tables.
-    """
+    """Return the filters of routines and tables for discovery. If routines or tables are disabled, their filter is that
+    of `unserved_routines` or `unserved_tables` instead. keys: the section of tables."""
     routines = RoutineFilter(
         **_names(service),
         everything=service.comments_mode is not CommentsMode.ONLY_ANNOTATED,

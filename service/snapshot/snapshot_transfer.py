@@ -33,8 +33,8 @@ def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
 
 
 def _members(snapshot: SchemaSnapshot) -> Iterator[tuple[object, object]]:
-    """Yield keys and values of the relations, relationships and functions of PostgREST's interface, so that the last
-    part only refers to them."""
+    """Yield the items of the dictionaries of relations, relationships and functions of PostgREST's interface. They are
+    sent before the last part, which then only refers to them."""
     if snapshot.postgrest is not None:
         schema = snapshot.postgrest.schema
         yield from schema.relations.items()

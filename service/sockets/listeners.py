@@ -96,7 +96,8 @@ class Address:
         return _LOOPBACK if self.host == "localhost" else (self.host,)
 
     def url(self, port: int) -> str:
-        """Return the address as a URL. port: the one that is bound, if 0 was requested."""
+        """Return the address as a URL. port: the bound port, which differs from that of the address if that is 0;
+        ignored for a Unix socket."""
         if self.unix:
             return f"http://unix:{self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -385,8 +386,8 @@ def _every_interface() -> str:
 
 
 def _bind_all_hosts(address: Address) -> list[socket.socket]:
-    """Return bound sockets for the hosts of the address, all on the same port; hosts after the first one that this
-    machine does not have are left out. Raises StartupError."""
+    """Return bound sockets for the hosts of the address, all on the same port. If the machine lacks a host other than
+    the first one (`::1` without IPv6), that host is left out. Raises StartupError."""
     first, *others = address.bound_hosts
     for attempt in range(_TRIES):
         bound = [_bind_socket(address, first, address.port)]

@@ -51,7 +51,8 @@ class Clients:
 async def close_unused(
     listeners: Iterable[Listener], seconds: float, unread: float, clients: Callable[[], Clients]
 ) -> None:
-    """Check the connections of `listeners` periodically in a thread, and close unused ones. Never returns.
+    """Check the connections of `listeners` periodically in a thread, and close unused ones. Never returns. On other
+    systems than Linux, and for Unix sockets, it closes nothing.
 
     seconds: timeout of an unused connection. unread: timeout of a client that does not read the data sent to it.
     clients: returns the clients with requests in progress.

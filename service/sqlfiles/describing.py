@@ -152,9 +152,10 @@ def _lookup_sender(name: str) -> _Send:
 async def _ask(
     connection: Connection, questions: Iterable[_Send], count: int, search_path: str
 ) -> list[list[PGresult]]:
-    """Send queries in pipeline mode, and return the results of each, without those of the statement in front of it,
-    which sets the search path (unless that has failed). count: number of the queries. search_path: one schema. On any
-    error the connection is closed.
+    """Send queries in pipeline mode, and return the results of each.
+
+    Each query is sent behind a statement that sets the search path, whose result is removed. count: number of the
+    queries. search_path: one schema. On any error the connection is closed.
     """
     pgconn = connection.pgconn
     path = search_path.encode()

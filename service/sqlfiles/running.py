@@ -21,7 +21,8 @@ from rowcall.service.response.rendering import body_writer
 
 
 class Change(Protocol):
-    """Wraps the writer of a statement's rows. None instead of a writer: the rows are not rendered."""
+    """Function that returns the writer to use instead of the writer of a statement's rows. None, as argument or as
+    result: the rows are not rendered. shape: of the result of the statement."""
 
     def __call__(self, writer: BodyWriter | None, *, shape: ResultShape) -> BodyWriter | None: ...
 
@@ -32,8 +33,9 @@ def file_statements(
     """Return the function that builds the statement for a bit mask of supplied parameters; None for routines that are
     no files.
 
-    writer: of a file with one statement; None: its rows are not rendered. change: wraps the writers of several
-    statements. repeatable: running the file twice does no harm. wrapped: all statements are one transaction.
+    writer: used if the file has one statement; None: its rows are not rendered. change: applied to the writer of each
+    statement if the file has several. repeatable: running the file twice does no harm. wrapped: all statements are one
+    transaction.
     """
     source = endpoint.routine.source
     if not isinstance(source, FileSource):
@@ -66,8 +68,8 @@ def file_statements(
 
 
 def _with_query(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
-    """Return the statement, wrapped in the query over its result that a request describes (annotation `queryable`), if
-    the endpoint has one. The values of that query follow those of the statement."""
+    """Return the statement; if the endpoint is `queryable`, wrapped in the query that selects from its result what a
+    request asks for. The parameters of that query follow those of the statement."""
     if endpoint.query is None:
         return statement
     values = tuple(index for index, parameter in enumerate(endpoint.parameters) if parameter.of_query)

@@ -89,10 +89,10 @@ class SqlFileSource:
     ) -> dict[str, Catalog]:
         """Read the folder, have each file described by its database, and return one catalogue for each database.
 
-        A database is identified by its place. A file belongs to the place of the connection that it names; to `home` if
-        it names none, or one on which endpoints cannot run. place_of: returns the place of a connection, or None for
-        the latter. open_at: connects to a place. only_files: the databases have not changed, so only changed files are
-        described again.
+        A database is identified by its place. A file belongs to the place of the connection that it names. If it names
+        none, or one on which endpoints cannot run, it belongs to `home`. place_of: returns the place of a connection;
+        None: endpoints cannot run on it. open_at: connects to a place. only_files: the databases have not changed, so
+        only changed files are described again.
 
         Raises:
             psycopg.Error: `home` cannot be read. An error of another place is reported for the files that name it.

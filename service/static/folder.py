@@ -86,8 +86,7 @@ def without_compression_suffix(url: str) -> str:
 
 
 class Folder:
-    """A served folder with its cache. root: its absolute path without symbolic links; below another path, no file is
-    found."""
+    """A served folder with its cache. root: its absolute path; if that contains a symbolic link, no file is found."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -95,8 +94,8 @@ class Folder:
         self._bytes = 0
 
     def find(self, path: str) -> StaticFile | str | None:
-        """Return the file at a request path; for a folder, its default document, or, if the path does not end with a
-        slash, the path to redirect to; None: there is no file, or the folder has no default document. Both paths are
+        """Return the file at a request path; None if there is none. For a folder with a default document, return that
+        document, or, if the path does not end with a slash, the path with a slash, to redirect to. Paths are
         percent-decoded."""
         cached = self._files.get(path)
         if cached is not None:
@@ -180,7 +179,8 @@ class Folder:
 
 
 def _status(path: str) -> os.stat_result | None:
-    """Return what is at a path, which may be a symbolic link; None: nothing."""
+    """Return the `stat` of a path, for a symbolic link that of the link; None: nothing is there, or it cannot be
+    read."""
     try:
         return os.stat(path, follow_symlinks=False)
     except (OSError, ValueError):

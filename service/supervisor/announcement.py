@@ -100,7 +100,8 @@ def _report_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
 
 
 def _report_undelivered(settings: Settings, snapshot: SchemaSnapshot) -> None:
-    """Say that the messages of `publishes` wait for another service if this one delivers none."""
+    """If endpoints publish messages (annotation `publishes`) and this service does not deliver any, log that another
+    service has to."""
     publishing = [item.name for item in snapshot.endpoints if item.options.publishing is not None]
     if publishing and not settings.flag("Webhooks:Enabled"):
         log.info(

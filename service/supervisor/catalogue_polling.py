@@ -1,5 +1,5 @@
-"""Catalogue polling: checks whether the catalogue has changed when a worker or a notification suggests so, which may be
-wrong or malicious.
+"""Catalogue polling: checks whether the catalogue has changed, when a worker or a notification suggests it. A
+suggestion may be wrong or malicious, so the checks are limited.
 
 A check costs the server one fingerprint. There is at most one a second; and if workers repeatedly report changes that
 have not happened, their next report is accepted after a growing delay.

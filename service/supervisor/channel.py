@@ -313,7 +313,7 @@ class StreamsReply:
 class SpansRequest:
     """Supervisor → worker: asks for stored spans.
 
-    number: repeated in the reply. trace: id of their trace; None: the first spans of the last requests.
+    number: repeated in the reply. trace: id of their trace; None: the root spans of the latest requests.
     """
 
     number: int

@@ -36,12 +36,12 @@ class EventRouting:
 
     @property
     def activity(self) -> HubActivity:
-        """Numbers of events of this host."""
+        """Counts of the events of this host, for operators."""
         return self._hub.activity
 
     @property
     def channels(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The notification channels to listen to, and those of them to which the server has confirmed it."""
+        """The notification channels to listen to, and those of them for which the server has confirmed LISTEN."""
         return self._channels.watched, self._channels.active
 
     async def connect_hosts(self) -> None:

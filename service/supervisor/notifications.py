@@ -41,8 +41,8 @@ class NotificationHandlers:
 
 async def listen(sources: Iterable[Connector], handlers: NotificationHandlers, background: Background) -> None:
     """Start to listen on each database, and return when LISTEN has been tried on all. Await it before the first reading
-    of the catalogue: a change between that and the first LISTEN would not be noticed. background: holds the listening
-    tasks."""
+    of the catalogue: otherwise a change between the reading and LISTEN would not be noticed. background: holds the
+    listening tasks."""
 
     def handle(connector: Connector, payload: str) -> None:
         if payload.startswith(_INVALIDATE):

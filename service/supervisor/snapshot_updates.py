@@ -92,7 +92,7 @@ class SnapshotUpdates:
         self._read(_ReadingScope.WHOLE)
 
     def _read_what_was_seen(self) -> None:
-        """Request that the changes are read which the last check of the catalogue has found."""
+        """Request a reading of the changes that the last check of the catalogue has found."""
         self._read(_ReadingScope.SEEN)
 
     def _read(self, scope: _ReadingScope) -> None:
@@ -116,14 +116,15 @@ class SnapshotUpdates:
     # --- the next ones ---------------------------------------------------------------------------------------------
 
     async def watch_changes(self, background: Background) -> None:
-        """Start to watch for changes by a developer, if configured, and return when no further change is missed. Raises
-        `StartupError` if there is nothing to watch, or a folder does not exist."""
+        """Start watch mode, if it is configured. From the return on, it detects every change of SQL files and
+        catalogues. Raises `StartupError` if there is nothing to watch, or a folder does not exist."""
         watching = self._reader.watcher()
         if watching is not None:
             await watching.start(background, self.read_files, self.read_changes)
 
     def start(self, background: Background) -> None:
-        """Start to do the readings that are requested, and catalogue polling. background: runs the tasks."""
+        """Start the tasks that run requested readings and poll the catalogue. If the first reading could not read all
+        databases, it is repeated after a delay. background: runs the tasks."""
         if not self._reader.complete:
             self._retry_later()
         background.keep("the reloading", self._read_on_request)
@@ -203,9 +204,8 @@ class SnapshotUpdates:
                 log.error("%s", error)
 
     def _retry_later(self) -> None:
-        """Repeat a reading for which a database was missing, after a growing delay: nothing may announce the same
-        change again, or that the database is back.
-        """
+        """Request another reading after a growing delay, because a database could not be read. Possibly no other event
+        would trigger one: neither the change nor the return of the database need be announced."""
         delay = 2.0 ** min(MOST_DOUBLED, self._failures)
         self._failures += 1
         self._retrying = asyncio.get_running_loop().call_later(delay, self.read_changes)
@@ -229,7 +229,8 @@ class SnapshotUpdates:
         return error
 
     async def _with_requests(self, snapshot: SchemaSnapshot) -> SchemaSnapshot:
-        """Return the snapshot with the example requests that it serves."""
+        """Return the snapshot; with the `.http` files of its endpoints as `example_requests`, if workers serve these
+        files."""
         requests = await self._describer.served_requests(snapshot.endpoints, snapshot.types_of)
         return replace(snapshot, example_requests=requests) if requests else snapshot
 

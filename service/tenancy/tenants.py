@@ -80,8 +80,8 @@ class TenantConnections:
 
 def tenant_settings(endpoint: Endpoint, _services: Services) -> Preamble | None:
     """Return the preamble with the setting or the search path of the tenant; None: the endpoint is for all tenants, or
-    the tenant selects a connection.
-    """
+    the tenant selects a connection. With a search path, the preamble also has a command that fails if its first schema
+    does not exist."""
     tenant = endpoint.options.tenant
     if tenant is None or tenant.connection:
         return None

@@ -13,8 +13,11 @@ from rowcall.service.request_context.surroundings import is_time_zone, zone_of
 
 
 def apply_time_zone(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that refuses unknown time zones (`Problem` 400); None: the endpoint takes no time zone. The step
-    also adds `Vary` to the response, unless the time zone is a claim, and reports an applied preference."""
+    """Return the step that refuses unknown time zones (`Problem` 400); None: the endpoint takes no time zone.
+
+    The step adds response headers: `Vary`, unless the time zone is a claim, and `Preference-Applied`, if it is from the
+    header `Prefer`.
+    """
     zone = endpoint.options.time_zone
     if zone is None:
         return None

@@ -82,9 +82,9 @@ class _Runs(DedicatedRuns):
         raise unavailable("the connection of the test to the database was lost")
 
     def set_by(self, call: Call, context: RequestContext) -> list[str]:
-        """Return the names of the settings that the call sets and that would otherwise remain set in the next steps of
-        the test: if the test has an open transaction, or the call is of a procedure. Empty for other calls.
-        """
+        """Return the names of the settings that a call sets and that the session has to restore after it. Settings of a
+        call outlive it if the test has an open transaction, or if the call is of a procedure; otherwise the result is
+        empty."""
         if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
         ahead = self._settings.dedicated_preceding_statements(

@@ -62,7 +62,7 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Report:
-    """What the run of one file has shown so far."""
+    """The results of one file so far: its assertions and notices, and the step that runs."""
 
     assertions: list[Assertion] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)

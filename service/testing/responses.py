@@ -61,7 +61,8 @@ class ResponseTables:
         return name
 
     def _name(self) -> str:
-        """Return the name of the configuration for the table of the current request."""
+        """Return the table name that the configuration determines for the current request; with several requests in the
+        file, it contains the number of the request."""
         if self._blocks == 1:
             return self._table.name
         return self._table.pattern.replace("{n}", str(self._number))

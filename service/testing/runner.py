@@ -66,8 +66,11 @@ class Progress:
 
 
 class Runner:
-    """Runs test files, and remembers those that did not pass. means: shared by all files. callers: each runs one file
-    at a time, so their number is that of the files that run at the same time."""
+    """Runs test files, and remembers those that did not pass.
+
+    means: the objects that all files share. callers: each runs one file at a time, so their number is the maximum
+    number of files that run at the same time.
+    """
 
     def __init__(self, means: RunContext, callers: Sequence[Caller]) -> None:
         self._means = means

@@ -36,8 +36,10 @@ Hear = Callable[[Notice], None]
 
 
 class Session:
-    """A session of a test. An open transaction is rolled back at its end. opened: its connection. hear: called with
-    notices.
+    """A session of a test. An open transaction is rolled back at its end.
+
+    connector: has opened the connection. opened: the connection, which this object closes. hear: called with each
+    notice.
     """
 
     def __init__(self, connector: Connector, opened: psycopg.AsyncConnection[tuple[object, ...]], hear: Hear) -> None:
@@ -62,7 +64,8 @@ class Session:
 
     @classmethod
     async def open(cls, connector: Connector, hear: Hear) -> Session:
-        """Open a session. Parameters as for the class. Raises `psycopg.Error`."""
+        """Open a connection with the connector, and return a session on it. hear: called with each notice. Raises
+        `psycopg.Error`."""
         return cls(connector, await connector.open_plain(), hear)
 
     # --- state -----------------------------------------------------------------------------------------------------
@@ -258,9 +261,8 @@ class SessionPool:
                 await session.close()
 
     async def _open(self, connector: Connector, hear: Hear) -> Session:
-        """Open a session, with repeated attempts until these have all failed once. Raises `StartupError`; with a single
-        attempt, `psycopg.Error`.
-        """
+        """Open a session. An unavailable server is tried repeatedly; once all attempts have failed, later sessions get
+        only one attempt. Raises `StartupError` if repeated attempts fail, `psycopg.Error` if a single one does."""
         if self._hopeless:
             return await Session.open(connector, hear)
         try:

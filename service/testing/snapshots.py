@@ -74,9 +74,8 @@ class Snapshots:
 
 
 def _format_reply(reply: Reply) -> str:
-    """Return a response as text, with indented JSON, so that a difference shows its place, and without line ends behind
-    it.
-    """
+    """Return status, content type and body of a response as text, without a line break at the end. JSON is indented, so
+    that a difference shows its place."""
     body = reply.body or ""
     with contextlib.suppress(ValueError):
         body = orjson.dumps(exact_json.parse(body.encode()), option=orjson.OPT_INDENT_2).decode()

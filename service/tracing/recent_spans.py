@@ -20,14 +20,15 @@ class RecentSpans(SpanProcessor):
     """A span processor of OpenTelemetry that stores the last spans. Thread-safe."""
 
     def __init__(self, most: int) -> None:
-        """most: number of spans."""
+        """most: maximum number of stored spans; the oldest ones are dropped."""
         self._spans: deque[ReadableSpan] = deque(maxlen=most)
 
     def on_end(self, span: ReadableSpan) -> None:
         self._spans.append(span)
 
     def roots(self) -> tuple[SpanEntry, ...]:
-        """Return the first spans of the last requests, at most `MOST_TRACES`, oldest first."""
+        """Return the root spans of the latest requests, those without a parent in this process: at most `MOST_TRACES`,
+        oldest first."""
         found = [span for span in self._spans.copy() if _is_root(span)]
         return tuple(_entry(span) for span in found[-MOST_TRACES:])
 

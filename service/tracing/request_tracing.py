@@ -110,8 +110,8 @@ def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 def published_trace(endpoint: Endpoint, services: Services) -> Preamble | None:
     """Return the preamble that sets the trace of the request, which `rowcall.publish` and `rowcall.enqueue` store with
-    messages and jobs of the routine; None: the endpoint is not traced, or can do neither.
-    """
+    messages and jobs of the routine; None: tracing is off, or the routine cannot use these functions (webhooks and jobs
+    are off, or it is not volatile)."""
     options = services.options
     can_store = options.deliveries is not None or options.jobs is not None
     if options.tracing is None or not can_store or endpoint.routine.volatility is not Volatility.VOLATILE:
@@ -135,7 +135,7 @@ def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[
 
 
 def recent_spans(trace: str | None, options: TracingOptions | None, host: HostState) -> tuple[SpanEntry, ...]:
-    """Return the stored spans of a trace; with None, the first spans of the last requests. Empty if tracing is off, or
+    """Return the stored spans of a trace; with None, the root spans of the latest requests. Empty if tracing is off, or
     no spans are stored. Raises `ValueError` for an id that is no hexadecimal number."""
     recent = None if options is None else _tracing(options, host).recent
     if recent is None:

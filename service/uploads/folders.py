@@ -116,10 +116,10 @@ class Folders:
         """Make the files permanent, before the commit, folder by folder. A crash after this no longer removes them: a
         surplus file is better than a row without its file. `undo` still removes them. Raises `OSError`.
 
-        If the process is killed between this and the commit, the files remain, even if the commit did not take place;
-        if it is killed within, those of the first folders only. The next process logs them.
-        They cannot be checked later: the outcome is known only to the server of the transaction (`pg_xact_status`), and
-        the configured server may by then be a restored copy, in which the same transaction number has another outcome.
+        If the process is killed before the commit has ended, the files of all folders that were settled remain, even if
+        the transaction is rolled back; the next process logs them. They cannot be checked later: the outcome is known
+        only to the server of the transaction (`pg_xact_status`), and the configured server may by then be a restored
+        copy, in which the same transaction number has another outcome.
         """
         for hidden in self._open.values():
             hidden.settle()
@@ -132,7 +132,8 @@ class Folders:
         self._created.clear()
 
     def undo(self) -> None:
-        """Remove the files after an error, also after one that follows `settle`."""
+        """Remove the files after an error, also after one that follows `settle`; restore the files that they replaced,
+        and remove the folders that the request has created, if they are empty."""
         for hidden in self._open.values():
             hidden.undo()
         for folder in reversed(self._created):
@@ -141,7 +142,7 @@ class Folders:
 
 
 class Incomplete:
-    """A file that is being written. target: open for that, unbuffered."""
+    """A file that is being written. target: the file, open for writing and unbuffered."""
 
     def __init__(self, hidden: _HiddenFolder, path: Path, target: BinaryIO) -> None:
         self._hidden = hidden
@@ -162,7 +163,8 @@ class Incomplete:
 
 
 class _HiddenFolder:
-    """The hidden and locked folder of one request in a target folder, in which it is created. Raises `OSError`."""
+    """The hidden and locked folder of one request, which construction creates. folder: the target folder, which
+    contains it. Raises `OSError`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -41,7 +41,7 @@ class PendingWork(Protocol):
 
 @dataclass(slots=True)
 class Turn:
-    """What the handlers share for one request."""
+    """The state of one request that its handlers share: transaction, target folders, claims, and results so far."""
 
     context: RequestContext
     transaction: Transaction
@@ -108,8 +108,10 @@ class HandlerCommon:
 def stored_file_checks(
     common: HandlerCommon, settings: HandlerSettings, options: Folder | LargeObjects | ObjectStore, allowed: str
 ) -> Checks:
-    """Return the checks of handlers that store a file unchanged. options: used where the settings say nothing. allowed:
-    accepted image types, such as `jpg, png`, for a `check_image` that is true and names none itself.
+    """Return the checks of handlers that store a file unchanged.
+
+    options: defaults of the settings. allowed: image types, such as `jpg, png`, that are accepted if `check_image` is
+    `true` instead of a list of types.
     """
     text = settings.flag("check_text", options.check_text)
     setting = settings.text("check_image", str(options.check_image)).strip().lower()
@@ -121,7 +123,7 @@ def stored_file_checks(
 
 
 async def judge(file: File, checks: Checks) -> Status:
-    """Return the status of a file by its type and its beginning."""
+    """Return `Status.OK` if the checks accept the content type and the beginning of a file, else the reason."""
     return checks.judge(file.content_type, await file.sample(checks.sample))
 
 

@@ -17,6 +17,7 @@ from rowcall.core.endpoint.resolved_parameters import metadata_parameter
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
 from rowcall.core.uploads.entries import Entry, metadata
+from rowcall.core.uploads.options import in_transaction
 from rowcall.core.uploads.settings import ClimbingPathError
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
@@ -34,7 +35,7 @@ from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import ProgressReporter, progress_of_body, with_progress
 from rowcall.service.uploads.row_commands.tolerant import refuse_rows
 from rowcall.service.uploads.spool import set_aside
-from rowcall.service.uploads.storing import handler_factories, in_transaction
+from rowcall.service.uploads.storing import handler_factories
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -66,7 +67,7 @@ class UploadStep:
         self._by_name = {key.lower(): factory for key, factory in self._factories.items()}
         self._keys = upload.handlers or (options.default_handler,)
         self._metadata = metadata_parameter(endpoint)
-        self._in_transaction = services.options.wrap_in_transaction or in_transaction(endpoint, services)
+        self._in_transaction = services.options.wrap_in_transaction or in_transaction(endpoint, options)
         self._reports_progress = upload.progress
         self._adds_claims = bool(options.common.claims_key)
 
@@ -224,9 +225,8 @@ class UploadStep:
         return entries
 
     def _command(self, name: str) -> tuple[str, ...]:
-        """Return the check command of this name. Raises `Problem` 500 for an unknown name. Commands are defined by the
-        operator; comments, and requests even less, only choose among them.
-        """
+        """Return the check command of this name. Raises `Problem` 500 for an unknown name. Only the operator defines
+        commands; comments and requests can only name one of them."""
         command = self._options.checks.get(name.strip())
         if command is None:
             log.error("%s: check_command %s is none of Service:UploadOptions:CheckCommands", self._endpoint.name, name)
@@ -247,7 +247,7 @@ class UploadStep:
             return Status.INVALID_FORMAT, error.file, []
 
     async def _refuse(self, handler: Handler, file: File, status: Status) -> list[Entry]:
-        """Read a file that is not taken to its end, log a warning, and return its entries."""
+        """Read a refused file to its end, log a warning, and return its entries. status: the reason."""
         await file.drain()
         self._say(logging.WARNING, "refused", handler, file, status)
         return handler.refusal_entries(file, status)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, JsonLines, LargeObjects, ObjectStore
@@ -37,20 +36,6 @@ def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, Ha
     of them as its fallback. endpoint: one that takes uploads."""
     handlers = services.options.uploads.handlers
     return {key: _factory(key, options, endpoint, services) for key, options in handlers.items()}
-
-
-def in_transaction(endpoint: Endpoint, services: Services) -> bool:
-    """Return whether upload handlers and routine share one transaction: a handler of the endpoint works in the database
-    or an object store (uploads-8), or the routine is a function. False for an endpoint without uploads.
-
-    With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
-    procedure can end transactions itself, so it shares one only because of a handler.
-    """
-    upload, options = endpoint.options.upload, services.options.uploads
-    if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
-        return True
-    keys = () if upload is None else upload.handlers or (options.default_handler,)
-    return any(not isinstance(options.handlers.get(key), Folder | None) for key in keys)
 
 
 def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Services) -> HandlerFactory:

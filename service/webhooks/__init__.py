@@ -1,1 +1,1 @@
-"""Webhooks that this service receives."""
+"""Webhooks: publishing and delivering messages to subscribers, and verifying received webhooks."""

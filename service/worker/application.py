@@ -53,7 +53,6 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.tracing.request_tracing import recent_spans
-from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.background_work import BackgroundWork
 from rowcall.service.worker.codecs import codecs_for
 from rowcall.service.worker.failure_responses import FailureResponses, status_of
@@ -234,6 +233,8 @@ class Application:
             self._prepared = None
             self._work.serve(self._table.jobs)
             if any(item.upload is not None for item in self.snapshot.options):
+                from rowcall.service.uploads.orphaned_files import tidy
+
                 self._background.start(tidy(self.snapshot.endpoints, self._options.uploads))
             if self._options.events.warn_unbound:
                 self.unpublished_notices.watch(self._table.snapshot.endpoints)
@@ -286,9 +287,8 @@ class Application:
         await self._work.finish_jobs(seconds)
 
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
-        """End event streams whose session or API key was revoked, without end; streams last longer than their sessions
-        may.
-        """
+        """Check the sessions of event stream subscribers periodically, and end the streams whose session or API key was
+        revoked. Never returns."""
         while True:
             await asyncio.sleep(sessions.watched)
             for user in self.events.users():
@@ -323,7 +323,8 @@ class Application:
         self._host.close()
 
     def handle_files(self, scope: Any, protocol: Any) -> None:
-        """Handle a request if static files are served too: a file at its path takes precedence over endpoints."""
+        """Handle a request with the static file at its path; if there is none, as `handle` does. Used instead of
+        `handle` if static files are served."""
         result = None if self._static is None else self._static.find(scope)
         if self._static is None or result is None:
             self.handle(scope, protocol)

@@ -21,7 +21,6 @@ from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.operations.audit_trail import note_signing
 from rowcall.service.operations.health import health_routes
-from rowcall.service.operations.statistics import statistics_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
@@ -155,7 +154,8 @@ def snapshot_routes(
 
 
 def _as_sent(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
-    """Return the endpoints as documents describe them, with the types of their JSON form."""
+    """Return the endpoints as documents have to describe them, and a function that returns the types of an endpoint's
+    database: both with the types as which values are sent, such as text for large numbers if the options say so."""
     safe, resolve = options.safe_numbers, options.resolve_nested
     return as_wire_types(snapshot.endpoints, snapshot.types_of, safe_numbers=safe, resolve_nested=resolve)
 
@@ -165,4 +165,6 @@ def _operations(services: Services) -> Iterator[FixedRoute]:
     if services.options.health is not None:
         yield from health_routes(services.options.health, services)
     if services.options.statistics is not None:
+        from rowcall.service.operations.statistics import statistics_routes
+
         yield from statistics_routes(services.options.statistics, services)

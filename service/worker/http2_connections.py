@@ -127,7 +127,8 @@ class _Pipe:
     """Passes bytes between a client (`outer`) and granian (`inner`), as fast as the slower side takes them.
 
     transport: of the connection with the client. data: what the client has sent. on_end: called with the pipe at its
-    end, perhaps more than once. `address`: that of the connection to granian on this side, once it is open.
+    end, perhaps more than once. `address`: `host:port` from which this process has connected to granian, which takes it
+    for the client; empty before.
     """
 
     def __init__(self, transport: Any, data: bytes, on_end: Callable[[_Pipe], None]) -> None:

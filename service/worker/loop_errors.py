@@ -13,8 +13,10 @@ _CLOSED = "the handler is closed"
 
 
 def report_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error as asyncio does by default, except for TLS on a connection that its owner has closed: uvloop reports
-    an error if the rest of the handshake or of the TLS closure cannot be written, which is expected.
+    """Log an error of the event loop as asyncio does by default.
+
+    Only at level debug: the error of uvloop that the rest of a TLS handshake or TLS closure could not be written
+    because the connection is closed already, which is expected. context: as asyncio passes it to exception handlers.
     """
     error = context.get("exception")
     if isinstance(error, RuntimeError) and _CLOSED in str(error):

@@ -114,10 +114,12 @@ def without_port(authority: str) -> str:
 
 
 def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """Wrap `handle` so that requests without exactly one host are refused with 400: HTTP/1.1 without the header Host,
-    HTTP/2 without both `:authority` and Host (RFC 9113, 8.3.1), several headers Host, or one that differs from the
-    authority, which a proxy and this service could interpret differently (RFC 9112, 3.2), and a host that is not
-    allowed, if allowed hosts are configured.
+    """Wrap `handle` so that a request without exactly one host gets 400, because a proxy and this service could
+    interpret it differently (RFC 9112, 3.2).
+
+    These requests are refused: HTTP/1.1 without the header Host; HTTP/2 that has neither `:authority` nor Host (RFC
+    9113, 8.3.1); a request with several headers Host, or with one that differs from the authority; and, if allowed
+    hosts are configured, a request for another host.
     """
     allowed = options.http.server.allowed_hosts
 
@@ -214,8 +216,10 @@ def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
 
 
 def decoded_sizes(scope: Any) -> tuple[int, int, int]:
-    """Return what `Scope.head_sizes` returns for a scope of granian, which has the path percent-decoded only and no
-    headers that are not ASCII: characters of the path count as long as their usual encoding.
+    """Return the sizes of a request head as `Scope.head_sizes` does, for a scope of granian.
+
+    They are estimates, because granian does not report the head as it was sent: the path is decoded, and counts as long
+    as its usual encoding; headers that are not ASCII are not counted.
     """
     target = _quote_path(scope.path)
     if scope.query_string:

@@ -13,6 +13,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.router import REPLACED, Match, Route, Router
 from rowcall.core.http.routing import Routing
+from rowcall.core.uploads.resumable import resumes
 from rowcall.service.events.stream import Stream
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.step_order import compile_job
@@ -24,7 +25,7 @@ from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import Headers
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
-from rowcall.service.uploads.resumable.protocol import options_headers, resumes
+from rowcall.service.uploads.upload_steps import options_headers
 
 if TYPE_CHECKING:
     from rowcall.service.jobs.attempt import RunnableJobs
@@ -53,7 +54,8 @@ def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
 
 
 class CompiledRoutes(dict[int, tuple[Step, ...]]):
-    """Steps by id of the route, compiled at its first request: most endpoints of a large schema are never called."""
+    """The steps of each route, by `id(route)`. They are compiled when they are first looked up, because most endpoints
+    of a large schema are never called."""
 
     def __init__(self, routes: Iterable[Route], services: Services) -> None:
         super().__init__()
@@ -129,8 +131,10 @@ class RouteTable:
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
     def find_otherwise(self, context: RequestContext) -> Match | None:
-        """Return the route of GET for HEAD, and let the protocol of the context send no body; respond to OPTIONS of an
-        existing path, or of `*`, and return None. Called if the method has no route at the path.
+        """Find a route for a request whose method has no route at its path.
+
+        HEAD of a path with GET: return the route of GET, and let the protocol of the context send no body. OPTIONS of
+        an existing path, or of `*`: respond, and return None.
 
         Raises `Problem`: 405 for other methods, 404 for paths that do not exist, 400 for a path with a NUL or with
         bytes that are not UTF-8.
@@ -198,9 +202,8 @@ def _any_stream_first(
     method: str,
     path: str,
 ) -> Match | None:
-    """Do what `_stream_first` does, with streams whose paths have parameters. patterns: one expression for these paths,
-    and the path of each of its groups.
-    """
+    """Do what `_stream_first` does, if paths of streams have parameters. patterns: a regular expression with one group
+    for each of these paths, and the path that belongs to each group, as it is a key of `streams`."""
     if path not in streams:
         pattern, paths = patterns
         if (result := pattern.fullmatch(path)) is not None:

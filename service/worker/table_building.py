@@ -48,10 +48,11 @@ _POSTGREST_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 class TableBuilder:
     """Builds route tables.
 
-    services: for the steps of endpoints, without what depends on a snapshot. for_all: for paths that are no endpoints.
-    fixed: the routes that are the same for every snapshot. events: the event streams of the worker. publish: receives
-    the events of PostgREST's interface. start, fail: begin to run the steps of a request, and respond to a failed one.
-    runs_jobs: this worker runs jobs.
+    services: for the steps of endpoints; `build` replaces those that depend on the snapshot, such as databases and
+    codecs. for_all: for the steps of other paths, such as those of PostgREST's interface. fixed: the routes that are
+    the same for every snapshot. events: the event streams of the worker. publish: receives the events of PostgREST's
+    interface. start, fail: begin to run the steps of a request, and respond to a failed one. runs_jobs: this worker
+    runs jobs.
     """
 
     def __init__(
@@ -206,9 +207,9 @@ class TableBuilder:
 
 
 def _steps_ahead(path: str, services: Services) -> Ahead:
-    """Return the steps in front of requests of PostgREST's interface, which is below `path`; empty if no option needs
-    any. Spans and meters have templates of paths, so that there are few.
-    """
+    """Return the steps that run in front of requests of PostgREST's interface, by method and whether a function is
+    called; empty if no option needs any. path: below which the interface is. Traces and metrics name a template such as
+    `/{relation}` instead of the path, so that the number of their names stays small."""
     base = path.rstrip("/")
     templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
     steps = {
@@ -226,7 +227,8 @@ def _steps_ahead(path: str, services: Services) -> Ahead:
 
 
 def _anonymous_cache(snapshot: int, options: PostgRestOptions, services: Services) -> AnonymousCache | None:
-    """Return the cache of reads by anonymous callers; None if they are not cached. snapshot: its number."""
+    """Return the cache of reads by anonymous callers; None if they are not cached. snapshot: number of the schema
+    snapshot."""
     if not options.anonymous_cache or options.anonymous_role is None:
         return None
     from rowcall.service.postgrest.anonymous_cache import AnonymousCache

@@ -213,7 +213,8 @@ class Worker:
                 self._stopping.set()
 
     async def _profile(self, message: TakeProfile) -> None:
-        """Sample this worker, and reply with the profile."""
+        """Sample the stacks of this worker for the time that the message asks for, and send the profile to the
+        supervisor."""
         # Imported here, as it is rarely used.
         from rowcall.service.metrics.sampling import sample_stacks
 
@@ -245,8 +246,11 @@ class Worker:
         self._channel.send(StreamsReply(message.number, streams))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
-        """Store a part of a schema snapshot. Return the snapshot with its last part; None before, and if a part cannot
-        be read. That error is stored, and `_read_snapshot` raises it with the last part."""
+        """Store a part of a schema snapshot; return the snapshot if this was the last part, else None.
+
+        If a part cannot be read, the result is None until the next snapshot begins, and `_read_snapshot` raises the
+        stored error.
+        """
         if not part.index:
             self._parts, self._unreadable = SnapshotParts(), None
         snapshot = None
@@ -290,9 +294,8 @@ class Worker:
         self._channel.send(SnapshotPrepared(number))
 
     def _activate_snapshot(self, number: int) -> None:
-        """Activate the prepared snapshot, which has this number, and report that. With the first one, the worker begins
-        to accept connections, unless its process has left them to another one.
-        """
+        """Activate the prepared snapshot, which has this number, and report that. The first activation starts the HTTP
+        servers, unless the supervisor has said to accept no connections (`_leave`)."""
         self._application.activate_snapshot(number)
         for server in self._servers if self._accepts else ():
             server.start()
@@ -332,9 +335,8 @@ class Worker:
         await self._application.close()
 
     def _clients(self) -> Clients:
-        """Return all clients with requests as busy: clients that send are not disconnected either, as the stop has its
-        own time limit.
-        """
+        """Return the clients whose connections `close_unused` must not close during the stop: all that have a request,
+        even if they are still sending it, because the stop has its own time limit."""
         clients = self._application.clients()
         return Clients(clients.busy | clients.sending, frozenset())
 

@@ -13,7 +13,8 @@ from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.files import client_files
 from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
 from rowcall.core.codegen.python.files import python_files
-from rowcall.core.documents.http_files import HttpFileOptions, http_files
+from rowcall.core.documents.http_files import http_files
+from rowcall.core.documents.options import HttpFileOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.dart import mistakes_in_dart
 from tests.harness.database import Database

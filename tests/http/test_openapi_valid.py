@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import rowcall.service.embedded
-from rowcall.core.documents.openapi import VERSIONS, OpenApiOptions, document
+from rowcall.core.documents.openapi import document
+from rowcall.core.documents.options import VERSIONS, OpenApiOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.snapshots import read_snapshot

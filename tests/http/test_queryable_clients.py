@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from rowcall.core.codegen.files import client_files
-from rowcall.core.documents.openapi import VERSIONS, OpenApiOptions, document
-from rowcall.core.documents.tools import ToolOptions, tool_entries, tool_request
+from rowcall.core.documents.openapi import document
+from rowcall.core.documents.options import VERSIONS, OpenApiOptions
+from rowcall.core.mcp.options import ToolOptions
+from rowcall.core.mcp.tools import tool_entries, tool_request
 from rowcall.service.options.capabilities.client_code import client_code_options
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.documents.tool_schemas import ToolNameError, plain_names
+from rowcall.core.mcp.tool_schemas import ToolNameError, plain_names
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.service import Service

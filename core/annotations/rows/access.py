@@ -9,9 +9,11 @@ _QUOTES = "\"'"
 
 
 def _authorize(draft: Draft, line: Line) -> None:
-    """Require authorization, with the roles and the time limit of the line; what the line does not have stays as
-    earlier lines set it. Roles keep their case. Warn about an earlier `allow_anonymous`, except inside of a `for`
-    block, and about quotation marks around roles."""
+    """Require authorization, with the roles and the time limit of the line. If the line has no roles, or no limit,
+    those of earlier lines apply. Roles keep their case.
+
+    Warn of an earlier `allow_anonymous`, except inside of a `for` block, and of quotation marks around roles.
+    """
     draft.set(requires_authorization=True)
     if not draft.block and (earlier := draft.used.get("allow_anonymous")) is not None:
         draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")
@@ -26,7 +28,8 @@ def _authorize(draft: Draft, line: Line) -> None:
 
 
 def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
-    """Return the roles, and the seconds of `within 5 minutes` at the end, or None."""
+    """Split the arguments of `authorize` into the roles and the seconds of a limit such as `within 5 minutes` at their
+    end; None: they have no such limit."""
     for index, word in enumerate(words):
         if word.lower() == "within" and (seconds := parse_interval(" ".join(words[index + 1 :]))) is not None:
             return words[:index], seconds
@@ -42,7 +45,8 @@ def _allow_anonymous(draft: Draft, line: Line) -> None:
 
 
 def _second_factor(draft: Draft, line: Line) -> None:
-    """Require a second factor; with `off`, a login does not ask for one."""
+    """Set whether a second factor is required: yes for `on` or no argument; with `off`, a login does not ask for one.
+    Raises `BadValueError` for a word that `switch` does not know."""
     _assign_second_factor(draft, line.arguments[0] if line.arguments else "on")
 
 

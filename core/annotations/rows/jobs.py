@@ -36,7 +36,8 @@ def _assign_job(draft: Draft, value: str) -> None:
 
 
 def _change(word: str, words: list[str]) -> dict[str, object]:
-    """Return the fields of `Job` that a word sets; `timeout` is an option of its own.
+    """Return the fields of `Job` that a word of the annotation sets, by name. `timeout` is in the result too, although
+    it is an option of the endpoint and no field of `Job`.
 
     words: those behind the word. Raises `BadValueError` for another word, or an invalid value.
     """

@@ -18,7 +18,8 @@ def _forward(option: str) -> Apply:
 
 
 def _parse_forwarding(draft: Draft, line: Line) -> Forwarding:
-    """Return method and URL of the line. Other words are ignored, with a warning (proxies-3)."""
+    """Return the method and the URL of the line, each None if it is missing. Other words are ignored, with a warning
+    (proxies-3)."""
     method = None
     url = None
     for word in line.arguments:

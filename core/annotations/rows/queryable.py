@@ -9,8 +9,9 @@ ABILITIES = ("select", "filter", "order", "page")
 
 
 def _assign_queryable(draft: Draft, value: str) -> None:
-    """Apply `select filter page 25 by id`. Without abilities, all four are on. Abilities of earlier lines stay on;
-    number of rows and columns are replaced. Raises `BadValueError`."""
+    """Apply `select filter page 25 by id`. Without an ability, `select`, `filter`, `order` and `page` are all turned
+    on. Abilities of earlier lines stay on; the number behind `page` and the columns behind `by` replace those of
+    earlier lines. Raises `BadValueError` for another form."""
     words, unique = split_at_word(value.replace(",", " "), "by")
     abilities, rows = _abilities(words.split())
     draft.change_fields(

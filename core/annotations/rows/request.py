@@ -54,7 +54,8 @@ def _headers_mode(draft: Draft, line: Line) -> None:
 
 
 def _headers_parameter(draft: Draft, line: Line) -> None:
-    """Set the parameter that receives the headers, in lower case. A line with further words has no effect."""
+    """Set the name, converted to lower case, of the parameter that receives the request headers. A line with further
+    words has no effect."""
     if len(line.arguments) == 1:
         draft.set(headers_parameter=line.arguments[0].lower())
 

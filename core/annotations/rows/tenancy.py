@@ -8,7 +8,8 @@ from rowcall.core.endpoint.capabilities import TimeZone, ValuePlace
 
 
 def _assign_tenant(draft: Draft, value: str) -> None:
-    """Set the tenant; `off` and its synonyms end that of the configuration. Raises `BadValueError`."""
+    """Set the tenant from its description; with `off` or another word of `FALSE_WORDS`, the endpoint has no tenant,
+    also if the configuration sets one. Raises `BadValueError` for another form."""
     try:
         draft.set(tenant=None if value.strip().lower() in FALSE_WORDS else tenant_from(value))
     except ValueError as error:

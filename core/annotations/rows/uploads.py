@@ -50,8 +50,8 @@ def _metadata(draft: Draft, line: Line, word: str) -> None:
 
 
 def _any_fault(value: str) -> str | None:
-    """Return None: any value is valid. This and the other checks return what is wrong with a value, as the end of a
-    sentence."""
+    """Accept any value: return None. A check returns the fault of a value as the end of a sentence, or None for a valid
+    value."""
     return None
 
 

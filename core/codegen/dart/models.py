@@ -47,8 +47,8 @@ class Model:
 
 @dataclass(slots=True)
 class Models:
-    """The models of one file: composites first, then requests and responses in order. Methods add the models that
-    they name."""
+    """The models of one file: composites first, then requests and responses in order. A method whose result contains
+    the name of a class adds that class to the file."""
 
     options: DartOptions
     composites: list[Model] = field(default_factory=list)
@@ -71,8 +71,8 @@ class Models:
         return self._add(Row(fields, name))
 
     def answer(self, row: Row) -> str:
-        """Return the class name of a row, and add the class at its first use. One `Row` object has one class; equal
-        composites share one, and with `unique_models` so do all equal rows."""
+        """Return the class name of a row, and add the class at its first use. Equal composites share one class; other
+        rows share one only if they are the same `Row` object or, with `unique_models`, if they are equal."""
         if row.composite:
             return self._composite(row)
         # Equal rows of two endpoints have separate classes.

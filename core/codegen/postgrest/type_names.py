@@ -42,9 +42,9 @@ class CompositeType:
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
-    """A function whose only argument is a row of a relation. argument: its name; empty: it has none. relation: that of
-    the row. return_type: name of the type. target: the relation whose rows it returns; None: it returns no rows of a
-    relation. single: it returns at most one row."""
+    """A function whose only argument is a row of a relation. argument: name of the argument; empty: it has none.
+    relation: the relation of this row. return_type: name of the type that it returns. target: the relation whose rows
+    it returns; None: it returns no rows of a relation. single: it returns at most one row."""
 
     name: Name
     argument: str

@@ -21,7 +21,8 @@ _TYPES = {
 
 @dataclass(slots=True)
 class Models:
-    """The models of one file. Each model follows the models that it uses. Methods add the models that they name."""
+    """The models of one file. Each model follows the models that it uses. A method whose result contains the name of a
+    model adds that model to the file."""
 
     _texts: list[str] = field(default_factory=list)
     _taken: set[str] = field(default_factory=lambda: {"Call"})

@@ -94,8 +94,8 @@ def meaning_of(key: Key) -> str:
 
 
 def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> JsonValue:
-    """Return a node that the user has written as plain data: secrets are masked, and names of declared keys have their
-    canonical spelling. node_of_key: the nearest key tree node that declares it."""
+    """Convert a node of the user's configuration to plain data, with masked secrets and the canonical spelling of
+    declared names. node_of_key: the nearest key tree node that declares it."""
     node = child.node
     if isinstance(node, Scalar):
         return _masked_value(child.name, node.text, node_of_key.key, variables)
@@ -159,7 +159,8 @@ _LITERALS = {"true": True, "false": False}
 
 
 def parse_value(text: str, key: Key | None) -> JsonValue:
-    """Convert a text to the JSON value as which it is read. key: None: guess the type from the text."""
+    """Convert a text to a JSON value of the type of its key: a text such as `8080` becomes a number for a key with
+    numbers. Texts that do not have the form of the type stay texts. key: None: guess the type from the text."""
     if key is None or key.type in (KeyType.ANY, *_MAPS):
         return _guess_value(text) if key is None or key.type is not KeyType.TEXT_MAP else text
     if key.type is KeyType.BOOL:

@@ -115,8 +115,8 @@ def mask_in_text(text: str, variables: Mapping[str, str]) -> str:
 
 
 def mask_in_addresses(text: str, variables: Mapping[str, str]) -> str:
-    """Return a text with resolved placeholders; if it contains an address, before or then, its secret parts are masked
-    as in a connection string. variables: for placeholders."""
+    """Return a text with resolved placeholders. If it contains an address (`://`) before or after their resolution, its
+    secret parts are masked as by `mask_in_parts`. variables: for placeholders."""
     resolved = resolve_what_is_set(text, variables)
     return mask_in_parts(text, variables) if "://" in text or "://" in resolved else resolved
 

@@ -22,7 +22,8 @@ from rowcall.core.sections.values import at_least
 
 @section("<section>")
 class ConnectionOfSection:
-    """The connection that a section may name. The section declares these keys itself."""
+    """The key `ConnectionName`, to read it in any section that has it. The sections declare the key themselves, so that
+    it is not declared twice."""
 
     name: str | None = text("ConnectionName", None, "Connection that is used. null: the main one.")
 

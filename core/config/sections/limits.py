@@ -117,6 +117,7 @@ class RateLimiter:
 
 @section("<section>")
 class ReservedPathLimit:
-    """The policy of paths that are no endpoints. Their section declares these keys itself."""
+    """The key `RateLimiterPolicy`, to read it in any section with reserved paths. The sections declare the key
+    themselves, so that it is not declared twice."""
 
     policy: str | None = text("RateLimiterPolicy", None, "Rate limit of all these paths.")

@@ -1,4 +1,5 @@
-"""Keys of HTTPS. Certificates are configured in the HTTP server section."""
+"""Keys of redirects to https and of Strict-Transport-Security. Certificates are configured in the HTTP server
+section."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Columns of relations as JSON Schema: what requests contain, and what responses do."""
+"""JSON Schema of the columns of relations, in requests and in responses."""
 
 from __future__ import annotations
 
-from rowcall.core.documents.schemas import Nulls, Schema, named_schema, nullable
+from rowcall.core.documents.options import Nulls
+from rowcall.core.documents.schemas import Schema, named_schema, nullable
 from rowcall.core.postgrest.schema import Argument, Column
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from rowcall.core.documents.options import Nulls
 from rowcall.core.documents.postgrest.columns import argument_schema, column_schema, is_needed, is_written, type_schema
-from rowcall.core.documents.schemas import Nulls, Schema
+from rowcall.core.documents.schemas import Schema
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.schema import Function, Relation
 

@@ -47,7 +47,8 @@ class ClaimPath:
         return next(self.values(claims, claims), None)
 
     def values(self, value: Any, claims: Any) -> Iterator[Any]:
-        """Return the values at the path. value: where it begins. claims: that contain the value."""
+        """Return the values at the path. value: JSON value at which the path begins. claims: all claims, which `$` in a
+        filter means."""
         values = iter((value,))
         for step in self.steps:
             values = _each(values, step, claims)
@@ -195,7 +196,8 @@ class _Parser:
         return float(self._require_match(_NUMBER)[0])
 
     def _search(self) -> Test:
-        """Read the arguments of `search()`: a path, and a regular expression in quotes."""
+        """Read the arguments of `search()`: an operand, which usually is a path, and a regular expression in quotes.
+        Raises `ClaimPathError`, also for an invalid regular expression."""
         searched = self._operand()
         if not self._operator(","):
             raise self._error()

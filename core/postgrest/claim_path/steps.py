@@ -54,7 +54,8 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _less(left: Any, right: Any) -> bool:
-    """Return the order of two texts or two numbers; values of other types have none."""
+    """Return whether `left` is less than `right`: True only for two texts or two numbers. Values of other types have no
+    order, and give False."""
     if isinstance(left, str) and isinstance(right, str):
         return left < right
     return _is_number(left) and _is_number(right) and bool(left < right)

@@ -41,7 +41,8 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _connection(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the connection string, and that its `application_name` counts if it has one."""
+    """Yield the connection string and, if it sets `application_name`, the setting with which this service does not
+    replace it."""
     uri = texts.get("db-uri") or "postgresql://"
     yield "ConnectionStrings:Default", uri
     if _APPLICATION_NAME.search(uri):

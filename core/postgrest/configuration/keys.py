@@ -37,7 +37,7 @@ class ConfigurationKey:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words of which the value is one; empty: any text."""
+        """The allowed values; empty: any text is allowed."""
         return _CHOICES.get(self.postgrest, ())
 
 
@@ -185,7 +185,8 @@ _KNOWN = {key.postgrest for key in INTERFACE_KEYS} | set(SERVICE_KEYS)
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return key → text for variables `PGRST_…`, by the present names of keys, also unknown ones."""
+    """Return key → text for the variables `PGRST_…`. Former names of keys are replaced by the present ones. The result
+    also has unknown keys."""
     result: dict[str, str] = {}
     for name, text in environment.items():
         if not name.startswith(ENVIRONMENT_PREFIX):

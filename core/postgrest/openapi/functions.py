@@ -28,13 +28,14 @@ def described_functions(schema: Schema, name: str, types: Mapping[int, Sequence[
 
 
 def _rank(function: Function) -> tuple[object, ...]:
-    """Return the order among functions of one name, of which the last one is described."""
+    """Return the sort key of a function among those of its name; the function with the greatest key is described."""
     arguments = [(item.name, item.type) for item in function.arguments]
     return len(arguments), function.comment or "", arguments
 
 
 def _with_types(function: Function, types: Mapping[int, Sequence[str]]) -> Function:
-    """Return the function with other texts of the types of its arguments. types: by oid of the function."""
+    """Return the function with other texts of the types of its arguments; unchanged if their number differs from that
+    of the arguments. types: by oid of the function."""
     texts = types[function.oid]
     if len(texts) != len(function.arguments):
         return function  # It was replaced after the schema had been read.

@@ -87,7 +87,8 @@ def character(expected: str) -> Parser:
 
 
 def string(expected: str) -> Parser:
-    """Return the parser of a text. Its failure is at the beginning of the text, and names the first wrong character."""
+    """Return the parser of exactly this text. If it fails, the error is at the place where the text should begin, and
+    names the first wrong character."""
     expectation = (_EXPECTED, show_text(expected))
 
     def parse(text: str, place: int) -> Outcome:
@@ -214,7 +215,8 @@ def end(text: str, place: int) -> Outcome:
 
 
 def label(parser: Parser, name: str) -> Parser:
-    """Return the parser with errors that expect `name`, unless it has consumed something; then with its own errors."""
+    """Return the parser whose errors say that `name` is expected, in place of what the parser expects. If the parser
+    has consumed something, its own errors stay."""
 
     def parse(text: str, place: int) -> Outcome:
         result = parser(text, place)

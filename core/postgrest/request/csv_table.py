@@ -47,7 +47,8 @@ def _check(text: str) -> None:
 
 
 def _end(pattern: re.Pattern[str], text: str) -> int:
-    """Return where the match at the beginning of a text ends. pattern: matches an empty text too."""
+    """Return the position at which the match of a pattern at the beginning of a text ends. pattern: one that also
+    matches an empty text, so that there is always a match."""
     match = pattern.match(text)
     return 0 if match is None else match.end()
 

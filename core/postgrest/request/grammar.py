@@ -257,7 +257,7 @@ def _column(cursor: Cursor, first: str, alias: str | None) -> SelectColumn:
 
 
 def _end_of_item(cursor: Cursor) -> None:
-    """Refuse what is neither the end of the text nor `,` or `)`, also a blank."""
+    """Raise `RefusedError` unless the text ends here, or `,` or `)` is next. A blank before these is refused, too."""
     if not (cursor.at_end or cursor.sees(",") or cursor.sees(")")):
         raise RefusedError
     cursor.skip_spaces()

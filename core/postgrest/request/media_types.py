@@ -40,7 +40,8 @@ class MediaType:
 
     @property
     def canonical(self) -> str:
-        """Return the name with the parameters that count. An array that is not stripped is `application/json`."""
+        """Return the name with the parameters that PostgREST evaluates: `nulls=stripped`, or those of an execution
+        plan. An array that is not stripped is `application/json`."""
         if self.name == OBJECT:
             return f"{OBJECT}+json{';nulls=stripped' if self.stripped else ''}"
         if self.name == ARRAY:
@@ -52,7 +53,8 @@ class MediaType:
 
     @property
     def shown(self) -> str:
-        """Return the type as in the error of an unavailable type: a known one only with the parameters that count."""
+        """Return the media type for the error about unavailable types: a type that PostgREST knows in its canonical
+        form, another one as the client has sent it."""
         return self.canonical if self.name in _WITH_CHARSET else self.sent
 
     @property

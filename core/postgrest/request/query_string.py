@@ -130,7 +130,8 @@ _select, _order, _logic_key, _key_path = (
 
 
 def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str], Part]) -> Part:
-    """Return `parse(text)`; for short texts by `memoize`, which caches results. Parsed parts are immutable."""
+    """Return the parsed part for a text. remembered: `parse` with a cache of its results, which is used for texts of at
+    most `LONGEST` characters. parse: the parser without a cache. Parsed parts are immutable."""
     return remembered(text) if len(text) <= LONGEST else parse(text)
 
 
@@ -166,10 +167,11 @@ def _number(value: str) -> int | None:
 
 
 def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple[Path, Range]]:
-    """Yield the range of each level that has a limit or an offset. Rows before the first one, which a negative offset
-    of the top level names, do not exist, but count for the limit; PostgreSQL refuses such an offset of an embed.
+    """Yield the range of each level that has a limit or an offset.
 
-    Raises `ApiError` for a negative limit, also for one that ends before the first row.
+    A negative offset of the top level becomes 0, and the limit is reduced by as many rows, as if they preceded the
+    first row. PostgreSQL refuses a negative offset of an embed. Raises `ApiError` for a negative limit, also for one
+    that is negative after this reduction.
     """
     for path in dict.fromkeys((*limits, *offsets)):
         limit, offset = limits.get(path), offsets.get(path, 0)

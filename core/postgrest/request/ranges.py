@@ -40,8 +40,8 @@ def top_level(query: Range | None, header: str | None) -> Range:
 
 
 def content_range(offset: int, rows: int, total: int | None) -> str:
-    """Return the value of `Content-Range`. offset: number of skipped rows. rows: number in the response. total: None:
-    the rows were not counted."""
+    """Return the value of `Content-Range`, such as `0-9/25`; `*/25` without rows. offset: number of skipped rows. rows:
+    number in the response. total: None: the rows were not counted, and `*` is in its place."""
     count = "*" if total is None else str(total)
     if rows == 0 or total == 0:
         return f"*/{count}"

@@ -33,7 +33,8 @@ _FROM_TEXT = frozenset(
 
 
 def argument_type(argument: Argument) -> str:
-    """Return the type to which the text of an argument is cast."""
+    """Return the SQL type to which the text of an argument is cast: the declared type, except that `bit` and
+    `character` become types of any length, because a cast to them retains one character only."""
     return _WITHOUT_LENGTH.get(argument.type, argument.type)
 
 
@@ -47,10 +48,11 @@ def call_statement(
     output: Output,
     count: bool = False,
 ) -> Statement:
-    """Return the statement of a call.
+    """Return the SQL statement that calls a function once and selects the requested part of its result.
 
-    plan: of the result. arguments: names and texts of a GET, in their order. payload: of a POST, else None. output: how
-    the rows become the body. count: also count all rows, regardless of the range.
+    plan: what the request selects from the result. arguments: name and text of each argument of a GET, in order.
+    payload: body of a POST; None: the arguments are those of a GET. output: how rows become the body of the response.
+    count: the statement also counts all rows of the result, regardless of the range; without SETOF, the count is 1.
     """
     parameters = Parameters()
     called = _call(function, arguments, payload, parameters)
@@ -79,9 +81,9 @@ def _declared_rows(function: Function) -> Relation:
 
 
 def is_scalar(function: Function) -> bool:
-    """Return whether a result is a value without a column name.
+    """Return whether a function returns a value, or a set of values, without a column name.
 
-    A record without declared columns is one too: its names are only known when the function runs.
+    This includes records without declared columns, because their names are only known when the function runs.
     """
     return not function.returns_composite
 
@@ -89,8 +91,8 @@ def is_scalar(function: Function) -> bool:
 def _call(
     function: Function, arguments: Sequence[tuple[str, str]], payload: Payload | None, parameters: Parameters
 ) -> str:
-    """Return the SELECT that calls the function once. Arguments as in `call_statement`. Values are added to the
-    parameters."""
+    """Return the SELECT that calls the function once, and add its values to `parameters`. arguments, payload: as in
+    `call_statement`."""
     if payload is None:
         return _select_call(function, _from_texts(function, arguments, parameters))
     if len(function.arguments) == 1 and not function.arguments[0].name:
@@ -118,8 +120,12 @@ def _select_call(function: Function, arguments: str) -> str:
 
 
 def _from_texts(function: Function, fields: Sequence[tuple[str, str | None]], parameters: Parameters) -> str:
-    """Return the arguments as SQL. If a name is repeated, its last text is used, or all texts for a variadic
-    parameter, none of which may be None (NULL)."""
+    """Return the arguments of the call as SQL, and add their texts to `parameters`. Arguments without a text are left
+    out, so that their defaults apply. If a name is repeated, its last text is used.
+
+    fields: names and texts; None is NULL. A variadic argument gets all texts with its name as an array; none of them
+    may be None.
+    """
     parts: list[str] = []
     for argument in function.arguments:
         values = [value for name, value in fields if name == argument.name]

@@ -51,11 +51,12 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    r"""How rows become the body.
+    r"""How rows become the body of the response.
 
-    kind: `json` (array), `object` (the first row), `csv`, `geojson`, `none`, `handler` (aggregate of a media type), or
-    `value` (the scalar itself, as text). scalar: rows are the values of the column `SCALAR`. stripped: JSON without
-    members that are null. binary: the body is bytea, whose text (`\x…`) is decoded.
+    kind: `json` (array), `object` (the first row), `csv`, `geojson`, `none` (empty), `handler` (aggregate of a media
+    type), or `value` (the value of the first row, as text). scalar: rows are the values of the column `SCALAR`.
+    stripped: members that are null are left out of the JSON. handler: for `handler`, the function that aggregates the
+    rows. binary: the body is a bytea; the SQL returns it in hexadecimal form (`\x…`), which the caller decodes.
     """
 
     kind: str = "json"
@@ -113,10 +114,11 @@ def _strip_nulls(text: str, output: Output) -> str:
 def result_columns(
     output: Output, *, total: str = "NULL", rows: str = "count(*)", inserted: str = "NULL", keys: str = "NULL"
 ) -> str:
-    """Return the output list of the SELECT that ends the statement of a request: the body, counts, and settings of SQL.
+    """Return the output list of the SELECT that ends the statement of a request, in the order of `COLUMNS`: counts,
+    body, and the status and headers that SQL has set.
 
-    total: number of all rows. rows: number of returned rows. inserted: number of inserted rows, or NULL. keys: key of
-    the written row. All are SQL expressions.
+    All parameters are SQL expressions. total: number of all rows. rows: number of returned rows. inserted: number of
+    inserted rows, or NULL. keys: primary key of the only written row as JSON, or NULL.
     """
     return ", ".join(
         (

@@ -73,8 +73,9 @@ class Renderer:
         whole_row: tuple[str, str] | None = None,
         declared: Relation | None = None,
     ) -> None:
-        """whole_row: quoted name of a level that a CTE with further columns replaces, and the SQL of its row; None: no
-        CTE has further columns. declared: columns of the top level if it is no relation of the schema."""
+        """whole_row: if the rows of a level come from a CTE with more columns than the relation, the quoted name of
+        this level, and the SQL of its row with the columns of the relation only, for functions that take a row. None:
+        there is no such level. declared: columns of the top level if it is not a relation of the schema."""
         self._schema = schema
         self._parameters = parameters
         self._rows = {} if whole_row is None else dict([whole_row])
@@ -99,8 +100,9 @@ class Renderer:
         return text + "".join(map(self._step, field.path))
 
     def _step(self, step: JsonStep) -> str:
-        """Return the SQL of an arrow. An index of less than ten digits is part of the text; other indexes and keys are
-        parameters. Keys have no type, as errors of PostgreSQL about operators name the types of operands."""
+        """Return the SQL of one step of a JSON path, such as `->$1`. An index of less than ten digits is part of the
+        text; other indexes and all keys are parameters. The parameter of a key has no cast, because errors of
+        PostgreSQL about operators name the types of the operands."""
         arrow = "->>" if step.text else "->"
         if not step.index:
             return f"{arrow}{self._parameters.add(step.key)}"
@@ -124,8 +126,9 @@ class Renderer:
     ) -> str:
         """Return the SQL of a condition or of a logic tree.
 
-        level: the level whose embeds a condition may name; None: it may not. present: returns the SQL of the condition
-        that an embed has rows; None: the embeds are joined.
+        table, relation: as in `field`. level: the level whose embeds a condition may test for rows (`is.null`); None:
+        conditions name columns only. present: returns the SQL condition that an embed has rows; None: the condition
+        tests the join of the embed, which the statement has to contain.
         """
         if isinstance(node, Group):
             joined = _LOGIC[node.operator].join(
@@ -212,8 +215,8 @@ class Renderer:
         return self._schema.relations.get(node.relation) or (self._declared if node.depth == 0 else None)
 
     def select_to_count(self, root: Node, source: str | None = None) -> str:
-        """Return a SELECT with as many rows as that of the top level without its range and aggregates. source: as in
-        `level`.
+        """Return a SELECT whose number of rows is the total of the request: the rows of the top level with its filters,
+        without range and aggregates. source: as in `level`.
 
         Embeds are conditions: PostgreSQL joins them for all rows at once, while it would read a lateral join of a level
         for each row.
@@ -221,10 +224,12 @@ class Renderer:
         return self._level_to_count(root, source=source, many=_number_of_tests(root) >= MANY_TESTS)
 
     def _level_to_count(self, node: Node, parent: str | None = None, source: str | None = None, *, many: bool) -> str:
-        """Return the SELECT of a level and of the embeds that drop rows. many: the statement has `MANY_TESTS` or more.
+        """Return the SELECT that counts a level: its conditions, and tests of the embeds that drop rows. node, parent,
+        source: as in `level`.
 
-        Each test of an embed is part of the text once, as its repetitions on each level would multiply, unless the
-        statement has few tests. Arguments as in `level`.
+        many: the statement has `MANY_TESTS` tests of embeds or more. If so, a test that the filters of a level name
+        several times is computed once, in a join, because repetitions multiply from level to level; otherwise it is
+        repeated in the text.
         """
         relation = self._relation(node)
         table, origin = self._origin(node, parent, source)
@@ -255,10 +260,10 @@ class Renderer:
 
     def _exists(self, child: Node, parent: str, *, many: bool) -> str:
         """Return the condition that an embed has rows within its range. parent: quoted name of the level above. many:
-        as in `_level_to_count`.
+        as in `_level_to_count`; then `OFFSET 0` ends the subquery.
 
-        PostgreSQL plans an EXISTS as a join, or twice (hashed and not). The time of the former grows exponentially with
-        their number, that of the latter with their depth. `OFFSET 0` prevents both.
+        Without `OFFSET 0`, PostgreSQL turns an EXISTS into a join, whose planning time grows exponentially with their
+        number, or makes two plans for it (hashed and not), whose planning time grows exponentially with the depth.
         """
         rows = child.range
         cuts = rows.limit == 0 or rows.offset > 0
@@ -267,8 +272,8 @@ class Renderer:
         return f"EXISTS ({' '.join((self._level_to_count(child, parent, many=many), *tail))})"
 
     def _origin(self, node: Node, parent: str | None, source: str | None) -> tuple[str, str]:
-        """Return the quoted name of a level in its SELECT, and what is behind FROM, without joins. Arguments as in
-        `level`."""
+        """Return the quoted name of a level in its SELECT, and the FROM list of this SELECT, without joins. Arguments
+        as in `level`."""
         table = quote_identifier(node.alias)
         relationship = node.relationship
         if source is not None:
@@ -296,7 +301,7 @@ class Renderer:
             yield f"OFFSET {self._parameters.add(str(node.range.offset))}::bigint"
 
     def _limit(self, limit: int) -> str:
-        """Return a limit as SQL. The limit of a page is a number in the text.
+        """Return a limit as SQL: a number in the text up to `MOST_OF_A_PAGE`, otherwise a parameter.
 
         With a parameter, PostgreSQL expects a tenth of all rows, and plans each execution anew because it considers
         that plan too expensive.
@@ -313,8 +318,8 @@ class Renderer:
         return " ".join(part for part in (text, term.direction, term.nulls) if part)
 
     def _join_conditions(self, node: Node, table: str, parent: str | None) -> Iterator[str]:
-        """Yield the conditions that join a level with the level above; none for the top level. table, parent: their
-        quoted names."""
+        """Yield the conditions that join a level with the level above; none for the top level. For a function without
+        SETOF, this includes that its row is not all NULL. table, parent: quoted names of both levels."""
         relationship = node.relationship
         if relationship is None:
             return
@@ -392,7 +397,11 @@ class Renderer:
         return items, [self._group_term(text, table, relation) for text in plain] if aggregated else []
 
     def _expand_columns(self, columns: Sequence[SelectColumn], relation: Relation | None) -> Iterator[SelectColumn]:
-        """Yield the columns, with the names of all columns in place of `*` if one of them has a representation."""
+        """Yield the selected columns, with all columns of the relation in place of `*` if a function renders the domain
+        of any of them as JSON (`_output_function`).
+
+        relation: None: its columns are not known, and `*` is not replaced.
+        """
         for column in columns:
             every = column.field.name == "*" and not column.field.path and relation is not None
             if every and relation is not None and any(self._output_function(item) for item in relation.columns):
@@ -413,7 +422,8 @@ class Renderer:
         return text if function is None else f"{quote_qualified(*function)}({text})"
 
     def _operand(self, value: str, field: Field, relation: Relation | None, *, array: bool = False) -> str:
-        """Return the placeholder of an operand, converted by the function that reads texts as the column's domain.
+        """Return the SQL of an operand: its placeholder, converted by the function that reads texts as the domain of
+        the column, if there is one.
 
         array: the operand is an array literal, whose elements are converted.
         """
@@ -428,10 +438,10 @@ class Renderer:
         return f"{function}({placeholder}::text)"
 
     def _group_expression(self, column: SelectColumn, text: str, table: str, relation: Relation | None) -> str:
-        """Return what rows with an output column are grouped by. text: SQL of the output column.
+        """Return the expression of GROUP BY for an output column: in general `text`, the SQL of the output column.
 
-        It is the column itself if a function represents it, because JSON has no equality, and if it has a cast but no
-        alias, as in PostgREST, so that the result can be sorted by the column.
+        It is the column itself if a function renders its domain as JSON, because JSON has no equality, or if it has a
+        cast but no alias, as in PostgREST, so that the result can be sorted by the column.
         """
         known = relation.column(column.field.name) if relation is not None and not column.field.path else None
         represented = known is not None and self._output_function(known) is not None
@@ -522,8 +532,8 @@ def read_statement(
     count: bool = False,
     count_limit: int | None = None,
 ) -> Statement:
-    """Return the statement of a read. count: also count all rows, regardless of the range. count_limit: count at
-    most one row more than this number, which shows that there are more."""
+    """Return the statement of a read. count: it also counts all rows, regardless of the range. count_limit: it counts
+    at most one row more than this number, which shows that there are more; None: it counts all."""
     parameters = Parameters()
     renderer = Renderer(schema, parameters)
     source = renderer.level(plan.root)
@@ -577,10 +587,10 @@ def _tested_embed(level: Node, node: LogicNode) -> Node | None:
 
 @dataclass(frozen=True, slots=True)
 class _EmbedTests:
-    """Conditions of a level that its embeds have rows. Embeds are named by their `join_alias`.
+    """Which embeds of a level must or must not have rows. The keys are their `join_alias`.
 
-    required: whether an embed has to have rows, or no rows. filters: of the level, without those that `required`
-    expresses. named: how often the filters name each further embed.
+    required: whether the embed must have rows (True) or must have none (False). filters: the filters of the level that
+    `required` does not express. named: how often `filters` name each embed that is not in `required`.
     """
 
     required: dict[str, bool]
@@ -589,7 +599,8 @@ class _EmbedTests:
 
 
 def _embed_tests(level: Node) -> _EmbedTests:
-    """Return the tests of the embeds of a level."""
+    """Return the tests for rows of a level's embeds, from inner joins and from the filters `is.null` and
+    `not.is.null`."""
     required = {child.join_alias: True for child in level.children if child.inner}
     filters: list[LogicNode] = []
     for member in level.filters:
@@ -609,7 +620,7 @@ def _is_negated(node: LogicNode) -> bool:
 
 
 def _embeds_in(level: Node, node: LogicNode) -> Iterator[Node]:
-    """Yield the embeds that a condition or a logic tree names, each as often as it does."""
+    """Yield the embeds that a condition or a logic tree tests for rows. One that is named twice is yielded twice."""
     if isinstance(node, Group):
         for member in node.members:
             yield from _embeds_in(level, member)
@@ -618,7 +629,8 @@ def _embeds_in(level: Node, node: LogicNode) -> Iterator[Node]:
 
 
 def _number_of_tests(level: Node) -> int:
-    """Return the number of tests of embeds that a count has if each one is repeated wherever it is named."""
+    """Return the number of EXISTS tests that the query of a count would contain if each test were written at every
+    place that names its embed, on this level and below."""
     tests = _embed_tests(level)
     number = 0
     for child in level.children:

@@ -13,6 +13,7 @@ from rowcall.core.postgrest.plan import Node, Plan
 from rowcall.core.postgrest.request.payload import Payload
 from rowcall.core.postgrest.request.tree import Condition, Field, LogicNode, Operation, SelectColumn
 from rowcall.core.postgrest.schema import Column, Relation, Schema
+from rowcall.core.postgrest.sql.array_elements import array_element
 from rowcall.core.postgrest.sql.output import NO_BODY, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.postgrest.sql.reads import Renderer
 from rowcall.core.text.naming import quote_identifier, quote_qualified
@@ -27,8 +28,8 @@ _ONE_LESS = f"set_config('pgrst.inserted', ({_COUNTER} - 1)::text, true) <> '-1'
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """What a write returns. representation: the written rows, rendered by the plan. keys: the key of the only written
-    row."""
+    """What a write returns. plan: how the written rows are selected and rendered. representation: whether the written
+    rows are returned. keys: whether the primary key is returned, if exactly one row was written."""
 
     plan: Plan
     output: Output = NO_BODY
@@ -57,10 +58,10 @@ def insert_statement(
 ) -> Statement:
     """Return the statement that inserts the rows of a payload, for POST and PUT.
 
-    conflict: None: an existing row is an error. defaults: if an object lacks one of `payload.keys`, the column gets its
-    default; otherwise NULL. Columns that are none of these keys get their defaults in any case. key: names and values
-    of columns; only rows with these values are written (PUT). Raises `ApiError` (`PGRST204`) for a key of the payload
-    that is no column.
+    conflict: None: an existing row is an error. defaults: a column whose key is in `payload.keys` but missing in an
+    object gets its default if True, NULL if False. A column outside `payload.keys` always gets its default. key: names
+    and values of columns; only rows with these values are written (PUT). Raises `ApiError` (`PGRST204`) for a key of
+    the payload that is no column.
     """
     parameters = Parameters()
     columns = written_columns(relation, payload)
@@ -132,8 +133,9 @@ def written_columns(relation: Relation, payload: Payload) -> list[Column]:
 
 
 def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameters: Parameters, defaults: bool) -> str:
-    """Return a SELECT whose rows are those of a payload. Its source in FROM is named `BODY`. defaults: as in
-    `insert_statement`."""
+    """Return a SELECT of the rows of a payload. columns: those to write. defaults: as in `insert_statement`."""
+    if payload.arrays is not None:
+        return _rows_of_arrays(columns, payload, payload.arrays, parameters)
     document = f"{parameters.add(payload.text)}::json"
     if not columns:
         count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
@@ -158,9 +160,28 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
     return f"SELECT {', '.join(values)} FROM {reader}({document}) AS {BODY}({types})"
 
 
+def _rows_of_arrays(columns: Sequence[Column], payload: Payload, arrays: Sequence[str], parameters: Parameters) -> str:
+    """Return a SELECT whose rows are the elements of arrays, which have equal lengths. arrays: of the keys of the
+    payload. Raises ValueError for a column that may not be passed as an array."""
+    literals = dict(zip(payload.keys, arrays, strict=True))
+    values: list[str] = []
+    for column in columns:
+        element = array_element(column)
+        if element is None:
+            raise ValueError(f"values of type {column.type} cannot be passed as an array")
+        # In the output list, PostgreSQL need not store the rows of `unnest`.
+        placeholder = parameters.add(literals[column.name])
+        values.append(f"unnest({placeholder}::{element.type}[]) AS {quote_identifier(column.name)}")
+    return f"SELECT {', '.join(values)}"
+
+
 def _with_defaults(document: str, columns: Iterable[Column], parameters: Parameters, is_array: bool) -> str:
-    """Return the JSON document as an array in which absent members have the defaults of these columns. Repeated members
-    of a value collapse, as it becomes `jsonb`. is_array: it is an array already."""
+    """Return SQL for the payload as an array of jsonb in which missing members have the defaults of these columns.
+    Repeated members become one, because the document becomes jsonb.
+
+    document: SQL of the payload as JSON. columns: columns with a default. is_array: the document is an array already;
+    otherwise it is one object.
+    """
     pairs = ", ".join(f"{parameters.add(column.name)}::text, {column.default}" for column in columns)
     plain = document.removesuffix("::json")
     elements = f"{plain}::jsonb" if is_array else f"jsonb_build_array({plain}::jsonb)"
@@ -275,7 +296,8 @@ def _needed_columns(root: Node) -> Iterable[str]:
 
 def _keys(relation: Relation, parameters: Parameters) -> str:
     """Return the SQL expression for the primary key of the written row: a JSON array of pairs of name and value, in the
-    order of the columns. Its value is NULL unless exactly one row is returned."""
+    order of the columns. Its value is NULL unless exactly one row is returned, or if the relation has no primary key.
+    """
     names = ", ".join(f"{parameters.add(name)}::text" for name in relation.key)
     return (
         f"CASE WHEN count({ROW}) = 1 THEN (SELECT json_agg(json_build_array(member.key, member.value)) "

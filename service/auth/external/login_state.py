@@ -1,4 +1,5 @@
-"""Login states: what a sign-in at a provider begins with, and what the code must match. All workers accept it, once.
+"""Login states of sign-ins at providers: created when a sign-in begins, and required with the code at its end. Any
+worker accepts a login state, but only once.
 
 A login state (state, nonce, PKCE verifier) travels in a sealed cookie, so the service stores nothing for sign-ins that
 are never completed. The cookie is bound to the browser and the state to the cookie. The store of used refresh tokens

@@ -68,10 +68,11 @@ class Profiles:
         return await self._profile(addresses, await self._tokens(addresses, fields), nonce)
 
     async def by_refresh_token(self, token: str, identity: str | None, subject: str | None) -> Profile:
-        """Return the profile for a refresh token of the provider. Its tokens are those of the response, or the former
-        ones if the provider has sent none.
+        """Refresh the tokens at the provider, and return the profile with them. If the response has no new refresh
+        token or ID token, the profile has the former one.
 
-        identity, subject: ID token and subject of the sign-in, or None; a profile of another subject is refused.
+        token: refresh token of the provider. identity, subject: ID token and subject of the sign-in, or None; a profile
+        of another subject is refused.
 
         Raises:
             RefusedByProviderError: the token is no longer valid.
@@ -194,12 +195,12 @@ class Profiles:
 
 
 def _with_session(info: str, identity: str) -> str:
-    """Return the profile with the session id (`sid`) of the ID token, unless it has one. Only the first ID token may
-    contain it. info: profile as JSON. identity: ID token of an issuer. Raises `ProviderError` as `_format_profile`
-    does.
+    """Return the profile with the session id (`sid`) of the ID token added if the profile has none: an ID token of a
+    refresh may lack it. info: profile as JSON. identity: ID token of an issuer. Raises `ProviderError` as
+    `_format_profile` does.
 
-    The ID token was verified at the sign-in and has been sealed since. Those of providers without an issuer are not
-    verified and may be of any kind.
+    The signature is not checked: the ID token was verified at the sign-in and has been sealed since. ID tokens of
+    providers without an issuer are not verified and may be of any kind.
     """
     user_info = orjson.loads(info)
     session = jwt.decode(identity, options={"verify_signature": False}).get("sid")

@@ -132,12 +132,12 @@ def _json(body: bytes) -> Any:
 
 
 def _is_refusal(status: int, word: object) -> bool:
-    """Return whether a response refuses the code or the token. word: its member `error`; None: there is none.
+    """Return whether a response of the token endpoint refuses the code or the token. word: member `error` of the
+    response; None: there is none.
 
-    `invalid_grant` is a refusal with any status below 500, since providers send it with 200, 400, 401 or 403. Other
-    standard error codes are none. Without a standard one, the status decides: 400 (RFC 6749, 5.2), and 2xx for an
-    unknown error code. Others are no refusals: a client with too many requests (429) may refresh successfully a moment
-    later.
+    `invalid_grant` is a refusal with any status below 500, since providers send it with 200, 400, 401 or 403. The other
+    standard error codes are not. With an unknown error code or none, the statuses 400 (RFC 6749, 5.2) and 2xx are
+    refusals; others are not, because a client with too many requests (429) may refresh successfully a moment later.
     """
     if word == "invalid_grant":
         return status < 500

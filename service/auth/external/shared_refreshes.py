@@ -47,9 +47,9 @@ class SharedRefreshes:
         self._background = Background()
 
     async def refresh_once(self, token: str, ask: Callable[[], Awaitable[Profile]]) -> Profile:
-        """Return the profile for a refresh token of the provider: the recent result, that of another refresh in
-        progress, or that of `ask`, which refreshes it at the provider. Raises what `ask` raises.
-        """
+        """Return the profile for a refresh token of the provider. If another request has refreshed it a moment ago or
+        is doing so, the result is that of this refresh; otherwise `ask` is called, which refreshes it at the provider.
+        Raises what `ask` raises."""
         key = hashlib.sha256(f"{self._provider}\0{token}".encode()).digest()
         while not self._is_mine(key):
             if (stored := self._stored_result(key)) is not None:
@@ -62,10 +62,12 @@ class SharedRefreshes:
     async def _run(
         self, key: bytes, token: str, ask: Callable[[], Awaitable[Profile]], answer: asyncio.Future[Profile]
     ) -> None:
-        """Call `ask`, store its result for other tabs, and set `answer` to the result or the error. After an error, and
-        if the refresh token stays the same, so that it can be used at any time, the entry is deleted instead. This
-        continues if the tab is closed, because the provider may have used the token. key: as for `_is_mine`. token: the
-        refresh token."""
+        """Call `ask`, set `answer` to its result or error, and store the result for other tabs. This continues if the
+        tab is closed, because the provider may have used the token.
+
+        After an error, the entry is deleted, so that other tabs refresh by themselves; also if the refresh token has
+        not changed, because it can then be used again at any time. key: as for `_is_mine`. token: the refresh token.
+        """
         try:
             profile = await ask()
         except Exception as error:

@@ -126,7 +126,8 @@ class _SignIn:
 
     async def show(self, context: RequestContext) -> None:
         """Respond with the page. Unless the request is an OAuth callback, a sign-in begins; if the provider fails,
-        respond 500. Raises `Problem` 503 if too many requests to providers are in progress, and `NoKeyError`."""
+        respond 500. Raises `Problem` 503 if too many requests to providers are in progress, `NoKeyError`, and the
+        errors of `caller`."""
         query = parse_qs(context.scope.query_string, keep_blank_values=True)
         cookies: list[str] = []
         url = state = None
@@ -214,8 +215,11 @@ class _SignIn:
         return profile
 
     def _needs_state(self, scope: Any) -> bool:
-        """Return whether the state is required: for requests of browsers, which a page of an attacker can make send the
-        attacker's code; for all requests if the options say so, or if the provider has an issuer."""
+        """Return whether the request must have a login state: it comes from a browser, the options demand it, or the
+        provider has an issuer.
+
+        Browsers need one because a page of an attacker could make them send the code of the attacker's sign-in.
+        """
         headers = scope.headers
         by_browser = headers.get("origin") is not None or headers.get("sec-fetch-site") is not None
         return by_browser or self._options.requires_state or self._provider.issuer is not None

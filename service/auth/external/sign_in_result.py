@@ -66,8 +66,8 @@ class SignInResult:
     async def reach(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None, cookies: list[str]
     ) -> None:
-        """Run the command with the profile, sign in the user of its row, and send the response. If the row has another
-        status than 200, it is only sent with its body, and no user is signed in.
+        """Run the operator's command with the profile, sign in the user of its row, and send the response. If the
+        status of the row is not 200, status and body of the row are the response, and no user is signed in.
 
         user: the user who is signed in already, or None. cookies: further Set-Cookie headers. analytics: data of the
         client as JSON, or None. Raises `ProviderError` if the command failed; `Problem`: 401 if it finds no user or

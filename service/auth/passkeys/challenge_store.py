@@ -1,10 +1,10 @@
-"""Store for what each challenge was issued: subject, flow, user context and expiry.
+"""The store of issued challenges, with the purpose of each: subject, flow, user context and expiry.
 
-The configured commands send a user context to the client, which returns it. With a changed one, the key would be stored
-for another account; also, scripts round whole numbers beyond 2^53. So the issued context is stored here, where all
-workers of the host see it, and the commands receive this one; the client's copy is only compared with it. Other hosts
-see it if they share a Redis (`redis_challenge_store`). A new key whose challenge is unknown here is refused. For
-logins, which have no user context, `Auth:PasskeyAuth:IssuedChallengesOnly` decides.
+The configured commands send a user context to the client, which returns it. With a changed user context, the key would
+be stored for another account; also, scripts round whole numbers beyond 2^53. So the issued context is stored here,
+where all workers of the host see it, and the commands receive the stored one; the client's copy is only compared with
+it. Other hosts see it if they share a Redis (`redis_challenge_store`). A new key whose challenge is unknown here is
+refused. For logins, which have no user context, `Auth:PasskeyAuth:IssuedChallengesOnly` decides.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ class IssuedChallenge:
 
 
 class ChallengeStore(Protocol):
-    """The interface of the stores of issued challenges. challenge_id: as the configured command returned it. flow:
-    `ADD`, `REGISTER` or `LOGIN`.
-    """
+    """The interface of a store of issued challenges. challenge_id: as the configured command returned it. flow: `ADD`,
+    `REGISTER` or `LOGIN`."""
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
         """Store a challenge; return whether there was room for it."""
@@ -65,9 +64,10 @@ class ChallengeStore(Protocol):
 
 
 class HostChallengeStore:
-    """Challenges of one host. Its environments are opened on first use. seconds: lifetime of a challenge.
+    """Challenges of one host, in LMDB environments that are opened on first use. seconds: lifetime of a challenge.
 
-    Challenges of anonymous callers have an environment of their own, so that these cannot fill that of signed-in users.
+    Challenges for signed-in users (`ADD`) and for anonymous callers are in different environments, so that anonymous
+    callers cannot use up the room for users.
     """
 
     def __init__(self, host: HostState, seconds: float) -> None:

@@ -240,12 +240,13 @@ class CompletionEndpoints:
             raise contract_problem("Invalid row") from None
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
-        """Sign in with the row, which is a login row without a hash (sign-in-23). If the row has another status than
-        200, it is only sent, and no user is signed in. Raises `Problem`: 401 if there is no row, it refuses the
-        sign-in, or the passkey is not that of the user of `pending`, the status of the row if that is 400 or above and
-        the row has no body, 500 if the row cannot be used, and the errors of `CredentialIssuer.sign_in`.
+        """Sign in with the row, which is a login row without a hash (sign-in-23). If the status of the row is not 200,
+        status and body of the row are the response, and no user is signed in.
 
-        pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
+        pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor. Raises
+        `Problem`: 401 if there is no row, if it refuses the sign-in, or if the passkey is that of another user than
+        `pending`; the status of the row if that is 400 or above and the row has no body; 500 if the row cannot be used;
+        and the errors of `CredentialIssuer.sign_in`.
         """
         if login_row is None or all(cell.text is None for cell in login_row.cells):
             raise _authentication_problem(401)

@@ -24,7 +24,8 @@ class RelyingParty:
         return self._options.relying_party or without_port(self._host(context))
 
     def expected_response(self, context: RequestContext, challenge: bytes) -> ExpectedResponse:
-        """Return what the authenticator's response has to match."""
+        """Return the values that the authenticator's response has to match: the challenge, the allowed origins
+        (configured, else that of the request), the domain of `id`, and the configured user verification."""
         options = self._options
         origins = options.origins or frozenset({self._request_origin(context)})
         return ExpectedResponse(challenge, origins, self.id(context), options.user_verification)

@@ -96,10 +96,11 @@ def as_json(value: object) -> tuple[Any, str]:
 
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:
-    """Return the analytics as JSON text; if they are an object and `key` is not empty, with the client address under
-    `key`, in place of a member of the client. None if there are none. Raises `Problem` 400 if they are not JSON.
+    """Return the analytics of a client as JSON text; None if there are none. If they are an object and `key` is not
+    empty, the member `key` is set to the client address, also if the client has sent one. Raises `Problem` 400 if they
+    are not JSON.
 
-    address: None: unknown; `key` is then null.
+    address: None: it is unknown, and the member is null.
     """
     if value is None or value == "":
         return None

@@ -158,11 +158,12 @@ def _authenticator_data(data: bytes) -> AuthenticatorData:
 
 
 def _check_cbor(data: bytes) -> None:
-    """Raise ValueError for CBOR with tags, which authenticators do not send (CTAP 2.1, 8). The library would make
-    patterns, decimals and others of their content: a few kilobytes from an anonymous caller would occupy a worker for
+    """Raise ValueError for CBOR with tags, which authenticators do not send (CTAP 2.1, 8). From tagged content the
+    library would make patterns, decimals and others: a few kilobytes from an anonymous caller would occupy a worker for
     seconds.
 
-    The heads of all items follow each other without regard to nesting. Other errors are left to the library.
+    All items, also nested ones, are visited in one pass, since the items of an array or map directly follow its head.
+    Other errors are left to the library.
     """
     at = 0
     while at < len(data):
@@ -227,8 +228,7 @@ _CURVES = {-7: ec.SECP256R1, -35: ec.SECP384R1, -36: ec.SECP521R1}
 
 def _usable(cose: bytes) -> int:
     """Return the COSE number of a key's algorithm. Raises `RefusedError` for a key that must not be stored: it is
-    malformed, its algorithm is not accepted, or it does not fit the algorithm. cose: the key.
-    """
+    malformed, its algorithm is not accepted, or its kind, curve or size does not fit the algorithm. cose: the key."""
     try:
         decoded = decode_credential_public_key(cose)
         algorithm = int(decoded.alg)

@@ -36,9 +36,12 @@ class PasskeyFactor:
         return None if token is None else await self._pending.read(token)
 
     def complete_sign_in(self, row: LoginRow, body: Body, pending: PendingSignIn | None) -> tuple[LoginRow, Body]:
-        """Return row and body of the sign-in, with the claim of a second factor where it was proved.
+        """Return the login row and the body with which the sign-in is completed: those of `pending`, or, if that is
+        None, `row` and `body`. The claim of a second factor is added for a pending sign-in, and otherwise if passkeys
+        need user verification (`user_verified`).
 
-        row, body: of the passkey; used if no sign-in is pending. Raises `Problem` 401 for a key of another user.
+        row, body: of the command that completes a login by passkey. Raises `Problem` 401 if the passkey is that of
+        another user than `pending`.
         """
         if pending is None:
             return (replace(row, claims=with_second_factor(row.claims, PASSKEY)) if self._user_verified else row), body

@@ -71,9 +71,9 @@ def _current_contract(arguments: Arguments, settings: Settings) -> Contract:
 
 
 def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:
-    """Return the names of endpoints in the enabled generated clients. endpoints: with the types that clients see. An
-    endpoint without a place in a client has no name there.
-    """
+    """Return the name of the function of each endpoint in each enabled generated client: names by language, by `id` of
+    the endpoint. A client with an invalid path (`NoPlaceError`) is left out. endpoints: with the types that clients
+    see."""
     functions: Functions = {}
     options = client_code_options(settings, ()), dart_options(settings, ()), python_options(settings, ())
     for client in clients_of(*options):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from rowcall.core.documents.descriptions import Descriptions
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.catalogue.snapshot import SnapshotWithOptions, endpoints_of
 from rowcall.service.command.configuration_files import load
@@ -15,6 +14,7 @@ from rowcall.service.database.connector import Connector
 from rowcall.service.log import configure_logging
 from rowcall.service.log.assembly import current_log
 from rowcall.service.mcp.server import announce_tools
+from rowcall.service.options.capabilities.description_options import Descriptions
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server.http import listener_plans
 from rowcall.service.startup_error import StartupError

@@ -164,9 +164,8 @@ async def _applied_migrations(connection: psycopg.AsyncConnection[Any]) -> dict[
 
 
 def _pending_migrations(migrations: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
-    """Return the migrations to run. Raises `StartupError` if the files do not continue what has run. applied: as
-    `_applied_migrations` returns it.
-    """
+    """Return the migrations to run. Raises `StartupError` if a file that has run is missing or has changed, or if a
+    file that has not run has a lower number than one that has. applied: as `_applied_migrations` returns it."""
     numbers = {migration.number for migration in migrations}
     for number, (name, _) in sorted(applied.items()):
         if number not in numbers:

@@ -51,9 +51,9 @@ SCHEME = "test"
 
 
 def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
-    """Return the options without features that tests must not use: cached responses, which could come from other tests,
-    and features that precede endpoints or cannot be reached in a test. store: folder of the shared state.
-    """
+    """Return the options for tests: without cached responses, which could come from other tests, and without features
+    that tests cannot use, such as antiforgery tokens, static files, health and metrics. store: folder of the shared
+    state."""
     return replace(
         options,
         store=store,
@@ -233,11 +233,12 @@ class TestApplication(Application):
         headers: Sequence[str],
         stubs: Sequence[Stub],
     ) -> Reply:
-        """Run the steps of a request and return its response. An error of `steps_of` is answered as that of a step.
-        Raises CallRefusedError if the response is cut off.
+        """Run the steps of a request and return its response. If `steps_of` raises an error, the response is that to an
+        error of a step. Raises CallRefusedError if the response is cut off.
 
-        capture: receives the response. steps_of: returns the steps. headers: names of response headers, in the spelling
-        that they get; other names are returned as the steps write them. stubs: responses of other services.
+        capture: receives the response. steps_of: returns the steps. headers: names of response headers as the comment
+        spells them; the response has these spellings, and the usual ones of other names. stubs: responses of other
+        services.
         """
         stubbed = self._stubbed
         self._set_stubs(stubs)

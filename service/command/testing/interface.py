@@ -57,7 +57,7 @@ def claims_of(stated: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Return the object or array that the text is as JSON; the text if it is none."""
+    """Parse the text if it is a JSON object or array; otherwise return it unchanged."""
     if text.startswith(("{", "[")):
         try:
             return orjson.loads(text)

@@ -65,9 +65,8 @@ async def run_due_jobs(session: Session, jobs: RunnableJobs, auth: AuthOptions, 
 
 
 async def _due(session: Session, jobs: RunnableJobs) -> AsyncIterator[tuple[Job, list[str]]]:
-    """Take one job after another until none is due, with the list of the messages that it reports. Raises
-    `psycopg.Error`.
-    """
+    """Take one job after another until none is due. Yield each with a list that is empty at first; while the job runs,
+    the messages that it reports are appended. Raises `psycopg.Error`."""
     take = _TAKE.format(endpoints=sql.Literal(list(jobs.endpoints)))
     while rows := await session.fetch(take):
         number, endpoint, attempt, arguments, bound, claims = cast(_Taken, rows[0])

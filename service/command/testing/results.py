@@ -51,9 +51,8 @@ class Results:
         )
 
     def _against_threshold(self, coverage: Coverage, code: ExitCode) -> ExitCode:
-        """Return the exit code. If the coverage is below the threshold, this is printed, and `code` is replaced by a
-        failure unless it is one.
-        """
+        """Return the exit code: ERRORS if the coverage is below the threshold and `code` is PASSED, otherwise `code`. A
+        coverage below the threshold is printed."""
         threshold = self._options.threshold
         if threshold is None or coverage.percent >= threshold:
             return code
@@ -61,7 +60,8 @@ class Results:
         return ExitCode.ERRORS if code is ExitCode.PASSED else code
 
     def _write(self, coverage: Coverage | None) -> ExitCode | None:
-        """Write the configured report files. Return an exit code if that fails, else None."""
+        """Write the configured report files. If one cannot be written, print why and return SETUP without writing the
+        others; otherwise return None. coverage: None: the reports of the coverage are not written."""
         options = self._options
         texts: list[tuple[str | None, str, Callable[[Path], str]]] = [
             (options.junit, "JUnitOutput", lambda _: junit(self._results, "rowcall", self._seconds)),

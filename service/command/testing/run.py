@@ -355,9 +355,8 @@ class Run:
         return debug
 
     def _report_no_tests(self) -> int:
-        """Report that there are no tests, and why. Return the exit code, which is a failure unless the options allow no
-        tests.
-        """
+        """Report that there are no tests, and return the exit code: PASSED if the options allow a run without tests;
+        otherwise NOTHING, after printing why there are none."""
         if self._options.allow_empty:
             print(head(0))
             return ExitCode.PASSED

@@ -46,7 +46,7 @@ class Action:
 
 
 def uuid_of(values: Values, name: str) -> str:
-    """Return a parameter that has a value. Raises `Problem` 400 if it is no UUID."""
+    """Return the value of the parameter `name`, which must be present. Raises `Problem` 400 if it is no UUID."""
     if not _UUID.fullmatch(values[name]):
         raise Problem(400, f"{name}: {values[name][:50]!r} is no UUID")
     return values[name]

@@ -1,4 +1,5 @@
-"""The services that share the database or Redis with this one: their answers while a page is open, and own answers."""
+"""The services that share the database or Redis with this one: their state, which they are asked for while a page of
+the console is open, and the answers to the same question of their consoles."""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ class Hosts:
     # --- answers ---------------------------------------------------------------------------------------------------
 
     def hear(self, channel: str, connector: Connector) -> None:
-        """Answer a console that has asked in a database. channel: where it listens. connector: of this database."""
+        """Answer the console of another service, whose question has arrived as a notification of a database; ignored if
+        the services communicate by Redis. channel: on which that console listens. connector: of this database."""
         if self._by is HostsBy.DATABASE:
             self._hear(channel, self._databases.setdefault(connector, DatabaseTransport(connector)))
 
@@ -207,7 +209,8 @@ class Hosts:
                 await self._wait_for_retry()
 
     async def _only_own(self) -> None:
-        """Note the own status regularly, without other services, until the report is not requested any more."""
+        """Store the status of this service regularly until the report is not requested any more, for a service that
+        asks no others."""
         while True:
             seconds = self._pause()
             if seconds is None:
@@ -246,7 +249,8 @@ class Hosts:
             self._note(status)
 
     def _note(self, status: HostStatus) -> None:
-        """Store the status of a service. That of a further service is dropped if there are too many."""
+        """Store the status of a service. If `_MOST` other services are known already, the status of a new one is
+        ignored."""
         known = self._known.get(status.id)
         if known is not None:
             known.update(status, time.monotonic())

@@ -24,10 +24,10 @@ _TYPES: Mapping[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float":
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """The state of a service at one moment. id: of this start of the service, random. url: of its first public
-    listener. workers: those that run, of `configured` ones. requests, errors: since the start; an error is a response
-    5xx. started: seconds since 1970. clock: seconds of the monotonic clock of its host, to compute rates.
-    """
+    """The state of a service at one moment. id: random, new at each start of the service. url: of its first public
+    listener. workers: number of those that run. configured: number of configured workers. requests, errors: numbers
+    since the start; an error is a 5xx response. started: seconds since 1970. clock: seconds of the monotonic clock of
+    its host, to compute rates."""
 
     id: str
     host: str

@@ -69,10 +69,11 @@ class CallSettings:
         """Return the statements in front of a call in its segment on a dedicated connection. watched, seconds: as for
         `values`.
 
-        A procedure that may commit gets nothing there that would keep it from committing: settings and commands are set
-        for the session before (`DedicatedRuns._prepare_procedure`). If one of its commands has no lasting form, all
-        commands are sent here, and it cannot commit. Behind a pooler, where nothing can be set for the session, it gets
-        its preamble without the time limit.
+        For a procedure that may commit, statements in its segment would prevent the commit. So nothing is sent, and its
+        settings and commands are set for the session before (`DedicatedRuns._prepare_procedure`). If one of its
+        commands has no session-level form, all commands are sent in the segment, and the procedure cannot commit.
+        Behind a pooler, which allows nothing for the session, its preamble is sent in the segment, without the time
+        limit.
         """
         preamble = call.preamble
         if not call.procedure or (call.wrapped and not self._pooler):

@@ -170,9 +170,11 @@ class DedicatedRuns:
         return self.run(call, context, tries, pause)
 
     def _is_through(self, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """Return whether the execution has succeeded on a dedicated connection, or streams there. If it has succeeded,
-        its duration and the size of its result are recorded for pool selection. If it streams, the call counts as
-        large, and `_end_stream` follows at its end.
+        """Record the end of an execution on a dedicated connection for pool selection, and return True if it has
+        succeeded or streams; False, without a record, if it has failed.
+
+        Duration and size of the result are recorded. A streaming call is marked as large, so that it stays on dedicated
+        connections; `_end_stream` follows at the end of its stream.
 
         Raises:
             ClientDisconnectedError: the client disconnected while it ran.
@@ -195,9 +197,8 @@ class DedicatedRuns:
     def _end_stream(
         self, call: Call, context: RequestContext, on_free: Callable[[Execution], None] | None, execution: Execution
     ) -> None:
-        """Log a broken stream, whose status was sent long ago, and free the connection. on_free: what the execution
-        would have called at its end without the stream; None: nothing.
-        """
+        """Log why a stream broke, if it did, as its status was sent before; then call `on_free`. on_free: the callback
+        that the execution had before it streamed, which frees the connection; None: there was none."""
         try:
             self._failures.report_broken(call, context, execution)
         finally:
@@ -249,8 +250,10 @@ class DedicatedRuns:
         return pause
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
-        """Run once on a dedicated connection. The returned execution is finished or STREAMING. tries: the failed runs
-        so far, whose start the limit counts from. Raises `Problem` if no connection is free in time.
+        """Run the call once on a dedicated connection. The returned execution is finished or STREAMING.
+
+        tries: the failed runs so far. The timeout of the call counts from `tries.began`, the start of the first run; if
+        it is 0, it is set to the start of this run. Raises `Problem` if no connection is free in time.
         """
         pool = self._pool
         while True:
@@ -481,9 +484,8 @@ async def _wait(seconds: float, context: RequestContext) -> None:
 
 
 def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
-    """Return a notice handler for a connection that works for one request only: it reports notices without an owner as
-    those of `protocol`.
-    """
+    """Return a notice handler for a connection that works for one request only: it reports all notices as those of
+    `protocol`."""
 
     def handle(
         label: str | None, severity: str, sqlstate: str, message: str, context: str | None, _owner: object

@@ -152,9 +152,9 @@ class PlainRuns:
             self._pool.release(connection)
 
     def transaction(self, disconnected: Disconnected, listener: NoticeListener | None = None) -> PlainTransaction:
-        """Return a transaction over several segments, whose end depends on a result. disconnected: returns when the
-        client has disconnected; a running statement is cancelled then. listener: gets its notices and its end.
-        """
+        """Return a transaction over several segments, for requests that decide by a result whether to commit.
+        disconnected: returns when the client has disconnected; a running statement is cancelled then. listener: gets
+        the notices of the transaction, and its end."""
         return PlainTransaction(self._pool, self._watchdog, disconnected, self._seconds, listener)
 
 
@@ -202,9 +202,8 @@ class PlainTransaction:
             self._pool.let_go(connection, resets=[])
 
     def _roll_back(self, connection: Connection) -> None:
-        """Send ROLLBACK without waiting; the connection leaves the transaction behind it. If it cannot be sent, the
-        connection is closed, and leaves the transaction at once.
-        """
+        """Send ROLLBACK without waiting; when it has run, the connection returns to the pool. If it cannot be sent, the
+        connection is closed at once."""
         execution = Execution(ROLLBACK, [])
         execution.timeout = RESET_SECONDS
         execution.on_free = lambda _execution: self._let_go(connection)

@@ -342,9 +342,8 @@ class DedicatedPool:
         self._grow()
 
     def sweep(self, now: float) -> None:
-        """Refuse requests that have waited too long, and replace idle connections that are too old or unused. Called by
-        the watchdog. now: time of the event loop.
-        """
+        """Refuse requests that have waited too long, and close idle connections that are too old, have run too many
+        executions, or have been unused for too long. Called by the watchdog. now: time of the event loop."""
         self._refuse_standing(now)
         for connection in list(self._idle):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:

@@ -50,11 +50,12 @@ class QueuedTooLongError(RerouteError):
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """How a pipelined pool grows.
+    """How a pipelined pool grows: connections, and executions in flight on each.
 
-    first: connections at the start. few: maximum of connections while calls are fast. most: maximum while they wait,
-    mostly for the disk of the write-ahead log, since several can wait together (driver-3). depth: executions in flight
-    on each connection while calls wait. deep: while they do not.
+    first: connections at the start. few: maximum of connections while calls are fast. most: maximum of connections
+    while calls wait, mostly for the disk of the write-ahead log, since several can wait at the same time (driver-3).
+    depth: executions in flight on each connection while calls wait. deep: executions in flight on each connection while
+    calls do not wait.
     """
 
     first: int
@@ -259,9 +260,9 @@ class PipelinedPool:
             self._place_waiting()
 
     def sweep(self, now: float) -> None:
-        """Refuse executions that have waited too long, and replace old connections. Called by the watchdog. now: time
-        of the event loop.
-        """
+        """Refuse executions that have waited too long, send waiting ones to the dedicated pool if it has room, and
+        replace connections that are too old or have run too many executions. Called by the watchdog. now: time of the
+        event loop."""
         self._refuse_late(now)
         if self._waiting:
             self._send_elsewhere(self._room_elsewhere())

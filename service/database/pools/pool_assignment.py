@@ -44,9 +44,9 @@ _SCHEDULED = Path("/proc/thread-self/schedstat")
 class Contention:
     """Estimates by what factor durations are too long because this thread waits for a processor.
 
-    The clock of a call runs on while its result waits to be read, and if the server is on the same machine, its
-    backends wait too. If this counted as slowness, calls would run alone, at twice the work, just when there is too
-    much of it already.
+    The measured time of a call includes the wait until its result is read; if the server is on the same machine, its
+    backends wait for processors too. If this counted as slowness, calls would move to the dedicated pool, which takes
+    twice the processor time for each, just when processors are scarce.
     """
 
     __slots__ = ("_ran", "_waited", "factor")
@@ -71,9 +71,9 @@ class Contention:
         return self.factor > CROWDED
 
     def note(self, ran: int, waited: int) -> None:
-        """Update the factor. ran, waited: totals in nanoseconds since the thread began; an idle thread says little, so
-        the factor returns towards 1.
-        """
+        """Update the factor. ran, waited: nanoseconds that the thread has run, and waited for a processor, since it
+        began. If the thread has run for less than 1 ms since the last update, it is too idle for a measurement, and the
+        factor moves towards 1."""
         newly, late = ran - self._ran, waited - self._waited
         self._ran, self._waited = ran, waited
         now = 1.0 + late / newly if newly > 1_000_000 else 1.0
@@ -121,11 +121,11 @@ class PoolAssignment:
         return self._squares / (2 * (self._total + PRIOR_CALLS * self.threshold / 8))
 
     def record(self, seconds: float, contention: float = 1.0) -> bool:
-        """Record one call and its duration. Returns True if `fast` changed.
+        """Record one call and its duration in seconds. Return True if `fast` changed.
 
         contention: factor, 1 or more, by which busy processors lengthen durations (`Contention.factor`, or active
-        backends for each processor). The time of a call that only computes grows with it, that of a call that waits
-        does not; so the time is divided by it, but the shortest call must be short without that.
+        backends for each processor). The duration is divided by it. This is right for calls that compute, but not for
+        calls that wait; so a promotion also requires that the shortest call of the window is fast without the division.
         """
         self._shortest = min(self._shortest, seconds)
         seconds /= contention

@@ -66,9 +66,9 @@ def position_of_response(options: ReplicaOptions, fields: Sequence[tuple[str, st
 
 
 def with_position(options: ReplicaOptions, headers: Fields, text: str) -> Fields:
-    """Return the headers of a request as a client sends them that has received this position. text: of the position, or
-    `PRIMARY`.
-    """
+    """Return the headers of a request with a position, as a client would send it after a response with
+    `response_fields`: in the configured header, or else in the cookie. An earlier position is replaced. text: the
+    position, or `PRIMARY`."""
     if options.header is not None:
         return [*((name, value) for name, value in headers if name.lower() != options.header), (options.header, text)]
     cookies = [value for name, value in headers if name.lower() == "cookie"]

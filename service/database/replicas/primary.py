@@ -57,10 +57,9 @@ class Primary:
         self._samples.append((now, position))
 
     def moment_of_position(self, position: int) -> float:
-        """Return the moment up to which a replica at `position` has everything that the primary had committed, as a
-        time of the event loop. 0: it lacks nothing, as far as known. Minus infinity: `position` is older than all
-        samples, or there are none.
-        """
+        """Return the time of the event loop up to which a replica that has replayed `position` has all commits of the
+        primary. 0: it lacks no commit that is known. Minus infinity: `position` is older than all samples, or there are
+        none."""
         if not self._samples:
             return -math.inf
         if position >= self._samples[-1][1]:

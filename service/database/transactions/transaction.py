@@ -228,9 +228,8 @@ class Transaction:
         await self._run_call(())
 
     async def _run_call(self, ahead: PrecedingStatements, statement: Statement | None = None) -> None:
-        """Run the routine behind `ahead`, and then its `publish` command. statement: runs instead of that of the call,
-        unless None. Raises as `call` does.
-        """
+        """Run the routine behind `ahead`, and then its `publish` command if it has one. statement: of the routine;
+        None: the statement of the call. Raises as `call` does."""
         call, context = self._call, self._context
         execution = Execution(statement or call.statement(context.mask), context.arguments, ahead or None)
         execution.label = call.label
@@ -338,7 +337,8 @@ class Transaction:
         return problem
 
     def _values(self, execution: Execution) -> Iterator[bytes | None]:
-        """Yield the values that a message may repeat: those of the client, and those just sent to the server."""
+        """Yield the values to hide in the message of an error, which may repeat them: the arguments of the client, and
+        the values that were just sent to the server."""
         yield from self._context.arguments
         for _, values in execution.ahead or ():
             yield from values

@@ -94,7 +94,8 @@ EXAMPLES = (
 
 
 def install(connection: ConnectionInfo) -> None:
-    """Create the demo schema. A schema of another version of rowcall is replaced. Raises `psycopg.Error`."""
+    """Create the schema `demo`. If it exists in this version, nothing is done; any other schema of this name is
+    dropped, with its data. Raises `psycopg.Error`."""
     sql = importlib.resources.files(__name__).joinpath("schema.sql").read_text(encoding="utf-8")
     mark = f"rowcall demo {hashlib.sha256(sql.encode()).hexdigest()[:16]}"
     with psycopg.connect(connection.conninfo(), autocommit=True) as database:

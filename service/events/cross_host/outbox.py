@@ -42,7 +42,8 @@ class Outbox:
         self._filled.set()
 
     async def first(self) -> list[bytes]:
-        """Wait for batches, and return at most 64 of the oldest, each as `pack` returns it. They stay until `sent`."""
+        """Wait for batches, and return at most 64 of the oldest, each as `pack` returns it. They stay in the outbox
+        until `remove`."""
         while not self._packed:
             self._filled.clear()
             await self._filled.wait()

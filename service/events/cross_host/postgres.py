@@ -61,7 +61,8 @@ class PostgresTransport:
             _report_not_listening(error)
 
     async def write(self) -> None:
-        """Send events, forever."""
+        """Send queued events with NOTIFY, forever. After a failure, which is logged, connect again and send them
+        again."""
         attempt = 0
         while True:
             try:
@@ -87,7 +88,8 @@ class PostgresTransport:
             self._outbox.remove(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
-        """Pass the events that hosts publish to `receive`, forever."""
+        """Pass the events that hosts publish to `receive`, forever. After a failure, which is logged, connect again;
+        events that were notified meanwhile are missed."""
         attempt = 0
         while True:
             try:

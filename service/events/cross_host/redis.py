@@ -67,7 +67,8 @@ class RedisTransport:
             self._report(error)
 
     async def write(self) -> None:
-        """Send events, forever."""
+        """Add queued events to the stream, forever. After a failure, which is logged, connect again and add them
+        again."""
         client: Client = None
         attempt = 0
         while True:
@@ -89,7 +90,9 @@ class RedisTransport:
                 self._outbox.remove(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
-        """Pass the events that hosts publish to `receive`, forever."""
+        """Pass the events in the stream to `receive`, from its beginning on, forever. After a failure, connect again
+        and begin again: the receiver recognises events that it has already. Also removes old entries from the stream
+        (`_trim`)."""
         client: Client = None
         attempt = 0
         last = _START
@@ -125,8 +128,8 @@ class RedisTransport:
             self._size -= self._sizes.popleft()[1]
 
     async def _trim(self, client: Any) -> None:
-        """Remove the oldest entries while the stream is larger than `stored_bytes` and they were read `LAG` seconds
-        ago.
+        """Remove the oldest entries while the stream is larger than `stored_bytes`, but only those that were read at
+        least `LAG` seconds ago, so that other hosts have read them too.
 
         The number of entries is limited when one is added; their sizes are known here, after reading them.
         """

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.building.service import RoutineOptions, ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.documents.descriptions import Descriptions
 from rowcall.service.options.capabilities.client_code import client_code_options, dart_options, python_options
+from rowcall.service.options.capabilities.description_options import Descriptions
 from rowcall.service.options.capabilities.documents import http_file_options, open_api
 from rowcall.service.options.capabilities.mcp import mcp_options, tool_schema_options
 

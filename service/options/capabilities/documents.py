@@ -11,9 +11,15 @@ from pathlib import Path
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.documents.http_files import HttpFileOptions
-from rowcall.core.documents.openapi import OpenApi, OpenApiOptions, OpenApiTargets, SecuritySchemeKeys, ServerKeys
-from rowcall.core.documents.reference_page import ReferencePage
+from rowcall.core.documents.options import (
+    HttpFileOptions,
+    OpenApi,
+    OpenApiOptions,
+    OpenApiTargets,
+    ReferencePage,
+    SecuritySchemeKeys,
+    ServerKeys,
+)
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import export_options, table_formats
 from rowcall.service.startup_error import StartupError

@@ -57,7 +57,7 @@ def limit_options(settings: Settings) -> LimitOptions:
 
 
 def _named_by_paths(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield the keys with which enabled sections name a policy, and the names."""
+    """Yield key and name of the policy for each enabled section of reserved paths that names one."""
     for section in _PATHS:
         named = settings.read_enabled(ReservedPathLimit, section)
         if named is not None and named.policy is not None:

@@ -10,10 +10,8 @@ from dataclasses import replace
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.documents.mcp import McpOptions
-from rowcall.core.documents.openapi import OpenApi
-from rowcall.core.documents.tool_schemas import Place, ToolSchemaKeys, ToolSchemaOptions
-from rowcall.core.documents.tools import ToolOptions
+from rowcall.core.documents.options import OpenApi
+from rowcall.core.mcp.options import McpOptions, Place, ToolOptions, ToolSchemaKeys, ToolSchemaOptions
 from rowcall.service.options.capabilities.documents import document_options
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.startup_error import StartupError

@@ -48,7 +48,8 @@ def test_options(settings: Settings) -> TestOptions:
 
 
 def _response_table(table: ResponseTable) -> ResponseTable:
-    """Return the table with its columns. Raises StartupError."""
+    """Return the options of the response table with its columns: kind, name and type of each. Raises `StartupError` if
+    a name is invalid, two columns have the same name, or no column is left."""
     names_by_kind = (table.columns_status, table.columns_body, table.columns_content_type, table.columns_headers)
     configured = zip(COLUMNS, (*names_by_kind, table.columns_is_success), strict=True)
     columns = tuple((kind, name, type_name) for (kind, type_name), name in configured if name)
@@ -135,9 +136,11 @@ def _kinds(texts: Mapping[str, str]) -> list[str]:
 
 
 def _step(name: str, body: JsonValue) -> tuple[bool, PreparationStep | None]:
-    """Return whether `body` does something (it has Sql, SqlFile or Command), and its step, or None if it is disabled.
+    """Return whether `body` is a step (it has Sql, SqlFile or Command), and the step. The step is None if it is
+    disabled, or if `body` is none.
 
-    name: of the step, also for messages. Raises StartupError if it does several things or Enabled is not a boolean.
+    name: of the step, also for messages. Raises `StartupError` if it has several of these keys, or Enabled is not a
+    boolean.
     """
     texts = _texts(body)
     what = _kinds(texts)

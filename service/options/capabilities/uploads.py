@@ -95,8 +95,8 @@ class FolderCheck:
 
 
 def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
-    """Return the enabled handlers by name; empty if only those for workbooks and JSON lines are enabled (uploads-1).
-    Raises `StartupError` for an S3 handler without credentials."""
+    """Return the enabled handlers by name. The handlers for workbooks and JSON lines count only if another one is
+    enabled (uploads-1). Raises `StartupError` for an S3 handler without credentials."""
     plain = _enabled_handlers(settings, LargeObjects, Folder, Csv)
     if settings.is_enabled(ObjectStore):
         plain.append(_object_store(settings))

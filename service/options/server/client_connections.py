@@ -14,7 +14,8 @@ requests (`service.database.connector`)."""
 
 
 def client_connections(options: WorkerOptions, listeners: int) -> int:
-    """Return the number of client connections that each listener of a worker accepts. listeners: their number."""
+    """Return the number of client connections that each listener of a worker accepts: the configured limit, or less if
+    the limit of open files leaves room for fewer. listeners: number of listeners."""
     room = _room(options, listeners)
     return room if options.http.limits.connections is None else min(options.http.limits.connections, room)
 

@@ -100,11 +100,11 @@ def _is_default(settings: Settings, path: str) -> bool:
 
 
 def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
-    """Return the size of one read of an HTTP/1 connection in bytes; None means the size of a request head. chosen:
-    configured size, of which at most 1 MiB counts; None: the default.
+    """Return how many bytes are read at once from a connection of HTTP/1; None: as many as a request head may have.
+    chosen: the configured number, at most 1 MiB; None: 256 KiB if uploads are enabled, else the size of a head.
 
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
-    of an upload; so 256 KiB are read at once if uploads are enabled.
+    of an upload.
     """
     if chosen is not None:
         return min(chosen, 1_048_576)

@@ -18,8 +18,9 @@ _LONGEST_PATH = 100
 class ShutdownOptions:
     """Phases of the graceful shutdown, in this order, in seconds.
 
-    delay: before the shutdown begins. close_announcement: responses carry `Connection: close`. within: for running
-    requests to finish. handover: path of the Unix socket of the zero-downtime restart, or None.
+    delay: health checks fail, and requests are served as usual. close_announcement: responses carry `Connection:
+    close`. within: running requests may finish. handover: path of the Unix socket of the zero-downtime restart, or
+    None.
     """
 
     delay: float

@@ -101,11 +101,11 @@ def _path(name: str | None) -> str:
 
 
 def _values_of_scheme(settings: Settings, kind: type[Any], name: str | None, *not_inherited: str) -> dict[str, Any]:
-    """Return the values of a named scheme that are not those of the section `Auth`, by field. For a main scheme, there
-    are none.
+    """Return the values that a named scheme sets itself, by field; for its other fields, the values of the section
+    `Auth` apply. Empty for a main scheme (`name` None).
 
-    kind: class of the keys of a named scheme. name: None for a main scheme. not_inherited: fields that a named scheme
-    never has from the main one; they are returned even if they are None.
+    kind: class of the keys of a named scheme. not_inherited: fields for which the values of `Auth` never apply; they
+    are returned even if they are None.
     """
     if name is None:
         return {}
@@ -214,11 +214,11 @@ def _jwt(settings: Settings, name: str | None = None) -> JwtScheme:
 
 
 def _validates(requested: bool | None, expected: str | None, claim: str, where: str, foreign: str | None) -> bool:
-    """Return whether the claim of tokens (issuer or audience) is validated. Logs a warning if tokens of another issuer
-    are accepted and the configuration says not to validate it.
+    """Return whether a claim of tokens, issuer or audience, is compared with the configured value. By default, this is
+    so if tokens of another issuer are accepted, since the keys of an issuer sign the tokens of all its applications.
 
-    If tokens of another issuer are accepted, validation is on by default, since the keys of an issuer sign the tokens
-    of all its applications. Raises StartupError if there is nothing to compare with.
+    Logs a warning if tokens of another issuer are accepted, and the comparison is switched off. Raises `StartupError`
+    if there is no value to compare with.
 
     requested: None if the configuration does not say. expected: the value to compare with, if one is configured. claim:
     Issuer or Audience. where: prefix of the keys of the scheme, for messages. foreign: key that makes the scheme accept

@@ -134,10 +134,9 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
 def _arguments(
     names: Sequence[str], modes: Sequence[str], types: Sequence[str], count: int, defaults: int, variadic: bool
 ) -> tuple[Argument, ...]:
-    """Return the input parameters. names, modes, types: of all parameters in order, outputs included; names can be
-    empty, modes are as in `pg_proc.proargmodes`. count: number of input parameters. defaults: how many of them, at the
-    end, have a default. variadic: whether the last one is.
-    """
+    """Return the input parameters. names, modes, types: of all parameters in order, outputs included; names may be
+    empty texts, modes are as in `pg_proc.proargmodes`. count: number of input parameters. defaults: how many of the
+    last input parameters have a default. variadic: whether the last input parameter is VARIADIC."""
     inputs = [(name, type_name) for name, mode, type_name in zip(names, modes, types, strict=True) if mode in "ibv"]
     return tuple(
         Argument(name, type_name, place < count - defaults, variadic and place == count - 1)

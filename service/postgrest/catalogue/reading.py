@@ -185,10 +185,9 @@ def _foreign_keys(
 def _view_columns(
     shown: Sequence[tuple[int, int, tuple[int, int]]], names: Mapping[int, Name], numbers: Numbers
 ) -> list[ViewColumn]:
-    """Return the columns of views with the columns of relations that they show. shown: oid of a view, number of its
-    column, and oid of the relation with the number of the column there. names: of relations, by oid. Columns without
-    a known name are left out.
-    """
+    """Return the columns of views, each with the column of a relation that it shows. Columns without a known name are
+    left out. shown: tuples of oid of the view, number of its column, and a pair of oid of the relation and number of
+    its column. names: of relations, by oid."""
     result: list[ViewColumn] = []
     for view, number, (base, base_number) in shown:
         column = numbers.get(view, {}).get(number)
@@ -206,7 +205,8 @@ def _relations(
     names: Mapping[int, Name],
     searched: Sequence[str],
 ) -> dict[Name, Relation]:
-    """Return the relations of the schemas `searched`, and those of other schemas that have a primary key.
+    """Return the relations of the schemas `searched`, and relations of other schemas that have a primary key, as they
+    can be junction tables.
 
     rows: of `queries.RELATIONS`. columns, keys, names: by oid of the relation; keys are the names of the columns of
     primary keys. A view without a key has the keys of relations that it shows completely.
@@ -236,9 +236,9 @@ def _relations(
 def _inherited_keys(
     view_columns: Sequence[ViewColumn], keys: Mapping[Name, tuple[str, ...]]
 ) -> dict[Name, tuple[str, ...]]:
-    """Return for each view the columns that show the keys of its relations: for each key column the first of them. A
-    key that is not shown completely is left out, and so is a view without a key. keys: primary keys by relation.
-    """
+    """Return for each view the columns that show the primary keys of its relations. If a view shows a key column
+    several times, the first column counts. A key of which a column is not shown is left out, and so is a view that
+    shows no key. keys: primary keys by relation."""
     shown: dict[Name, dict[Name, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for item in view_columns:
         shown[item.view][item.relation].setdefault(item.base_column, item.column)

@@ -194,9 +194,8 @@ def _shape(function: Function) -> Shape:
 
 
 def _check(request: ApiRequest, function: Function, negotiated: Negotiated) -> partial[None] | None:
-    """Return the check that decides whether the transaction commits; None: it always does. Raises `ApiError`
-    (`PGRST128`).
-    """
+    """Return the check of a result, which raises `ApiError` if the transaction has to be rolled back; None: it always
+    commits. Raises `ApiError` (`PGRST128`) if `max-affected` is requested for a function that returns no set."""
     most = request.preferences.max_affected if request.preferences.strict else None
     if most is not None and not function.returns_set:
         raise errors.max_affected_single()

@@ -57,9 +57,10 @@ class Work:
 
 
 def explain_instead(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
-    """Return `work`, or if the client asked for the execution plan, the work that explains its statement instead.
+    """Return `work`; if the client has requested the execution plan, return work that explains its statement instead.
 
-    negotiated: says whether the client did, and in which format. headers: of that response, beside its type.
+    negotiated: contains whether the plan is requested, and its format. headers: of the response with the plan, in
+    addition to its content type.
     """
     media = negotiated.plan
     if media is None:

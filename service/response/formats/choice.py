@@ -41,9 +41,8 @@ def table_formats(
 
 
 def _may_be(template: Template, key: str) -> bool:
-    """Return whether the format of the comment may be the one with this key: it is equal to it, or contains a
-    placeholder.
-    """
+    """Return whether the format that the comment names can be the one with this key: the template is this key, or
+    contains a placeholder."""
     return not template.is_fixed or template.parts == (key,)
 
 

@@ -1,1 +1,2 @@
-"""What a reading of the databases consists of, for `service.snapshot.snapshot_reader`."""
+"""The parts of `service.snapshot.snapshot_reader`: reading catalogues and constraints, and analyses and checks of the
+endpoints."""

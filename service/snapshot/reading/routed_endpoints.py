@@ -61,14 +61,14 @@ class RoutedChecks:
 
     async def check(self, routed: Mapping[str, RoutedEndpoints], types: dict[str, dict[int, TypeInfo]]) -> bool:
         """Look up the types of routed endpoints on the databases where they run, and check that their routines exist
-        there.
+        there. Return whether all of these databases could be read.
 
-        routed: by place where they run. types: by place and oid; the types are added to it. Return whether all places
-        could be read.
+        routed: by place where they run. types: by place and oid; the types are added to it. The dependency graphs of
+        the databases are added to the catalogues.
 
-        A database that cannot be read raises `psycopg.Error` if the configuration requires the check or the place is
-        the main connection; otherwise this is logged, and the types of its last reading stay. Missing routines raise
-        `StartupError` if the configuration requires the check, and are otherwise logged, unless it disables the check.
+        If a database cannot be read: raises `psycopg.Error` if `verify` is `Fail` or the place is the main connection;
+        otherwise this is logged, and the types of the last successful reading stay. If a routine is missing: raises
+        `StartupError` with `Fail`, logs a warning with `Warn`. With `None`, routines are not checked.
         """
         missing: list[str] = []
         checked = 0

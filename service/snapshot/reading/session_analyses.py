@@ -70,8 +70,9 @@ class SessionAnalyses:
         return _AnalysedEndpoint(endpoint, replace(placed, session=session), lasts)
 
     def _at_its_place(self, found: str, endpoint: Endpoint) -> Endpoint:
-        """Return the endpoint; if it may run on another database than that where it was found, with result shapes that
-        accept any user-defined type, because these types have other oids there. found: the place where it was found."""
+        """Return the endpoint unchanged if it runs where it was found. Otherwise, return it with result shapes that
+        accept any user-defined type, because these types may have other oids where it runs. found: the place where it
+        was found."""
         if self._places.of(endpoint) == found:
             return endpoint
         table = endpoint.table_shape

@@ -39,10 +39,10 @@ class Admin:
         profiler: Profiler,
         mounts: Mapping[str, Mount],
     ) -> None:
-        """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
-        workers: their process ids by number, None for one that is being replaced. mounts: by the first segment of their
-        paths. Must be created in the running event loop. Raises `StartupError` if it cannot listen.
-        """
+        """folder: the shared state of the host. sample: returns an awaitable of the gauges of each worker, None for one
+        that does not answer. workers: returns the process id of each worker by number, None for one that is being
+        replaced. mounts: by the first segment of their paths. Must be created in the running event loop. Raises
+        `StartupError` if it cannot listen."""
         self._folder = folder
         self._sample = sample
         self._workers = workers

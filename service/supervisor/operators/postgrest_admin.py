@@ -35,9 +35,10 @@ class PostgRestAdmin:
     """Serves the pages of PostgREST's admin server, from construction until `close`. Raises `StartupError` if it cannot
     listen.
 
-    Must be created in the running event loop. catalogue: what workers serve; None before the first reading. running:
-    whether there are workers. sample: the gauges of each worker, None for one that does not answer. loads: how often
-    the schema was read with success. most_connections: maximum of one worker.
+    Must be created in the running event loop. catalogue: returns what workers serve; None before the first reading.
+    running: returns whether a worker runs. sample: returns the gauges of each worker, None for one that does not
+    answer. loads: returns the number of successful readings of the schema. most_connections: maximum number of database
+    connections of one worker.
     """
 
     def __init__(
@@ -138,8 +139,7 @@ def postgrest_families(
 ) -> list[Family]:
     """Return the metrics that PostgREST has as well. samples: the gauges of each worker, None for one that did not
     answer. seconds: duration of the last reading of the schema. loads: number of readings. most_connections: maximum
-    of one worker.
-    """
+    number of database connections of one worker."""
     answered = [sample for sample in samples if sample is not None]
     most = most_connections * len(answered)
     busy = sum(map(_busy, answered))
@@ -155,7 +155,8 @@ def postgrest_families(
 
 
 def _busy(sample: Sequence[Gauge]) -> float:
-    """Return the number of connections of a worker with a request in flight; those of a pipelined pool have several."""
+    """Return how many connections of a worker are busy: for each pool the number of requests in flight, but at most
+    that of its open connections, because a pipelined connection has several requests in flight."""
     open_connections = {tuple(labels.items()): value for name, labels, value in sample if name == _CONNECTIONS}
     in_flight = [(tuple(labels.items()), value) for name, labels, value in sample if name == _IN_FLIGHT]
     return sum(min(value, open_connections.get(pool, 0)) for pool, value in in_flight)

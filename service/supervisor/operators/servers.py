@@ -92,7 +92,8 @@ class OperatorServers:
         await asyncio.gather(*map(_open_behind, self._openers))
 
     def make_way(self, background: Background) -> None:
-        """Close the console, and in the background the servers, for those of a successor."""
+        """Close the console at once and the servers in the background, so that a successor can open its own at the same
+        addresses."""
         if self._console is not None:
             self._console.close()
         for server in (self._admin, self._postgrest_admin):

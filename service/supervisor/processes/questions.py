@@ -67,8 +67,9 @@ class Questions:
         return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
 
     async def spans(self, trace: str | None) -> list[tuple[int, SpansReply | None]]:
-        """Return the process id of each worker, and its spans of a trace, or None if it does not reply in time. trace:
-        id of the trace; None: the first spans of the last requests of each worker.
+        """Return the process id of each worker, and its spans of a trace, or None if it does not reply in time.
+
+        trace: id of the trace; None: the root spans of the latest requests of each worker.
         """
         workers, number = self._workers.running, self.number()
         reports = await asyncio.gather(*(worker.spans(number, trace) for worker in workers))

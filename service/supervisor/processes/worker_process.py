@@ -195,8 +195,7 @@ class WorkerProcess:
 
     async def spans(self, number: int, trace: str | None) -> SpansReply | None:
         """Return the spans that the worker has stored; None without an answer. number: of the question. trace: id of
-        their trace; None: the first spans of its last requests.
-        """
+        their trace; None: the root spans of its latest requests."""
         result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
         return result
 

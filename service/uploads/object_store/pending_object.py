@@ -67,7 +67,7 @@ class PendingObject:
         self._exists = True
 
     async def undo(self) -> None:
-        """Undo the upload. Raises nothing; errors are logged."""
+        """Abort the upload, or delete the object if it has been created. Raises nothing; errors are logged."""
         try:
             if self._upload is not None:
                 # If the upload is gone although completing it failed, it is complete, and only the response was lost.

@@ -147,7 +147,8 @@ class Part:
         raise Problem(409, "another request continues this upload", headers=(("connection", "close"),))
 
     def let_go(self) -> None:
-        """Release the upload soon, because another request continues it."""
+        """Make the request that receives this upload end with `Problem` 409 and release it, because another request
+        continues it. A chunk that is being written is completed first."""
         self._release_requested.set()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -192,8 +193,9 @@ class Parts:
     def create(self, about: About, room: int, client: str | None) -> str:
         """Create an upload and return its id.
 
-        room: bytes that will arrive. client: owner for the limits; None: the upload is concatenated of others, and
-        never unfinished. Raises `OSError`, and `Problem` if a limit is reached.
+        room: bytes that must be free on the disk. client: owner for the limits of unfinished uploads; None: the upload
+        is concatenated from others, and is not counted. Raises `OSError`, also if there is too little room, and
+        `Problem` if a limit is reached.
         """
         self._check_folder()
         space = os.statvfs(self._folder)
@@ -230,8 +232,8 @@ class Parts:
             _write_about(self._folder, id, replace(known.about, done=True))
 
     def forget(self, id: str) -> None:
-        """Remove an upload whose concatenation failed, or for which there is no room, and which therefore has no entry
-        among the unfinished ones. Raises `OSError`."""
+        """Remove the files of an upload that is not in the list of unfinished uploads, because it was concatenated from
+        others or a limit was reached. Raises `OSError`."""
         for suffix in (_BYTES, _ABOUT):
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 

@@ -22,14 +22,14 @@ import orjson
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.resumable import (
-    ALGORITHMS,
     CONTENT_TYPE,
-    EXTENSIONS,
+    ID,
     SEGMENT,
     VERSION,
     About,
     HeaderError,
     file_of,
+    resumes,
     upload_checksum,
     upload_concat,
     whole_number,
@@ -51,26 +51,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall")
 
-ID = ":resumable"
-"""Name of the path segment with the id. No parameter can have this name."""
 _AGAIN = frozenset({401, 403, 408, 409, 423, 429})
 """Statuses of refusals that may not occur at another attempt."""
-
-
-def options_headers(services: Services) -> Headers:
-    """Return the headers of the response to OPTIONS, which describe what resumable uploads support."""
-    return [
-        ("tus-resumable", VERSION),
-        ("tus-version", VERSION),
-        ("tus-extension", EXTENSIONS),
-        ("tus-checksum-algorithm", ",".join(ALGORITHMS)),
-        ("tus-max-size", str(services.options.uploads.resumable.max_size)),
-    ]
-
-
-def resumes(endpoint: Endpoint) -> bool:
-    """Return whether the endpoint accepts resumable uploads."""
-    return endpoint.options.upload is not None and endpoint.options.upload.resumable
 
 
 def parts_of(services: Services) -> Parts:
@@ -79,20 +61,13 @@ def parts_of(services: Services) -> Parts:
     return services.host.get_or_create("uploads:resumable", lambda: Parts(options, services.host.message_bus))
 
 
-def resume(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that responds to all requests of an upload but the last; None: the endpoint has no resumable
-    uploads.
-    """
-    return _ResumableUploadStep(endpoint, services).step if resumes(endpoint) else None
-
-
 def take_uploads(endpoint: Endpoint, call: Call, services: Services) -> Step:
     """Return the step that stores the files of a request, and runs the routine."""
     receiving = UploadStep(endpoint, call, services)
     return partial(_take, receiving, parts_of(services)) if resumes(endpoint) else receiving.receive
 
 
-class _ResumableUploadStep:
+class ResumableUploadStep:
     """The step of one endpoint that responds to tus requests: creating, appending, asking for the state, and
     terminating. A request that completes an upload, and a form, continue to the next steps. The step is the method
     `step`."""
@@ -143,7 +118,11 @@ class _ResumableUploadStep:
     # --- the requests ------------------------------------------------------------------------------------------------
 
     async def _create(self, context: RequestContext) -> None:
-        """Create an upload, or concatenate others (POST). Raises `Problem` and `HeaderError`."""
+        """Create an upload and respond, or concatenate others (POST). The body may be the first chunk.
+
+        If the upload is complete, as a concatenated one always is, the request continues to the handlers instead; a
+        part for a later concatenation never does. Raises `Problem` and `HeaderError`.
+        """
         headers = context.scope.headers
         is_part, part_ids = upload_concat(headers.get("upload-concat"))
         metadata = headers.get("upload-metadata")

@@ -70,7 +70,7 @@ class Rows:
 
     @property
     def run(self) -> int:
-        """Rows that have been sent."""
+        """Number of rows that have been sent; the last ones may still be in flight."""
         return self._count
 
     async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:

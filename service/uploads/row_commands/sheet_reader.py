@@ -183,8 +183,8 @@ class _Workbook:
         return list(self._sheets)
 
     def rows(self, name: str) -> Iterator[Row]:
-        """Yield all rows, each with at least as many cells as `_size` counts columns, whatever size the sheet states.
-        Raises `TooManyCellsError`, and as `Sheet.rows` does."""
+        """Yield all rows, filled with None up to the number of columns that `_size` counts. Raises `TooManyCellsError`,
+        and as `Sheet.rows` does."""
         book = self._workbook
         sheet = Sheet(self._strings, book.epoch, frozenset(book._date_formats), frozenset(book._timedelta_formats))
         height, width = self._size(name)

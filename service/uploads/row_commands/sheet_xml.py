@@ -259,7 +259,7 @@ def _kinds(*names: str) -> dict[str, str]:
 
 
 def _whole(text: str) -> int:
-    """Convert a number. Some programs write `3.0`."""
+    """Return the integer of a text; some programs write whole numbers as `3.0`."""
     return int(text) if text.isdigit() else int(float(text))
 
 

@@ -36,8 +36,10 @@ EXHAUSTED = frozenset({-signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU})
 
 
 class Spreadsheet:
-    """Runs the rows of workbooks of one request. commands, calls, batchings: for rows as arrays (False) and as JSON
-    (True).
+    """Runs the rows of workbooks of one request.
+
+    commands, calls, batchings: each with a value for rows as arrays (key False) and one for rows as JSON (key True);
+    the settings of the request choose.
     """
 
     def __init__(

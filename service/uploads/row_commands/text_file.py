@@ -1,4 +1,4 @@
-"""What the handlers for files of text have in common: a row command for each row, while the file arrives."""
+"""The common base of the handlers for text files: it runs a row command for each row, while the file arrives."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _Row:
 
 @dataclass(slots=True)
 class RowSource:
-    """What the rows of a file have in common."""
+    """The command of the rows of one file, its error handling, and names for messages about its rows."""
 
     turn: Turn
     command: RowCommand
@@ -99,7 +99,8 @@ def column_names(settings: HandlerSettings) -> list[str]:
 
 
 class ImportRows:
-    """Has the interface of `Rows`, with the errors of rows, and columns by the names of the first row."""
+    """Runs the rows of one file, with the interface of `Rows`. In addition, it records errors of rows, and finds
+    columns by the names in the first row."""
 
     def __init__(self, source: RowSource) -> None:
         self._source = source
@@ -238,7 +239,8 @@ class ImportRows:
             self.errors.append({**error, **value})
 
     async def _run_quietly(self, rows: list[_Row]) -> tuple[Execution | None, Problem | None]:
-        """Run rows behind a savepoint, and return the execution and its problem (None: it succeeded)."""
+        """Run rows, behind a savepoint that the caller has set, and return the execution and its problem (None: it
+        succeeded)."""
         execution = self._send_rows(rows)
         try:
             await self._transaction.wait_for_execution(self._used, execution, quiet=True)

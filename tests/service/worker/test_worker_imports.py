@@ -24,6 +24,18 @@ FOR_THE_SUPERVISOR = (
     "rowcall.core.building.endpoint_builder",
     "rowcall.core.text.sql_lexer",
 )
+FOR_CAPABILITIES = (
+    "email.headerregistry",
+    "rowcall.core.documents.openapi",
+    "rowcall.core.mcp.tools",
+    "rowcall.core.postgrest.sql",
+    "rowcall.core.queryable",
+    "rowcall.service.accounts.steps",
+    "rowcall.service.operations.statistics",
+    "rowcall.service.postgrest",
+    "rowcall.service.uploads.receiving",
+)
+"""Imported when an endpoint or the configuration has the capability."""
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +57,11 @@ def test_a_worker_does_not_import_modules_of_the_supervisor(loaded: set[str]) ->
     assert not loaded & set(FOR_THE_SUPERVISOR)
 
 
+def test_a_worker_imports_modules_of_capabilities_only_when_used(loaded: set[str]) -> None:
+    assert not loaded & set(FOR_CAPABILITIES)
+    assert all(find_spec(name) for name in FOR_CAPABILITIES)
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
@@ -55,6 +72,7 @@ def test_a_worker_does_not_import_modules_of_the_supervisor(loaded: set[str]) ->
         ({"CacheOptions:Enabled": "true", "CacheOptions:Type": "Hybrid"}, set()),
         ({"RateLimiterOptions:RedisConfiguration": "localhost"}, {"redis_link"}),
         ({"Auth:CookieAuth": "true", "Auth:PasskeyAuth:Enabled": "true"}, {"ciphers", "verification"}),
+        ({"PostgRest:Enabled": "true", "Service:McpOptions:Enabled": "true"}, {"interface", "server"}),
     ],
 )
 def test_libraries_are_shared_by_workers_of_services_that_need_them(keys: dict[str, str], expected: set[str]) -> None:

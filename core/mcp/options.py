@@ -1,18 +1,78 @@
-"""Options of the MCP server, its introduction, and its answers to callers without rights (mcp-1 to mcp-7, mcp-9)."""
+"""Options of the MCP server and of the tool definitions."""
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any
+from dataclasses import dataclass, field
 
-from rowcall.core.documents.json_rpc import PROTOCOL
-from rowcall.core.documents.openapi import OpenApiOptions
-from rowcall.core.documents.postgrest.table_tools import ACTIONS
-from rowcall.core.documents.tool_schemas import ToolSchemaKeys
-from rowcall.core.documents.tools import ToolOptions
+from rowcall.core.auth.options import LoginOptions
+from rowcall.core.documents.options import OpenApiOptions
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.sections.declaration import flag, part, section, subsection, text, texts
 from rowcall.core.sections.values import as_set, or_empty, strip_or_empty
+
+ACTIONS = ("list", "insert", "update", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """Options of tools. claims: names the parameters that the service injects, which are no arguments of tools."""
+
+    suffix: str | None = None
+    """Text that is appended to each description."""
+    claims: LoginOptions = field(default_factory=LoginOptions)
+    camel: bool = True
+    """Fields of composites are in camelCase."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Destinations of one document. file: its path on disk; None: it is not written. path: its URL path; None: it is
+    not served."""
+
+    file: str | None
+    path: str | None
+
+
+@section("Service:McpOptions:ToolSchemas", "Descriptions of tools as files; they do not need McpOptions:Enabled.")
+class ToolSchemaKeys:
+    enabled: bool = flag("Enabled", False, "Create the descriptions.")
+    overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
+    openai_file: str | None = text(
+        "OpenAiFileName", "rowcall_tools_openai.json", "File in the format of OpenAI; null: none.", nullable=True
+    )
+    openai_path: str | None = text(
+        "OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True
+    )
+    anthropic_file: str | None = text(
+        "AnthropicFileName",
+        "rowcall_tools_anthropic.json",
+        "File in the format of Anthropic; null: none.",
+        nullable=True,
+    )
+    anthropic_path: str | None = text(
+        "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True
+    )
+    llms_file: str | None = text("LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True)
+    llms_path: str | None = text("LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchemaOptions:
+    """Options of the tool definitions and of llms.txt. instructions: introduction of llms.txt; None: a general one.
+    overwrite: replace existing files."""
+
+    openai: Place
+    anthropic: Place
+    llms: Place
+    title: str
+    """Heading of llms.txt: the name of the MCP server."""
+    instructions: str | None = None
+    openapi_path: str | None = None
+    """Path of the OpenAPI document, for llms.txt; None: it is not served."""
+    mcp_path: str | None = None
+    """Path of the MCP server, for llms.txt; None: it is not served."""
+    overwrite: bool = True
+    tools: ToolOptions = field(default_factory=ToolOptions)
 
 
 def _path(text: str | None) -> str | None:
@@ -77,47 +137,3 @@ class McpOptions:
     def metadata(self) -> str:
         """Path of the protected resource metadata (RFC 9728)."""
         return self.metadata_path or f"/.well-known/oauth-protected-resource{self.path}"
-
-
-def introduction(options: McpOptions) -> dict[str, Any]:
-    """Return the `result` of `initialize`."""
-    result: dict[str, Any] = {
-        "protocolVersion": PROTOCOL,
-        "capabilities": {"tools": {}, **({"resources": {}} if options.catalogue is not None else {})},
-        "serverInfo": {"name": options.name, "version": options.version},
-    }
-    return {**result, "instructions": options.instructions} if options.instructions else result
-
-
-def challenge(options: McpOptions, status: int, base: str) -> str:
-    """Return the value of the header `WWW-Authenticate`. status: 401 or 403. base: scheme and host that the caller
-    used, such as `https://api.example.com`."""
-    parts = ['error="insufficient_scope"'] if status == 403 else []
-    if options.scopes:
-        parts.append(f'scope="{" ".join(options.scopes)}"')
-    if options.servers:
-        parts.append(f'resource_metadata="{base}{options.metadata}"')
-    return f"Bearer {', '.join(parts)}" if parts else "Bearer"
-
-
-REFUSALS = {
-    401: {
-        "error": "invalid_token",
-        "error_description": "This tool requires authentication. Provide a valid bearer token.",
-    },
-    403: {
-        "error": "insufficient_scope",
-        "error_description": "This tool requires a role your token does not have.",
-    },
-}
-"""401 or 403 → the JSON object in the body of the response."""
-
-
-def resource_metadata(options: McpOptions, base: str) -> dict[str, Any]:
-    """Return the protected resource metadata (RFC 9728), as members of a JSON object. base: as in `challenge`."""
-    result: dict[str, Any] = {
-        "resource": options.audience or f"{base}{options.path}",
-        "authorization_servers": list(options.servers),
-        "bearer_methods_supported": ["header"],
-    }
-    return {**result, "scopes_supported": list(options.scopes)} if options.scopes else result

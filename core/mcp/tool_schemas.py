@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from rowcall.core.documents.tools import ToolEntry, ToolOptions
-from rowcall.core.sections.declaration import flag, section, text
+from rowcall.core.mcp.options import Place, ToolSchemaOptions
+from rowcall.core.mcp.tools import ToolEntry
 from rowcall.core.text.lines import lines_of
 
 _JSON = "application/json"
@@ -24,57 +24,6 @@ _LONGEST = 64
 
 class ToolNameError(ValueError):
     """The names of two tools are equal after the characters that function-calling interfaces refuse were replaced."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Destinations of one document. file: its path on disk; None: it is not written. path: its URL path; None: it is
-    not served."""
-
-    file: str | None
-    path: str | None
-
-
-@section("Service:McpOptions:ToolSchemas", "Descriptions of tools as files; they do not need McpOptions:Enabled.")
-class ToolSchemaKeys:
-    enabled: bool = flag("Enabled", False, "Create the descriptions.")
-    overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
-    openai_file: str | None = text(
-        "OpenAiFileName", "rowcall_tools_openai.json", "File in the format of OpenAI; null: none.", nullable=True
-    )
-    openai_path: str | None = text(
-        "OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True
-    )
-    anthropic_file: str | None = text(
-        "AnthropicFileName",
-        "rowcall_tools_anthropic.json",
-        "File in the format of Anthropic; null: none.",
-        nullable=True,
-    )
-    anthropic_path: str | None = text(
-        "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True
-    )
-    llms_file: str | None = text("LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True)
-    llms_path: str | None = text("LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSchemaOptions:
-    """Options of the tool definitions and of llms.txt. instructions: introduction of llms.txt; None: a general one.
-    overwrite: replace existing files."""
-
-    openai: Place
-    anthropic: Place
-    llms: Place
-    title: str
-    """Heading of llms.txt: the name of the MCP server."""
-    instructions: str | None = None
-    openapi_path: str | None = None
-    """Path of the OpenAPI document, for llms.txt; None: it is not served."""
-    mcp_path: str | None = None
-    """Path of the MCP server, for llms.txt; None: it is not served."""
-    overwrite: bool = True
-    tools: ToolOptions = field(default_factory=ToolOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +46,8 @@ def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions)
 
 
 def plain_names(names: Sequence[str]) -> dict[str, str]:
-    """Return name of a tool → its name for function-calling interfaces: other characters than ASCII letters, digits,
-    `_` and `-` become `_`, and it is cut to 64 characters.
+    """Return name of a tool → its name for function-calling interfaces: characters other than ASCII letters, digits,
+    `_` and `-` are replaced by `_`, and the name is cut to 64 characters.
 
     Raises `ToolNameError` if two of the resulting names are equal.
     """

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
-from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
 from rowcall.core.documents.openapi import TypesOf
+from rowcall.core.documents.options import Nulls
 from rowcall.core.documents.schemas import (
-    Nulls,
     Schema,
     Types,
     cast_schema,
@@ -40,22 +39,12 @@ from rowcall.core.endpoint.endpoint import (
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.errors.binding_error import type_word
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.mcp.options import ToolOptions
 from rowcall.core.queryable.description import query_parameters
 from rowcall.core.text import exact_json
 
 NO_CONTENT = 204
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolOptions:
-    """Options of tools. claims: names the parameters that the service injects, which are no arguments of tools."""
-
-    suffix: str | None = None
-    """Text that is appended to each description."""
-    claims: LoginOptions = field(default_factory=LoginOptions)
-    camel: bool = True
-    """Fields of composites are in camelCase."""
 
 
 @dataclass(frozen=True, slots=True)

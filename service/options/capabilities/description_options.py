@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
-from rowcall.core.documents.http_files import HttpFileOptions
-from rowcall.core.documents.mcp import McpOptions
-from rowcall.core.documents.openapi import OpenApi
-from rowcall.core.documents.tool_schemas import ToolSchemaOptions
+from rowcall.core.documents.options import HttpFileOptions, OpenApi
+from rowcall.core.mcp.options import McpOptions, ToolSchemaOptions
 
 
 @dataclass(frozen=True, slots=True)

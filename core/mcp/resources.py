@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, document, is_shown
+from rowcall.core.documents.openapi import TypesOf, document, is_shown
+from rowcall.core.documents.options import OpenApiOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 

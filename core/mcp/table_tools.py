@@ -13,16 +13,17 @@ from urllib.parse import quote
 
 import orjson
 
+from rowcall.core.documents.options import Nulls
 from rowcall.core.documents.postgrest.columns import column_schema, is_needed, is_written
-from rowcall.core.documents.schemas import Nulls, Schema
-from rowcall.core.documents.tools import ToolRequest, content
+from rowcall.core.documents.schemas import Schema
 from rowcall.core.errors.problems import Problem
+from rowcall.core.mcp.options import ACTIONS
+from rowcall.core.mcp.tools import ToolRequest, content
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.schema import Relation
 from rowcall.core.text import exact_json
 from rowcall.core.text.globs import matches
 
-ACTIONS = ("list", "insert", "update", "delete")
 _METHODS = {"list": "GET", "insert": "POST", "update": "PATCH", "delete": "DELETE"}
 _SENTENCES = {
     "list": "List rows of {0}.",
