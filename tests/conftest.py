@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 from psutil import virtual_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.harness import postgres as postgres_servers
-from tests.harness.database import Database, create_database, drop_database
+from tests.harness.database import Database, close_sessions, create_database, drop_database
 from tests.harness.effort import THOROUGH, examples
 from tests.harness.postgres import Installation, PostgresServer
 from tests.harness.redis_server import RedisServer, redis_program
@@ -55,6 +56,8 @@ SHARE = int(os.environ.get("ROWCALL_TEST_SHARE") or 1)
 """One file in so many takes part in a run; 1: all of them."""
 SHORT_FILES = ("core", "ext", "bench")
 """Folders whose files run at the end, so that no process waits long for the last file of another process."""
+SHORTEST_REPORTED = 0.005
+"""Seconds of setups and teardowns that are reported; `--durations` shows no shorter ones either."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    close_sessions()
     if not hasattr(config, "workerinput") and RUN_FOLDER in os.environ:
         postgres_servers.clean_up(Path(os.environ.pop(RUN_FOLDER)))
 
@@ -109,12 +113,24 @@ def _compile_a_share(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the files, which with `--no-loadscope-reorder` is the order in which xdist distributes them; with
     `ROWCALL_TEST_SHARE`, one file in so many stays, drawn by `ROWCALL_RANDOM_SEED`."""
-    left_out = [item for item in items if not _is_in_share(item)]
+    left_out = [item for item in items if not _is_in_share(item)] if SHARE > 1 else []
     if left_out and len(left_out) < len(items):  # of few files, a share may be none
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if _is_in_share(item)]
     here = str(Path(__file__).parent) + os.sep
     items.sort(key=lambda item: str(item.path).removeprefix(here).startswith(SHORT_FILES))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run a test in a process of xdist, and report what the controller needs: four of the six messages that xdist
+    sends for each test say nothing, and take a millisecond of a processor."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > SHORTEST_REPORTED:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def _is_in_share(item: pytest.Item) -> bool:
@@ -175,6 +191,7 @@ def own_postgres(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> 
     server.create()
     server.start()
     yield server
+    close_sessions(server)
     if server.running:
         server.stop("immediate")
 

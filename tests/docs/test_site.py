@@ -16,6 +16,8 @@ import httpx
 import pytest
 
 from ci.build_site import pack
+from rowcall.service import cli
+from rowcall.service.manual import archive as manual_archive
 from tests.docs.pages import FOLDER, PATHS
 from tests.harness import node
 
@@ -57,9 +59,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def archive(site: Path) -> Path:
-    path = site.parent / "site.zip"
-    pack(site, path)
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive with a few files like those of the site, which takes seconds to build."""
+    folder = tmp_path_factory.mktemp("few")
+    files = {
+        "index.html": "<title>Few</title><script>a()</script><script src='assets/javascripts/bundle.1.js'></script>",
+        "404.html": "<title>Not found</title>",
+        "caching.html": "<title>Caching</title>",
+        "assets/javascripts/bundle.1.js": "a = () => 1",
+        "assets/javascripts/bundle.1.js.map": "{}",
+        "search/search_index.json": '{"docs": []}',
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    path = tmp_path_factory.mktemp("packed") / "site.zip"
+    pack(folder, path)
     return path
 
 
@@ -92,6 +108,7 @@ def test_site_pages_load_nothing_from_other_hosts(site: Path) -> None:
     assert not re.search(r"url\(\s*[\"']?(?:https?:)?//|@import", styles)
 
 
+@pytest.mark.slow
 def test_pages_have_search_dark_mode_copy_buttons_edit_links_and_version(site: Path) -> None:
     page = (site / "caching.html").read_text(encoding="utf-8")
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
@@ -103,11 +120,13 @@ def test_pages_have_search_dark_mode_copy_buttons_edit_links_and_version(site: P
     assert f'href="{REPOSITORY}/edit/main/docs/caching.md"' in page
 
 
+@pytest.mark.slow
 def test_links_to_files_outside_of_the_manual_lead_to_the_repository(site: Path) -> None:
     page = (site / "production.html").read_text(encoding="utf-8")
     assert f'href="{REPOSITORY}/blob/main/examples/deployment/README.md"' in page
 
 
+@pytest.mark.slow
 def test_names_of_files_are_titles_of_code_blocks(site: Path) -> None:
     assert '<span class="filename">shop.json</span>' in (site / "running.html").read_text(encoding="utf-8")
 
@@ -161,7 +180,7 @@ def test_the_site_is_served_with_a_restrictive_content_security_policy(served: h
 
 
 def test_scripts_and_the_search_index_are_served(served: httpx.Client) -> None:
-    (script,) = re.findall(r'src="(assets/javascripts/bundle[^"]+)"', served.get("/index.html").text)
+    (script,) = re.findall(r"""src=["'](assets/javascripts/bundle[^"']+)""", served.get("/index.html").text)
     assert served.get(script).headers["content-type"] in (
         "text/javascript; charset=utf-8",
         "application/javascript; charset=utf-8",
@@ -189,10 +208,14 @@ def test_an_installation_without_the_manual_explains_how_to_build_it(tmp_path: P
 
 
 @pytest.mark.parametrize("address", ["localhost:x", "70000", "[::1]x", "1:2:3", "[::1]80", "[::1", "9" * 5000])
-def test_an_invalid_address_is_refused(archive: Path, address: str) -> None:
-    done = subprocess.run(_command(archive, address), capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"'{address}' is not a port" in done.stderr
+def test_an_invalid_address_is_refused(
+    archive: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    monkeypatch.setattr(manual_archive, "ARCHIVE", archive)
+    assert cli.main(["--docs", address]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"'{address}' is not a port" in printed.err
 
 
 def test_an_address_in_use_is_reported(archive: Path, served: httpx.Client) -> None:
@@ -202,10 +225,32 @@ def test_an_address_in_use_is_reported(archive: Path, served: httpx.Client) -> N
     assert f"cannot listen on 127.0.0.1, port {port}" in done.stderr
 
 
-def test_wheels_contain_the_archive(archive: Path) -> None:
+def test_wheels_contain_the_archive() -> None:
     """The lists that setuptools reads name it; ci/package.sh looks into the wheel."""
     assert "*.zip" in (ROOT / "MANIFEST.in").read_text(encoding="utf-8")
     assert '"manual/site.zip"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    with ZipFile(archive) as packed:
+
+
+@pytest.mark.slow
+def test_the_archive_has_the_pages_and_the_search_index_of_the_site(site: Path, tmp_path: Path) -> None:
+    pack(site, tmp_path / "site.zip")
+    with ZipFile(tmp_path / "site.zip") as packed:
         assert {"index.html", "404.html", "search/search_index.json"} <= set(packed.namelist())
+        assert not [name for name in packed.namelist() if name.endswith(".map")]
+
+
+@pytest.mark.slow
+def test_the_built_site_is_served(site: Path, tmp_path: Path) -> None:
+    pack(site, tmp_path / "site.zip")
+    files = manual_archive.Site(tmp_path / "site.zip")
+    page = files.file("/")
+    assert page is not None
+    (script,) = re.findall(rb'src="(assets/javascripts/bundle[^"]+)"', page.body)
+    assert files.file(f"/{script.decode()}") is not None
+    assert "unsafe-inline" not in page.policy.partition("script-src")[2].partition(";")[0]
+
+
+def test_source_maps_are_not_packed(archive: Path) -> None:
+    with ZipFile(archive) as packed:
+        assert "assets/javascripts/bundle.1.js" in packed.namelist()
         assert not [name for name in packed.namelist() if name.endswith(".map")]

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.harness.database import close_sessions
 from tests.harness.launcher import Launcher, launcher
 
 STRICT = ("-W", "error")
@@ -15,7 +16,11 @@ COMMAND = (sys.executable, *STRICT, "-m", "rowcall.service.cli")
 
 
 def rowcall(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in `folder`, without the PG… variables of the tests unless they are arguments."""
+    """Run the command in `folder`, without the PG… variables of the tests unless they are arguments.
+
+    It may copy the database of a test, which must have no sessions then.
+    """
+    close_sessions()
     template = launcher(*STRICT)
     if template is not None and not any(map(_changes_python, environment)):
         return _copy(template, folder, arguments, {**clean_environment(), **environment})

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from tests.harness.service import Service
 
-WITHIN = 10.0
+WITHIN = 20.0
 
 
 class EventStream:

@@ -54,6 +54,7 @@ class Service:
         self.folder = folder
         self._settings = dict(settings)
         self._checked = 0
+        """Bytes of the log without an unexpected traceback."""
         self.client = self.new_client()
         folder.mkdir(parents=True, exist_ok=True)
         self._log_path = folder / "service.log"
@@ -146,7 +147,7 @@ class Service:
         """Send a signal to the supervisor only."""
         self.process.send_signal(number)
 
-    def wait_for_log(self, text: str, seconds: float = 15.0) -> str:
+    def wait_for_log(self, text: str, seconds: float = 30.0) -> str:
         """Wait for a log line that contains `text`, and return the first one."""
         return wait_until(
             lambda: next((line for line in self.log.splitlines() if text in line), ""),
@@ -188,15 +189,22 @@ class Service:
 
     def expect_traceback(self, error: str) -> None:
         """Check that the log has a traceback that ends with this error; `check_log` then checks the rest of the log."""
-        assert f"\n{error}" in self.log[self._checked :]
-        self._checked = len(self.log)
+        assert f"\n{error}".encode() in self._unchecked_log()
 
     def check_log(self) -> None:
         """Fail if the log has a traceback since the last call, which means an error that the service does not
         handle."""
-        new = self.log[self._checked :]
+        new = self._unchecked_log()
+        assert b"Traceback (most recent call last)" not in new, f"the service logged a traceback:\n{new.decode()}"
+
+    def _unchecked_log(self) -> bytes:
+        """Return the complete lines of the log since the last call."""
+        with self._log_path.open("rb") as file:
+            file.seek(self._checked)
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]
         self._checked += len(new)
-        assert "Traceback (most recent call last)" not in new, f"the service logged a traceback:\n{new}"
+        return new
 
 
 def _start(

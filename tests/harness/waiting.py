@@ -15,8 +15,11 @@ SHARE = 4
 LONGEST_PAUSE = 0.1
 
 
-def wait_until(condition: Callable[[], Value | Literal[False] | None], what: str, seconds: float = 10.0) -> Value:
-    """Return the first true value of `condition`; fail the test if there is none within `seconds`."""
+def wait_until(condition: Callable[[], Value | Literal[False] | None], what: str, seconds: float = 20.0) -> Value:
+    """Return the first true value of `condition`; fail the test if there is none within `seconds`.
+
+    The default is long, because other processes may use all processors.
+    """
     deadline = time.monotonic() + seconds
     while True:
         began = time.monotonic()

@@ -422,7 +422,7 @@ def test_running_query_is_cancelled_at_the_batch_timeout(
         where query ~ 'slow' and state = 'active' and pid <> pg_backend_pid() and datname = current_database()"""
     before = database.value("select count(*) from orders")
     problem(post(service, request("/slow", {"seconds": 30}), transaction=transaction), 504)
-    wait_until(lambda: database.value(running) == 0, "the statement has ended", 10)
+    wait_until(lambda: database.value(running) == 0, "the statement has ended", 20)
     assert database.value("select count(*) from orders") == before
 
 

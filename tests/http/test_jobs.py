@@ -267,7 +267,7 @@ def test_job_event_stream_ends_with_the_client_or_the_job(
     headers = {"accept": "text/event-stream"}
     with other.client.stream("GET", location, headers=headers) as response:
         assert next(response.iter_lines()) == "event: job"
-    with other.new_client(timeout=5) as client:
+    with other.new_client() as client:
         for method in ("HEAD", "GET"):  # over one connection
             response = client.request(method, location, headers=headers if method == "HEAD" else {})
             assert response.status_code == 200
@@ -460,8 +460,8 @@ def test_job_starts_immediately_after_commit(service: Service) -> None:
     began = time.monotonic()
     for _ in range(5):
         ended(service, enqueue(service, "/nothing"))
-    # Without notifications each would take seconds.
-    assert time.monotonic() - began < 5
+    # Without notifications, a worker looks for jobs every ten seconds.
+    assert time.monotonic() - began < 20
 
 
 def test_annotations_without_effect_are_logged(service: Service) -> None:

@@ -48,6 +48,7 @@ async def _copy_twice(connector: Connector) -> tuple[list[str], list[str]]:
 
 def test_a_copy_that_cannot_be_completed_is_dropped(own_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     own_database.execute(f"revoke connect on database {own_database.name} from public")
+    own_database.close()
     monkeypatch.setattr(templates, "_COPY_OF_CLOSED", (*templates._COPY_OF_CLOSED, "select 1/0"))
     parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
     connector = Connector(ConnectionTarget(parameters))

@@ -20,7 +20,7 @@ def pair(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[socket.socket, socke
     monkeypatch.setattr(socket_handover, "_owner", lambda _connection: os.geteuid() + 1)
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with here, there:
-        here.settimeout(5)
+        here.settimeout(30)
         there.setblocking(False)
         yield here, there
 
@@ -33,7 +33,7 @@ def test_another_user_gets_no_sockets(
     listeners = Listeners([ListenerPlan(Address.parse("http://127.0.0.1:0"))], 1)
     try:
         handing_over = SuccessorListener("/nowhere", listeners, lambda: None)._hand_over(there)
-        asyncio.run(asyncio.wait_for(handing_over, 5))
+        asyncio.run(asyncio.wait_for(handing_over, 30))
     finally:
         listeners.close()
     here.setblocking(False)

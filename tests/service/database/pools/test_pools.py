@@ -28,7 +28,7 @@ from tests.ext.wire import execution, outcome, rows_of, run, statement, until
 from tests.harness.database import Database
 
 OPTIONS = PoolOptions(
-    pipelined_connections=2, pipelined_depth=3, dedicated_connections=2, queue_limit=4, queue_timeout=0.3
+    pipelined_connections=2, pipelined_depth=3, dedicated_connections=2, queue_limit=4, queue_timeout=30.0
 )  # fmt: skip
 STUCK = "select pg_advisory_xact_lock_shared(7)"
 
@@ -155,7 +155,7 @@ def test_a_request_that_waits_too_long_fails_without_running(database: Database)
                 late = execution(STUCK)
                 for item in [*running, late]:
                     pool.submit(item)
-                pool.sweep(asyncio.get_running_loop().time() + 1)
+                pool.sweep(asyncio.get_running_loop().time() + OPTIONS.queue_timeout + 1)
                 await outcome(late)
                 assert isinstance(late.failure, Problem)
                 assert late.failure.status == 503
@@ -224,7 +224,7 @@ def test_connections_are_replaced_after_their_time(database: Database) -> None:
 
 def test_a_connection_opened_in_advance_counts_towards_the_limit(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database, replace(OPTIONS, dedicated_connections=1, queue_timeout=30.0)) as pool:
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1)) as pool:
             warming = asyncio.create_task(pool.warm())
             await asyncio.sleep(0)
             first = await pool.acquire()
@@ -272,7 +272,7 @@ def test_the_pool_grows_up_to_its_limit(database: Database) -> None:
 
 def test_a_full_queue_refuses_immediately_and_a_long_wait_times_out(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database) as pool:
+        async with exclusive(database, replace(OPTIONS, queue_timeout=0.3)) as pool:
             held = [await pool.acquire(), await pool.acquire()]
             waiting = [asyncio.create_task(pool.acquire()) for _ in range(OPTIONS.queue_limit)]
             await asyncio.sleep(0)
