@@ -137,6 +137,11 @@ def schema(url: str) -> str:
             "select g, repeat('x', 100) from generate_series(1, _n) g",
             f"HTTP GET /many\nproxy_out POST {url}",
         )
+        + function(
+            "breaks_off() returns table (n int, t text) stable",
+            "select 1 / (50000 - g), repeat('x', 100) from generate_series(1, 50000) g",
+            f"HTTP GET /breaks-off\nproxy_out POST {url}",
+        )
         + function("out_refused() returns int", "select 1", "HTTP GET /out-refused\nproxy_out POST http://127.0.0.1:1")
         + function("out_slow() returns int", "select 1", f"HTTP GET /out-slow\nproxy_out POST {url}")
         + function(
@@ -459,6 +464,40 @@ def test_a_service_that_needs_no_more_of_the_result_ends_it(service: Service, pr
     prepared_upstream.on_pieces("/many", refuse)
     response = service.get("/many?n=50000")
     assert (response.status_code, response.text) == (413, "too much")
+
+
+def test_a_result_that_breaks_off_does_not_look_complete(service: Service, prepared_upstream: Upstream) -> None:
+    ended = []
+
+    def take(connection: socket.socket, pieces: Iterator[bytes]) -> None:
+        try:
+            for _ in pieces:
+                pass
+        except (OSError, ValueError):
+            ended.append("cut off")
+            return
+        ended.append("complete")
+        connection.sendall(answer("taken"))
+
+    prepared_upstream.on_pieces("/breaks-off", take)
+    problem(service.get("/breaks-off"), 502)
+    wait_until(lambda: ended, "the other service has seen the end of the result")
+    assert ended == ["cut off"]
+
+
+def test_a_large_result_is_not_compressed_for_the_other_service(
+    own_database: Database, serve_once: Serve, prepared_upstream: Upstream
+) -> None:
+    many = function(
+        "packed() returns table (n int)",
+        "select generate_series(1, 200000)",
+        f"HTTP GET /packed\nproxy_out POST {prepared_upstream.url}",
+    )
+    on = {"Service:ProxyOptions:Enabled": "true", "ResponseCompression:Enabled": "true"}
+    prepared_upstream.on("/packed", lambda seen, _: answer(seen.body, content_type="text/plain"))
+    response = serve_once(own_database, many, on).get("/packed", headers={"Accept-Encoding": "gzip"})
+    assert response.headers["content-encoding"] == "gzip"
+    assert len(response.json()) == 200_000
 
 
 def test_redirects_are_followed(service: Service) -> None:
