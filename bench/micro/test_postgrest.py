@@ -6,6 +6,7 @@ Targets: 15 µs for a typical URL, and 3 µs if the shape of its query is known.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.relationships import relationships
+from rowcall.core.postgrest.request.payload import JSON, parse_payload
 from rowcall.core.postgrest.schema import Column, ForeignKey, Relation, Schema
 from rowcall.service.postgrest.authentication import Authenticated
+from rowcall.service.postgrest.planning.many_rows import ManyRows
 from rowcall.service.postgrest.planning.reading import ReadPlanner
 from rowcall.service.postgrest.request import ApiRequest, read_kind
 from rowcall.service.postgrest.responding import Responder
@@ -76,3 +79,16 @@ def test_a_known_shape(benchmark: BenchmarkFixture, kind: str) -> None:
             planner.plan(item)
 
     benchmark.pedantic(plan, rounds=200, iterations=1)  # type: ignore[no-untyped-call]
+
+
+ROWS = [{"artist_id": number, "title": f"title {number}", "note": None} for number in range(1000)]
+BODY = json.dumps(ROWS, separators=(",", ":")).encode()
+
+
+def test_many_rows_as_arrays(benchmark: BenchmarkFixture) -> None:
+    rows = ManyRows(SCHEMA)
+    assert benchmark(rows.read, ("api", "album"), BODY, None) is not None
+
+
+def test_many_rows_as_json(benchmark: BenchmarkFixture) -> None:
+    assert benchmark(parse_payload, BODY, JSON, None).rows == len(ROWS)

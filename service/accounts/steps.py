@@ -189,10 +189,11 @@ class _Run:
         await transaction.set([SUBJECT, execution.body])
 
     async def _process_row(self, cells: list[Cell], transaction: Transaction, context: RequestContext) -> list[Cell]:
-        """Issue the token of a row, and enqueue its mail. Return the cells of the response.
+        """Issue the token of a row and enqueue its mail, as far as the endpoint has them. Return the cells of the row
+        for the response, with the token as a further cell `token` if the endpoint sends no mail.
 
-        A row without a subject for the token, or whose subject has too many tokens, gets no token and no mail. Raises
-        `Problem` 429 as `_may_issue` does.
+        A row without a subject for the token gets neither token nor mail. If the subject has too many tokens, the same
+        applies at an endpoint that sends mail; at any other, `Problem` 429 is raised (`_may_issue`).
         """
         token = None
         if self._issue is not None:

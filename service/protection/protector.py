@@ -97,8 +97,8 @@ class Keys:
         return entry
 
     def _stand_in(self, now: float) -> Key:
-        """Return the key whose time is nearest, while none is active, and request a new one from the supervisor. now:
-        in seconds since 1970.
+        """Return the key whose time is nearest to `now`, and request another reading of the ring from the supervisor.
+        Called if no key is active. now: in seconds since 1970.
 
         This happens if a clock is wrong: that of this host, or of the host that created the keys. Raises `NoKeyError`
         if the ring is empty.

@@ -129,18 +129,18 @@ class HostilePostgres(TcpProxy):
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self._writers.add(writer)
+        writers = [writer]
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             start = await self._startup(reader, writer)
             server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._target)
             self._writers.add(server_writer)
+            writers.append(server_writer)
             server_writer.write(start)
             attacked = asyncio.Event()
             await asyncio.gather(
                 self._to_server(reader, server_writer, attacked), self._to_client(server_reader, writer, attacked)
             )
-            self._writers.discard(server_writer)
-        writer.close()
-        self._writers.discard(writer)
+        await asyncio.gather(*map(self._end, writers))
 
     async def _startup(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         """Return the message that begins a session. Requests for encryption are refused here."""

@@ -41,11 +41,17 @@ class TcpProxy:
         try:
             other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self._target)
         except OSError:
-            writer.close()
+            await self._end(writer)
         else:
             self._writers.add(other_writer)
             await asyncio.gather(self._pass(reader, other_writer), self._pass(other_reader, writer))
-            self._writers.discard(other_writer)
+            await asyncio.gather(self._end(writer), self._end(other_writer))
+
+    async def _end(self, writer: asyncio.StreamWriter) -> None:
+        """Close a connection, and wait until its socket is closed: it is not while the peer has not read everything."""
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
         self._writers.discard(writer)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -76,7 +82,6 @@ class TcpProxy:
                 for writer in tuple(self._writers):
                     writer.transport.abort()
                 await asyncio.wait(others, timeout=0.02)
-            await asyncio.sleep(0)  # transports close their sockets in the next turn
 
         self._run(end())
         self._loop.call_soon_threadsafe(self._loop.stop)

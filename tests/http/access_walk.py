@@ -466,9 +466,9 @@ class Callers:
         return response
 
     def _link(self, service: Service, path: str) -> str:
+        """Return the link; the path itself if none is issued, at which the walk finds that it is not open."""
         response = service.get(path, params={"link": ""}, headers=_token())
-        assert response.status_code == 200, response.text
-        return str(response.json()["url"])
+        return str(response.json()["url"]) if response.status_code == 200 else path
 
     def _stored_tokens(self, service: Service, provider: IdentityProvider) -> str:
         provider.client.redirect_uris.add(f"{service.url}/signin-id")

@@ -50,6 +50,10 @@ comment on type nested is 'GET /inner';
          "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /nap-limited\ntimeout 100ms"),
         ("procedure nap_call(_s float8) language plpgsql",
          "begin perform pg_sleep(_s); end", "HTTP POST /nap-call\ndeadline 200ms"),
+        ("nap_long(_s float8) returns text language plpgsql",
+         "begin perform pg_sleep(_s); return 'slept'; end", "HTTP POST /nap-long\ndeadline 2s"),
+        ("procedure nap_call_long(_s float8) language plpgsql",
+         "begin perform pg_sleep(_s); end", "HTTP POST /nap-call-long\ndeadline 2s"),
         ("note(_who text) returns void", "insert into written values (_who)", "HTTP POST /note"),
         ("held() returns text language plpgsql", "begin perform pg_advisory_xact_lock(7); return 'held'; end",
          "HTTP POST /held"),
@@ -133,9 +137,10 @@ def test_deadline_response_is_independent_of_the_detecting_component(own_databas
     (worker,) = (psutil.Process(pid) for pid in service.pids())
     for _ in range(200):  # until it shares a connection, where errors are reported at once
         assert ask(service, "GET /nap?s=0", {"Request-Timeout": "30"}).text == "slept"
-    for request in ("GET /nap?s=60", 'POST /nap-short {"s":60}', 'POST /nap-call {"s":60}'):
+    # The deadlines are so long that a statement is found while it runs, also on a busy machine.
+    for request in ("GET /nap?s=60", 'POST /nap-long {"s":60}', 'POST /nap-call-long {"s":60}'):
         with ThreadPoolExecutor(1) as threads:
-            requested = threads.submit(ask, service, request, {"Request-Timeout": "0.2"})
+            requested = threads.submit(ask, service, request, {"Request-Timeout": "2"})
             wait_until(lambda: own_database.backends("wait_event = 'PgSleep'"), "it runs")
             worker.suspend()
             try:

@@ -306,6 +306,58 @@ CASES = [
         headers=DEFAULT,
         json=[{"id": 3, "label": "C"}, {"id": 9, "label": "D"}],
     ),
+    # many rows, as arrays or as JSON
+    Case(
+        "POST /pier?select=id,label,depth",
+        201,
+        headers={"prefer": "return=representation, count=exact"},
+        body=r'[{"label":"z\"\\\u00e9,","depth":null},{"label":"","depth":-4},{"label":"NULL","depth":"7"}]',
+        json=[
+            {"id": 3, "label": 'z"\\é,', "depth": None},
+            {"id": 4, "label": "", "depth": -4},
+            {"id": 5, "label": "NULL", "depth": 7},
+        ],
+        has={"content-range": "*/3"},
+    ),
+    Case(
+        "POST /pier?columns=label,note&select=label,depth,note",
+        201,
+        headers=ROWS,
+        body='[{"note":"n","label":"C","x":[{}]},{"note":null,"label":"D","x":1e999}]',
+        json=[{"label": "C", "depth": 8, "note": "n"}, {"label": "D", "depth": 8, "note": None}],
+    ),
+    Case(
+        "POST /pier",
+        400,
+        error("22003", 'value "2147483648" is out of range for type integer'),
+        body='[{"label":"C","depth":1},{"label":"D","depth":2147483648}]',
+    ),
+    Case(
+        "POST /pier",
+        400,
+        error("22P02", 'invalid input syntax for type integer: "{"a":1}"'),
+        body='[{"label":"C","depth":{"a":1}},{"label":"D","depth":1}]',
+    ),
+    Case(
+        "POST /pier",
+        400,
+        error("22P02", 'invalid input syntax for type integer: "1.0"'),
+        body='[{"label":null,"depth":1},{"label":"D","depth":1.0}]',
+    ),
+    Case("POST /pier", 400, error("23502"), body='[{"label":"C","depth":1},{"label":null,"depth":1}]'),
+    Case("POST /pier", 400, error("428C9"), body='[{"label":"C","slots":1}]'),
+    Case(
+        "POST /pier", 400, error("PGRST102", "All object keys must match"), body='[{"label":"C"},{"label":"D","x":1}]'
+    ),
+    Case("POST /pier", 400, error("PGRST102", "Empty or invalid json"), body='[{"label":"C"},{"label":"D"}'),
+    Case("POST /toll", 400, error("22P05"), body=r'[{"code":"L"},{"code":"\u0000"}]'),
+    Case(
+        "POST /paint?select=tone",
+        201,
+        headers=ROWS,
+        body='[{"id":1,"tone":"four"},{"id":2,"tone":"a"}]',
+        json=[{"tone": 4}, {"tone": 1}],
+    ),
     # upserts
     Case(
         "POST /toll",

@@ -57,10 +57,11 @@ class SecretPlaceholders:
         return shown + self._add_placeholder(f"{path}:{match['word'] or 'Password'}", path)
 
     def _add_placeholder(self, words: str, path: str) -> str:
-        """Return the placeholder for a secret (`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`), and record the name of its
-        variable. The variable has a number if another secret has that name.
+        """Return a new placeholder for a secret (`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`), and add its variable to
+        `names`. If `names` has the variable already, a number is appended (`AUTH__JWTSECRET_2`).
 
-        words: names from which the variable is named, separated by colons. path: of the key with the secret.
+        words: parts of the name of the variable, separated by colons. path: of the key with the secret, which becomes
+        the value in `names`.
         """
         plain = "__".join(_OTHERS.sub("_", word.upper()).strip("_") for word in words.split(":"))
         name, number = plain, 1

@@ -42,7 +42,9 @@ class Payload(NamedTuple):
     JSON is an array, or with `columns` no object. rows: number of its elements; 1 for a JSON body if the request has
     `columns`, as the JSON is not parsed then. fields: names and values of a form, with repetitions. raw_type: type of
     PostgreSQL for a raw body. texts: values of a JSON object of a call in the order of `keys`, as `json_to_record`
-    would pass them to the input functions of their types; None if one of them may not be passed as a text.
+    would pass them to the input functions of their types; None if one of them may not be passed as a text. arrays: of
+    an insert: an array literal for each of `keys`, with the values of all objects, in place of `text`; None: the JSON
+    is passed.
     """
 
     kind: PayloadKind
@@ -53,6 +55,7 @@ class Payload(NamedTuple):
     fields: tuple[tuple[str, str], ...] = ()
     raw_type: str = ""
     texts: tuple[str | None, ...] | None = None
+    arrays: tuple[str, ...] | None = None
 
 
 def media_type_of(content_type: str | None) -> str:

@@ -397,7 +397,11 @@ class Renderer:
         return items, [self._group_term(text, table, relation) for text in plain] if aggregated else []
 
     def _expand_columns(self, columns: Sequence[SelectColumn], relation: Relation | None) -> Iterator[SelectColumn]:
-        """Yield the columns, with the names of all columns in place of `*` if one of them has a representation."""
+        """Yield the selected columns, with all columns of the relation in place of `*` if a function renders the domain
+        of any of them as JSON (`_output_function`).
+
+        relation: None: its columns are not known, and `*` is not replaced.
+        """
         for column in columns:
             every = column.field.name == "*" and not column.field.path and relation is not None
             if every and relation is not None and any(self._output_function(item) for item in relation.columns):

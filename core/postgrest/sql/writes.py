@@ -13,6 +13,7 @@ from rowcall.core.postgrest.plan import Node, Plan
 from rowcall.core.postgrest.request.payload import Payload
 from rowcall.core.postgrest.request.tree import Condition, Field, LogicNode, Operation, SelectColumn
 from rowcall.core.postgrest.schema import Column, Relation, Schema
+from rowcall.core.postgrest.sql.array_elements import array_element
 from rowcall.core.postgrest.sql.output import NO_BODY, ROW, SOURCE, Output, Parameters, Statement, result_columns
 from rowcall.core.postgrest.sql.reads import Renderer
 from rowcall.core.text.naming import quote_identifier, quote_qualified
@@ -132,8 +133,9 @@ def written_columns(relation: Relation, payload: Payload) -> list[Column]:
 
 
 def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameters: Parameters, defaults: bool) -> str:
-    """Return a SELECT of the rows of a payload, with `BODY` as the name of its source in FROM. columns: those to write.
-    defaults: as in `insert_statement`."""
+    """Return a SELECT of the rows of a payload. columns: those to write. defaults: as in `insert_statement`."""
+    if payload.arrays is not None:
+        return _rows_of_arrays(columns, payload, payload.arrays, parameters)
     document = f"{parameters.add(payload.text)}::json"
     if not columns:
         count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
@@ -156,6 +158,21 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
             value = f"{quote_qualified(*representation.function)}({value}) AS {quote_identifier(column.name)}"
         values.append(value)
     return f"SELECT {', '.join(values)} FROM {reader}({document}) AS {BODY}({types})"
+
+
+def _rows_of_arrays(columns: Sequence[Column], payload: Payload, arrays: Sequence[str], parameters: Parameters) -> str:
+    """Return a SELECT whose rows are the elements of arrays, which have equal lengths. arrays: of the keys of the
+    payload. Raises ValueError for a column that may not be passed as an array."""
+    literals = dict(zip(payload.keys, arrays, strict=True))
+    values: list[str] = []
+    for column in columns:
+        element = array_element(column)
+        if element is None:
+            raise ValueError(f"values of type {column.type} cannot be passed as an array")
+        # In the output list, PostgreSQL need not store the rows of `unnest`.
+        placeholder = parameters.add(literals[column.name])
+        values.append(f"unnest({placeholder}::{element.type}[]) AS {quote_identifier(column.name)}")
+    return f"SELECT {', '.join(values)}"
 
 
 def _with_defaults(document: str, columns: Iterable[Column], parameters: Parameters, is_array: bool) -> str:

@@ -250,8 +250,10 @@ class DedicatedRuns:
         return pause
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
-        """Run once on a dedicated connection. The returned execution is finished or STREAMING. tries: the failed runs
-        so far, whose start the limit counts from. Raises `Problem` if no connection is free in time.
+        """Run the call once on a dedicated connection. The returned execution is finished or STREAMING.
+
+        tries: the failed runs so far. The timeout of the call counts from `tries.began`, the start of the first run; if
+        it is 0, it is set to the start of this run. Raises `Problem` if no connection is free in time.
         """
         pool = self._pool
         while True:

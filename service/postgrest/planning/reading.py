@@ -86,7 +86,11 @@ class ReadPlanner:
         return read
 
     def _plan_read(self, request: ApiRequest, raw: str) -> _Read:
-        """Plan a read with the values of this query. raw: a query string, also one with marks. Raises `ApiError`."""
+        """Plan a read of the relation that a request names. Raises `ApiError`.
+
+        raw: the query string; or its shape, with marks in place of the values of simple comparisons. The parameters of
+        the planned statement then contain the marks, which `Template.fill` replaces by values.
+        """
         schema, options = self._schema, self._options
         query = with_top_range(parse_query(raw), request)
         relation = find_relation(schema, (request.schema, request.name))
@@ -143,7 +147,8 @@ class Counting:
         self.limit = max_rows if preference == "estimated" else None
 
     def total(self, result: Result) -> int | None:
-        """Return the total of a result; None if it is not counted."""
+        """Return the total number of rows: the count of the result, or the estimate if there is no count. None: there
+        is neither. If the result has both, the count is used up to `limit`, and the larger of both beyond it."""
         if result.estimate is None:
             return result.total
         if result.total is None:
@@ -169,7 +174,8 @@ def with_top_range(query: Query, request: ApiRequest) -> Query:
 
 
 def is_plain(query: Query) -> bool:
-    """Whether all columns are selected and nothing else."""
+    """Return whether a query selects all columns by `*`, and no further columns or embeds. Its filters, order and
+    ranges do not matter."""
     return query.select == (SelectColumn(Field("*")),)
 
 

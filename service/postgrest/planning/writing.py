@@ -16,9 +16,9 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.negotiation import Negotiated, Shape, negotiate
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
-from rowcall.core.postgrest.request.payload import Payload, parse_payload
+from rowcall.core.postgrest.request.payload import JSON, Payload, media_type_of, parse_payload
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, uses_each_mark
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, marks, uses_each_mark
 from rowcall.core.postgrest.request.tree import LogicNode, Query
 from rowcall.core.postgrest.schema import Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
@@ -32,6 +32,7 @@ from rowcall.core.postgrest.sql.writes import (
 )
 from rowcall.ext.binding.query_shape import shape_of
 from rowcall.service.postgrest.planning.calling import check_rows
+from rowcall.service.postgrest.planning.many_rows import ManyRows
 from rowcall.service.postgrest.planning.reading import is_plain
 from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
 from rowcall.service.postgrest.request import ApiRequest
@@ -66,6 +67,7 @@ class WritePlanner:
         self._schema = schema
         self._options = options
         self._responder = responder
+        self._many_rows = ManyRows(schema)
         self._shapes: dict[tuple[object, ...], _Write] = {}
 
     def plan(self, request: ApiRequest, body: bytes) -> Work:
@@ -75,23 +77,40 @@ class WritePlanner:
         if shape is None or request.method == "POST":
             shape = raw, ()
         query = _parse_write_query(request.method, shape[0])
-        payload = None if request.method == "DELETE" else _payload(request, query, body)
+        payload = None if request.method == "DELETE" else self._payload(request, query, body)
+        # Only inserts have arrays, and the shape of an insert has no values.
+        values = shape[1] if payload is None or payload.arrays is None else payload.arrays
         # A NUL in the query string could be taken for a mark.
-        write = None if "%00" in raw else self._write(request, shape[0], query, payload, len(shape[1]))
+        write = None if "%00" in raw else self._write(request, shape[0], query, payload, len(values))
         if write is None:
             write = self._plan_write(request, _parse_write_query(request.method, raw), payload)
             return self._work(request, write, write.template.statement)
-        statement = write.template.fill(shape[1], None if payload is None else payload.text)
+        statement = write.template.fill(values, None if payload is None else payload.text)
         return self._work(request, write, statement)
+
+    def _payload(self, request: ApiRequest, query: Query, body: bytes) -> Payload:
+        """Parse the body of a write. Except for PUT, the parameter `columns` selects its keys. Raises `ApiError`."""
+        columns = None if request.method == "PUT" else query.columns
+        content_type = request.scope.headers.get("content-type")
+        if request.method == "POST" and media_type_of(content_type) == JSON:
+            # With defaults, PostgreSQL adds them to the JSON, in which it also changes numbers.
+            defaults = request.preferences.missing == "default"
+            payload = None if defaults else self._many_rows.read((request.schema, request.name), body, columns)
+            if payload is not None:
+                return payload
+        return parse_payload(body, content_type, columns)
 
     def _write(
         self, request: ApiRequest, shape: str, query: Query, payload: Payload | None, count: int
     ) -> _Write | None:
         """Return the write of a shape (a query string with marks in place of values); None if it has to be planned with
         its values, for example to report an error. query: parsed from the shape. payload: None: DELETE. count: number
-        of the values in the query string.
+        of the values in the query string, or of the arrays.
         """
-        form = None if payload is None else payload._replace(text=PAYLOAD_MARK, rows=min(payload.rows, 1), fields=())
+        form = None
+        if payload is not None:
+            arrays = None if payload.arrays is None else marks(count)
+            form = payload._replace(text=PAYLOAD_MARK, rows=min(payload.rows, 1), fields=(), arrays=arrays)
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, shape, form)
         write = self._shapes.get(key)
         if write is not None:
@@ -156,12 +175,6 @@ def _parse_write_query(method: str, raw: str) -> Query:
     if method == "PUT" and query.has_ranges:
         raise errors.put_range()
     return query
-
-
-def _payload(request: ApiRequest, query: Query, body: bytes) -> Payload:
-    """Parse the body of a write. Except for PUT, the parameter `columns` selects its keys. Raises `ApiError`."""
-    columns = None if request.method == "PUT" else query.columns
-    return parse_payload(body, request.scope.headers.get("content-type"), columns)
 
 
 def _key(relation: Relation, query: Query) -> tuple[tuple[str, str], ...]:

@@ -64,7 +64,10 @@ class Exports:
         return value
 
     def _steps_of(self, name: str, media_type: str) -> tuple[Step, ...]:
-        """Return the steps of a format, compiled at its first use. name: as in `FORMATS`."""
+        """Return the steps that respond in a format, compiled at the first use of each media type.
+
+        name: key of `FORMATS`. media_type: one of those of the format, the `Content-Type` of the responses.
+        """
         steps = self._steps.get(media_type)
         if steps is None:
             services = self._services

@@ -118,7 +118,11 @@ class ResumableUploadStep:
     # --- the requests ------------------------------------------------------------------------------------------------
 
     async def _create(self, context: RequestContext) -> None:
-        """Create an upload, or concatenate others (POST). Raises `Problem` and `HeaderError`."""
+        """Create an upload and respond, or concatenate others (POST). The body may be the first chunk.
+
+        If the upload is complete, as a concatenated one always is, the request continues to the handlers instead; a
+        part for a later concatenation never does. Raises `Problem` and `HeaderError`.
+        """
         headers = context.scope.headers
         is_part, part_ids = upload_concat(headers.get("upload-concat"))
         metadata = headers.get("upload-metadata")
