@@ -41,22 +41,22 @@ class _Result(CapturedResponse):
     the client.
 
     outer: the protocol of the request. begin: begins to send a result to the other service, and returns the task that
-    does so and passes the response through. exchange: attribute; this task; None: the routine has not responded yet, or
-    has responded with an error.
+    does so and passes the response through. responding: attribute; this task; None: the routine has not responded yet,
+    or has responded with an error.
     """
 
     def __init__(self, outer: Any, begin: Callable[[HttpResponse], asyncio.Task[None]]) -> None:
         super().__init__(outer)
         self.inner = outer
         self._begin = begin
-        self.exchange: asyncio.Task[None] | None = None
+        self.responding: asyncio.Task[None] | None = None
 
     def begin_response(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
         """Return the object that receives the body of the result, and begin to send it. Parameters as for
         `CapturedResponse`.
         """
         answer = super().begin_response(status, headers, source)
-        self.exchange = self._begin(answer)
+        self.responding = self._begin(answer)
         return answer
 
     def response_empty(self, status: int, headers: Headers) -> None:
@@ -85,7 +85,7 @@ class _Sender:
         self._time_limit = services.options.http.slow_client
         self._private_fields = list(private_headers(endpoint))
 
-    async def exchange(self, context: RequestContext, protocol: Any, result: HttpResponse) -> None:
+    async def respond(self, context: RequestContext, protocol: Any, result: HttpResponse) -> None:
         """Send the result, and pass the response through. protocol: of the request. Raises as `send` does,
         `ClientDisconnectedError`, and `OutboundError` or `TimeoutError` as `pass_through` does.
         """
@@ -167,14 +167,14 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
         protocol = context.protocol
 
         def begin(result: HttpResponse) -> asyncio.Task[None]:
-            exchange = loop.create_task(sender.exchange(context, protocol, result))
+            responding = loop.create_task(sender.respond(context, protocol, result))
 
             def give_up(_context: RequestContext, _error: Exception | None) -> None:
-                exchange.cancel()
+                responding.cancel()
 
             # If the request fails meanwhile, nothing waits for the other service.
             context.at_end(give_up)
-            return exchange
+            return responding
 
         context.protocol = _Result(protocol, begin)
 
@@ -191,11 +191,11 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
 
     async def send(context: RequestContext) -> None:
         captured = find_wrapper(context.protocol, _Result)
-        if captured is None or captured.exchange is None:
+        if captured is None or captured.responding is None:
             return
         context.protocol = captured.outer
         try:
-            await captured.exchange
+            await captured.responding
         except FAILURES as error:
             raise failure(endpoint, error, options, "ProxyOut").problem() from None
 
