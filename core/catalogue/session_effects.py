@@ -61,8 +61,8 @@ class SessionEffects(Record):
 UNKNOWN = SessionEffects(reason="it was not analysed")
 
 GUARD_DAY = {True: "12/31/2007", False: "31/12/2007"}
-"""Whether the session reads the day before the month → text of a date that it can read, and that a session with the
-other order cannot."""
+"""Whether the usual order of the session has the day before the month → text of a date that only a session with the
+other order can read."""
 MOST_MENTIONS = 100
 """Most objects in a guard."""
 _HEAD = re.compile(

@@ -27,7 +27,7 @@ from rowcall.service.database.replicas.positions import (
 )
 from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
-from rowcall.service.http_client.errors import TooLargeError
+from rowcall.service.http_client.errors import OutboundError, TooLargeError
 from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.identity.session_cookies import cookie_headers
 from rowcall.service.pipeline.fixed_route import FixedRoute
@@ -168,13 +168,18 @@ class _Batches:
         response: HttpResponse = await calls.call_for_caller(
             request.method, request.target(responses.results), headers, body, context, transaction=transaction
         )
+        status, fields = response.status, response.headers
         try:
             received = await response.read(self._options.most_bytes)
         except TooLargeError:
             raise responses.too_large() from None
-        written.record(response.headers)
-        responses.add(response.status, response.headers, received)
-        return response.status
+        except OutboundError as error:
+            # A routine that fails while its result is streamed.
+            status, fields = 500, [("content-type", CONTENT_TYPE)]
+            received = orjson.dumps(Problem(status, str(error)).members())
+        written.record(fields)
+        responses.add(status, fields, received)
+        return status
 
     @staticmethod
     def _fail(context: RequestContext, number: int, responses: _Responses) -> None:

@@ -162,25 +162,33 @@ class Unread:
     buffered for it. size: an estimate in bytes, over all streams of the connection.
     """
 
-    __slots__ = ("__weakref__", "_acknowledged", "size")
+    __slots__ = ("__weakref__", "_acknowledged", "_at_most", "size")
 
     def __init__(self) -> None:
         self._acknowledged: int | None = None
+        self._at_most: dict[object, int] = {}
+        """Upper bound of the bytes in flight of each open stream."""
         self.size = 0
 
-    def update(self, sent: int, acknowledged: int) -> None:
-        """Update the size. sent: bytes that one of the streams has sent since its last call. acknowledged: all bytes
-        that the client has acknowledged since the connection was opened.
+    def update(self, stream: object, sent: int, acknowledged: int) -> None:
+        """Update the size. stream: any object that stands for the stream. sent: bytes that it has sent since its last
+        call. acknowledged: all bytes that the client has acknowledged since the connection was opened.
         """
         received = 0 if self._acknowledged is None else acknowledged - self._acknowledged
         self._acknowledged = acknowledged
         self.size = max(0, self.size + sent - received)
+        self._at_most[stream] = self._at_most.get(stream, 0) + sent
+        for other, most in self._at_most.items():
+            if most > self.size:
+                self._at_most[other] = self.size
 
-    def forget(self, sent: int) -> None:
-        """Remove the bytes of a stream that has ended, which are not buffered any more. sent: all bytes that it has
-        sent.
+    def forget(self, stream: object) -> None:
+        """Remove the bytes of a stream that has ended, which are not buffered any more, as far as they cannot be those
+        of another stream: it is not known which of them the client has acknowledged. What is counted too much becomes
+        less with the acknowledged bytes that are not counted, such as those of TLS and of headers.
         """
-        self.size = max(0, self.size - sent)
+        self._at_most.pop(stream, None)
+        self.size = min(self.size, sum(self._at_most.values()))
 
 
 class Progress:
@@ -190,7 +198,7 @@ class Progress:
     while the reader reads; when it stops, nothing is acknowledged any more, and every byte counts.
     """
 
-    __slots__ = ("_acknowledged", "_client", "_connections", "_sent", "_unread", "outstanding", "taken")
+    __slots__ = ("_acknowledged", "_client", "_connections", "_unread", "outstanding", "taken")
 
     def __init__(self, connections: Connections, client: str, *, shares: bool) -> None:
         """client: address of the client, as `host:port`. shares: whether its connection may have other streams."""
@@ -198,7 +206,6 @@ class Progress:
         self._client = client
         self._acknowledged: int | None = None
         self._unread = connections.unread(client) if shares else None
-        self._sent = 0
         self.outstanding = 0
         """Bytes in flight, as of the last `update`."""
         self.taken = True
@@ -225,11 +232,10 @@ class Progress:
         self.taken = received > 0
         if self._unread is not None:
             framed = sent + _FRAME * (pieces + sent // _LARGEST_FRAME)
-            self._sent += framed
-            self._unread.update(framed, acknowledged)
+            self._unread.update(self, framed, acknowledged)
 
     def end(self) -> None:
         """End the count, because the stream has ended: its bytes do not count for the connection any more."""
         if self._unread is not None:
-            self._unread.forget(self._sent)
+            self._unread.forget(self)
             self._unread = None

@@ -9,7 +9,9 @@ from __future__ import annotations
 import datetime
 import re
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -23,6 +25,16 @@ _PARAMETER = re.compile(r"\$(\d+)")
 _TEXT = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?:[A-Za-z_]\w*)?\$.*?\$(?:[A-Za-z_]\w*)?\$", re.DOTALL)
 _CONNECT_WITHIN = "5"
 """Timeout of connecting in seconds."""
+
+
+@dataclass
+class _Batch:
+    """Entries of one `write`. rows: parameters of the command for each entry that is still to be stored. refusal: error
+    of the last row that the command has refused; None: it has refused none.
+    """
+
+    rows: deque[tuple[str | None, ...]]
+    refusal: psycopg.Error | None = None
 
 
 class PostgresSink:
@@ -55,15 +67,17 @@ class PostgresSink:
         connection, or if the database is unavailable after `give_up`.
         """
         self._parameters_set.wait()
-        rows = [self._row(entry) for entry in entries]
+        batch = _Batch(deque(self._row(entry) for entry in entries))
         for attempt in range(1_000_000):
             try:
-                self._store(rows)
+                self._store(batch)
             except psycopg.OperationalError as error:
                 self._disconnect()
                 if self._closing.is_set() or not _is_away(error):
                     raise
             else:
+                if batch.refusal is not None:
+                    raise batch.refusal
                 return
             # The database is unavailable. The queue before this sink is bounded and then drops new entries.
             self._closing.wait(pause(attempt + 2))
@@ -76,35 +90,32 @@ class PostgresSink:
     def close(self) -> None:
         self._disconnect()
 
-    def _store(self, rows: Sequence[tuple[str | None, ...]]) -> None:
+    def _store(self, batch: _Batch) -> None:
         """Store all rows in one pipeline. If a row is refused, store each row separately, so that only the refused ones
-        are lost. rows: parameters of the command. Raises `psycopg.Error` for a refused row; and
-        `psycopg.OperationalError`, without storing rows separately, if the connection is lost, or if a statement is
-        cancelled or meets a lock."""
+        are lost. Raises `psycopg.OperationalError`, without storing rows separately, if the connection is lost, or if a
+        statement is cancelled or meets a lock."""
         connection = self._connection or self._connect()
         try:
             with connection.pipeline(), connection.cursor() as cursor:
-                for row in rows:
+                for row in batch.rows:
                     cursor.execute(self._command, row)
         except psycopg.OperationalError:
             raise
         except psycopg.Error:
-            self._store_singly(connection, rows)
+            self._store_singly(connection, batch)
 
-    def _store_singly(self, connection: psycopg.Connection[Any], rows: Sequence[tuple[str | None, ...]]) -> None:
-        """Store each row with a statement of its own. Raises the error of the last refused row when all others are
-        stored.
+    def _store_singly(self, connection: psycopg.Connection[Any], batch: _Batch) -> None:
+        """Store each row with a statement of its own. A row that was stored or refused is removed from the batch: after
+        a loss of the connection, only the others are stored. Raises `psycopg.OperationalError` as `_store` does.
         """
-        refused: psycopg.Error | None = None
-        for row in rows:
+        while batch.rows:
             try:
-                connection.execute(self._command, row)
+                connection.execute(self._command, batch.rows[0])
             except psycopg.OperationalError:
                 raise
             except psycopg.Error as error:
-                refused = error
-        if refused is not None:
-            raise refused
+                batch.refusal = error
+            batch.rows.popleft()
 
     def _connect(self) -> psycopg.Connection[Any]:
         """Open and return the connection. Raises `psycopg.OperationalError`."""

@@ -27,22 +27,21 @@ at once, and a body that breaks off within this time is still reported as an err
 
 
 async def pass_through(
-    context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float
+    context: RequestContext, protocol: Any, answer: HttpResponse, headers: Headers, time_limit: float, silence: float
 ) -> None:
     """Send the response to the client. After a part of the body was sent, nothing is raised: if the body breaks off,
     the server is silent or the client does not read, that is logged, and the connection of the client is closed (with
     HTTP/2, only the stream).
 
-    headers: those of the response, without framing. time_limit: seconds that the client may leave the body unread.
-    silence: seconds that the server may send nothing, unless it sends events; a small body of known length
-    (`is_gathered`) has to be complete within them.
+    protocol: of the request. headers: those of the response, without framing. time_limit: seconds that the client may
+    leave the body unread. silence: seconds that the server may send nothing, unless it sends events; a small body of
+    known length (`is_gathered`) has to be complete within them.
 
     Raises, before anything was sent:
         OutboundError: the body breaks off.
         TimeoutError: the server has not sent enough within `silence` seconds.
         ClientDisconnectedError: the client has disconnected.
     """
-    protocol = context.protocol
     if is_head(context) or answer.status in (204, 205, 304):
         answer.close()
         length = answer.header("content-length") if is_head(context) else None
@@ -55,11 +54,11 @@ async def pass_through(
             body = await answer.read(None)
         protocol.response_bytes(answer.status, headers, body)
     elif sends_events(answer):
-        await _stream(context, answer, headers, time_limit, None)
+        await _stream(context, protocol, answer, headers, time_limit, None)
     elif await cancel_on_disconnect(protocol, _ends_soon(answer, silence)):
         protocol.response_bytes(answer.status, headers, await answer.read(None))
     else:
-        await _stream(context, answer, headers, time_limit, silence)
+        await _stream(context, protocol, answer, headers, time_limit, silence)
 
 
 def _with_length(headers: Headers, length: str) -> Headers:
@@ -101,13 +100,17 @@ def sends_events(answer: HttpResponse) -> bool:
 
 
 async def _stream(
-    context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float | None
+    context: RequestContext,
+    protocol: Any,
+    answer: HttpResponse,
+    headers: Headers,
+    time_limit: float,
+    silence: float | None,
 ) -> None:
     """Send the response part by part. If its body breaks off, that is logged, and the connection of the client is
-    closed. time_limit: seconds that the client may leave the body unread. silence: seconds that the server may send
-    nothing; None: events, without a limit.
+    closed. protocol: of the request. time_limit: seconds that the client may leave the body unread. silence: seconds
+    that the server may send nothing; None: events, without a limit.
     """
-    protocol: Any = context.protocol
     # Events are not compressed: they are small, and each has to be delivered immediately.
     coder = None if silence is None else coder_of(protocol, headers)
     if coder is not None:

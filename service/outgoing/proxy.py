@@ -94,7 +94,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
             if room and not sends_events(answer):
                 async with asyncio.timeout(options.timeout):
                     await answer.gather(room)
-            await pass_through(context, answer, headers, time_limit, options.timeout)
+            await pass_through(context, context.protocol, answer, headers, time_limit, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options).problem() from None
         # The routine does not run.

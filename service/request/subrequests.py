@@ -10,7 +10,6 @@ which can only be reached in this way (outbound-16).
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -245,6 +244,11 @@ class CapturedResponse:
         self._pipe = _PipeReader(file, start, end - start)
         self._pipe.feed(self.begin_response(status, headers, self._pipe))
 
+    def cut_off(self) -> None:
+        """End a response that is being streamed and remains incomplete: its reader gets an `OutboundError`."""
+        if self._pipe is not None:
+            self._pipe.cut_off()
+
 
 class _PipeReader:
     """Reads a streamed response from its pipe, or a file, only as fast as the consumer takes it."""
@@ -283,6 +287,11 @@ class _PipeReader:
             self._answer.end(OutboundError("the response is no longer read"))
         self.resume_reading()
 
+    def cut_off(self) -> None:
+        """Stop reading, and end the response with an error, unless its end has been read."""
+        if self._number >= 0:
+            self._end(OutboundError("the response was cut off"))
+
     def _read(self) -> None:
         """Pass one part to the response, and pause if more than `HELD` bytes are buffered."""
         if self._number < 0:
@@ -293,8 +302,7 @@ class _PipeReader:
         except BlockingIOError:
             return
         except OSError as error:
-            broken = "the response was cut off" if error.errno == errno.EISDIR else os.strerror(error.errno or 0)
-            self._end(OutboundError(broken))
+            self._end(OutboundError(os.strerror(error.errno or 0)))
             return
         if not data:
             self._end(None)

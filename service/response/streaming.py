@@ -211,6 +211,10 @@ class PipeBody:
                 shut_down_connection(client)
             else:
                 self._break_reading()
+        self._close_later()
+
+    def _close_later(self) -> None:
+        """Close the body in a task of its own."""
         # Granian may be about to open the reading end by its number, which must not belong to another pipe by then.
         closing = self._loop.create_task(self.close())
         _closing.add(closing)
@@ -230,6 +234,24 @@ class PipeBody:
         # A read that already waits on the pipe goes on waiting; this byte ends it, and the next read fails.
         with contextlib.suppress(OSError):
             os.write(self._write_end, b" ")
+
+
+class _CapturedBody(PipeBody):
+    """A body that this process reads itself, such as that of a subrequest. Its end does not end the connection of the
+    client, which carries another response. captured: reads the body (`service.request.subrequests.CapturedResponse`).
+    """
+
+    def __init__(
+        self, captured: Any, protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
+    ) -> None:
+        self._captured = captured
+        super().__init__(protocol, status, headers, time_limit, client)
+
+    def abort(self, _client: str) -> None:
+        """End an incomplete body so that its reader notices."""
+        self._captured.cut_off()
+        self._close_read_end()
+        self._close_later()
 
 
 def _pipe() -> tuple[int, int, int]:
@@ -335,7 +357,8 @@ def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
     compressing protocol is searched among those that it wraps.
     """
     while protocol is not None and not hasattr(protocol, "stream_coder"):
-        protocol = getattr(protocol, "inner", None)
+        # A captured response is not that of the client.
+        protocol = None if hasattr(protocol, "reads_files") else getattr(protocol, "inner", None)
     return None if protocol is None else protocol.stream_coder(headers)
 
 
@@ -366,6 +389,8 @@ def open_body(
         innermost = inner
     if isinstance(innermost, RequestProtocol):
         return StreamBody(innermost, protocol, status, headers, time_limit)
+    if hasattr(innermost, "reads_files"):
+        return _CapturedBody(innermost, protocol, status, headers, time_limit, client)
     return PipeBody(protocol, status, headers, time_limit, client)
 
 

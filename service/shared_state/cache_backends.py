@@ -275,8 +275,10 @@ class _ConnectingBackend:
         `_call_backend` does.
         """
         absent = asyncio.ensure_future(self._absent.wait())
-        await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
-        absent.cancel()
+        try:
+            await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            absent.cancel()
         result = call(self._coming.result() if self._coming.done() else self._nothing)
         return await result if isinstance(result, Awaitable) else result
 

@@ -2,6 +2,9 @@
 
 `upstream.on("/path", behaviour)` sets the reply to a request; a behaviour is bytes to send unchanged, or a function of
 the `Seen` request and its socket. `upstream.seen` contains all requests.
+
+`upstream.on_pieces("/path", function)` replies while a chunked body arrives: the function gets the socket and the
+pieces of the body, and sends the response itself.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +43,7 @@ class Seen:
 
 
 Behaviour = bytes | Callable[[Seen, socket.socket], bytes | None]
+PieceBehaviour = Callable[[socket.socket, Iterator[bytes]], None]
 
 
 def answer(
@@ -72,6 +76,7 @@ class Upstream:
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
         self._behaviours: dict[str, Behaviour] = {"/echo": echo}
+        self._piece_behaviours: dict[str, PieceBehaviour] = {}
         self.seen: list[Seen] = []
         self.released = threading.Event()
         """Set when the server ends: behaviours that wait use it."""
@@ -86,6 +91,11 @@ class Upstream:
     def on(self, path: str, behaviour: Behaviour) -> None:
         """Set a behaviour. path: without its query; `*` for all other paths."""
         self._behaviours[path] = behaviour
+        self._piece_behaviours.pop(path, None)
+
+    def on_pieces(self, path: str, behaviour: PieceBehaviour) -> None:
+        """Set a behaviour that begins before the body has arrived. The connection ends with it."""
+        self._piece_behaviours[path] = behaviour
 
     def to(self, path: str) -> list[Seen]:
         return [request for request in list(self.seen) if request.path == path]
@@ -150,16 +160,23 @@ class Upstream:
         if fields.get("expect") == "100-continue":
             connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         if fields.get("transfer-encoding", "").lower() == "chunked":
-            body = self._chunks(stream)
+            early = self._piece_behaviours.get(target.partition("?")[0])
+            if early is not None:
+                early(connection, self._chunks(stream))
+                return None
+            body = b"".join(self._chunks(stream))
         else:
             body = stream.read(int(fields.get("content-length", "0")))
         return Seen(method, target, tuple(headers), body, connection.getpeername()[1])
 
-    def _chunks(self, stream: Any) -> bytes:
-        pieces = []
-        while size := int(stream.readline().split(b";")[0], 16):
-            pieces.append(stream.read(size))
+    def _chunks(self, stream: Any) -> Iterator[bytes]:
+        """Yield the pieces of a chunked body. Raises `OSError` if it is cut off."""
+        while line := stream.readline():
+            size = int(line.split(b";")[0], 16)
+            if size == 0:
+                while stream.readline().strip():
+                    pass
+                return
+            yield stream.read(size)
             stream.readline()
-        while stream.readline().strip():
-            pass
-        return b"".join(pieces)
+        raise ConnectionError("the body was cut off")

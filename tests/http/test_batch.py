@@ -433,6 +433,23 @@ def test_binary_response_bodies_are_base64_encoded(service: Service, transaction
     assert "encoding" not in text
 
 
+def test_a_streamed_response_that_breaks_off_does_not_end_the_batch(own_database: Database, serve_once: Serve) -> None:
+    breaks = (
+        "create function breaks() returns table (n int, t text) language sql stable as "
+        "$$ select 1 / (50000 - g), repeat('x', 100) from generate_series(1, 50000) g $$; "
+        "comment on function breaks() is 'HTTP GET /breaks';"
+    )
+    settings = {
+        "Batch:Enabled": "true",
+        "Batch:MaxResponseBytes": "100000000",
+        "Service:RequiresAuthorization": "false",
+    }
+    service = serve_once(own_database, breaks, settings)
+    broken, unknown = post(service, get("/breaks"), get("/unknown"), transaction=False).json()
+    assert (broken["status"], unknown["status"]) == (500, 404)
+    assert broken["body"]["detail"] == "the response was cut off"
+
+
 def nested(levels: int) -> str:
     return "[" * levels + "]" * levels
 

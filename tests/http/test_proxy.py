@@ -5,11 +5,13 @@ proxies-1 to proxies-16)."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
 import socket
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -134,6 +136,11 @@ def schema(url: str) -> str:
             "many(_n int) returns table (n int, t text)",
             "select g, repeat('x', 100) from generate_series(1, _n) g",
             f"HTTP GET /many\nproxy_out POST {url}",
+        )
+        + function(
+            "breaks_off() returns table (n int, t text) stable",
+            "select 1 / (50000 - g), repeat('x', 100) from generate_series(1, 50000) g",
+            f"HTTP GET /breaks-off\nproxy_out POST {url}",
         )
         + function("out_refused() returns int", "select 1", "HTTP GET /out-refused\nproxy_out POST http://127.0.0.1:1")
         + function("out_slow() returns int", "select 1", f"HTTP GET /out-slow\nproxy_out POST {url}")
@@ -411,10 +418,86 @@ def test_a_result_is_forwarded_as_the_request_body(service: Service, prepared_up
     assert received(service.get("/got?id=2"))["body"] == ""
 
 
+MANY = len(json.dumps([{"n": n, "t": "x" * 100} for n in range(1, 50_001)], separators=(",", ":")))
+"""Bytes of the result of `/many?n=50000`."""
+
+
 def test_a_large_result_is_forwarded_in_chunks(service: Service, prepared_upstream: Upstream) -> None:
     prepared_upstream.on("/many", lambda request, _: answer(str(len(request.body)), content_type="text/plain"))
-    whole = len(json.dumps([{"n": n, "t": "x" * 100} for n in range(1, 50_001)], separators=(",", ":")))
-    assert service.get("/many?n=50000").text == str(whole)
+    assert service.get("/many?n=50000").text == str(MANY)
+
+
+def test_a_response_may_begin_before_the_result_was_read(service: Service, prepared_upstream: Upstream) -> None:
+    def count(connection: socket.socket, pieces: Iterator[bytes]) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+        connection.sendall(str(sum(map(len, pieces))).encode())
+
+    prepared_upstream.on_pieces("/many", count)
+    response = service.get("/many?n=50000")
+    assert (response.status_code, response.text) == (200, str(MANY))
+
+
+@pytest.mark.slow
+def test_a_service_may_send_each_piece_of_a_result_back_at_once(service: Service, prepared_upstream: Upstream) -> None:
+    """A service that does not read on until its response is taken: the result is larger than all buffers in between."""
+
+    def reflect(connection: socket.socket, pieces: Iterator[bytes]) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n")
+        for piece in pieces:
+            connection.sendall(piece)
+
+    prepared_upstream.on_pieces("/many", reflect)
+    response = service.get("/many?n=400000")
+    assert response.status_code == 200
+    assert len(response.json()) == 400_000
+
+
+def test_a_service_that_needs_no_more_of_the_result_ends_it(service: Service, prepared_upstream: Upstream) -> None:
+    def refuse(connection: socket.socket, pieces: Iterator[bytes]) -> None:
+        next(pieces)
+        connection.sendall(answer("too much", 413, content_type="text/plain"))
+        # A connection that is closed with unread data is reset, and the response may be lost.
+        with contextlib.suppress(OSError, ValueError):
+            for _ in pieces:
+                pass
+
+    prepared_upstream.on_pieces("/many", refuse)
+    response = service.get("/many?n=50000")
+    assert (response.status_code, response.text) == (413, "too much")
+
+
+def test_a_result_that_breaks_off_does_not_look_complete(service: Service, prepared_upstream: Upstream) -> None:
+    ended = []
+
+    def take(connection: socket.socket, pieces: Iterator[bytes]) -> None:
+        try:
+            for _ in pieces:
+                pass
+        except (OSError, ValueError):
+            ended.append("cut off")
+            return
+        ended.append("complete")
+        connection.sendall(answer("taken"))
+
+    prepared_upstream.on_pieces("/breaks-off", take)
+    problem(service.get("/breaks-off"), 502)
+    wait_until(lambda: ended, "the other service has seen the end of the result")
+    assert ended == ["cut off"]
+
+
+def test_a_large_result_is_not_compressed_for_the_other_service(
+    own_database: Database, serve_once: Serve, prepared_upstream: Upstream
+) -> None:
+    many = function(
+        "packed() returns table (n int)",
+        "select generate_series(1, 200000)",
+        f"HTTP GET /packed\nproxy_out POST {prepared_upstream.url}",
+    )
+    on = {"Service:ProxyOptions:Enabled": "true", "ResponseCompression:Enabled": "true"}
+    prepared_upstream.on("/packed", lambda request, _: answer(request.body, content_type="text/plain"))
+    response = serve_once(own_database, many, on).get("/packed", headers={"Accept-Encoding": "gzip"})
+    assert response.headers["content-encoding"] == "gzip"
+    assert len(response.json()) == 200_000
 
 
 def test_redirects_are_followed(service: Service) -> None:

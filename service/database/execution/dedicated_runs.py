@@ -477,8 +477,10 @@ def _remaining_seconds(execution: Execution) -> float:
 async def _wait(seconds: float, context: RequestContext) -> None:
     """Sleep before a retry. Raises `ClientDisconnectedError` if the client disconnects meanwhile."""
     disconnect = asyncio.ensure_future(context.protocol.client_disconnect())
-    done, _ = await asyncio.wait({disconnect}, timeout=seconds)
-    disconnect.cancel()
+    try:
+        done, _ = await asyncio.wait({disconnect}, timeout=seconds)
+    finally:
+        disconnect.cancel()
     if done:
         raise ClientDisconnectedError("the client has left before the command was tried again")
 

@@ -79,6 +79,26 @@ def test_a_refused_entry_does_not_prevent_others(prepared: Database) -> None:
     assert stored(prepared) == ["one", "two"]
 
 
+def test_entries_beside_a_refused_one_are_stored_once_if_the_connection_is_lost(prepared: Database) -> None:
+    prepared.execute("""
+alter table logged add check (message <> 'bad');
+create sequence losses;
+create function lose() returns trigger language plpgsql as $$
+begin
+  if new.message = 'lose' and nextval('losses') = 1 then
+    perform pg_terminate_backend(pg_backend_pid());
+  end if;
+  return new;
+end $$;
+create trigger lose before insert on logged for each row execute function lose();
+""")
+    sink = sink_on(prepared)
+    with pytest.raises(psycopg.errors.CheckViolation):
+        sink.write([entry("one"), entry("bad"), entry("lose"), entry("two")])
+    sink.close()
+    assert stored(prepared) == ["one", "lose", "two"]
+
+
 def test_entries_wait_for_a_server_that_restarts(own_postgres: PostgresServer) -> None:
     database = create_database(own_postgres)
     database.execute(SQL)

@@ -12,10 +12,11 @@ from redis.exceptions import RedisError
 
 from rowcall.core.cache.options import CacheOptions, Place
 from rowcall.core.cache.redis_address import parse_redis
-from rowcall.service.shared_state.cache_backends import CacheBackends
+from rowcall.service.shared_state.cache_backends import CacheBackends, _ConnectingBackend
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.message_bus import MessageBus
 from rowcall.service.shared_state.redis_link import RedisLink
+from tests.ext.wire import until
 from tests.harness.redis_server import RedisServer
 from tests.harness.tcp_proxy import READ, TcpProxy
 
@@ -46,6 +47,21 @@ def test_a_tag_is_invalidated_after_redis_has_returned(redis: RedisServer, tmp_p
         host.close()
 
     asyncio.run(asyncio.wait_for(hear(), 60))
+
+
+def test_a_cancelled_lookup_leaves_no_task_while_redis_is_connecting() -> None:
+    async def look_up() -> None:
+        backend = _ConnectingBackend(asyncio.get_running_loop().create_future(), asyncio.Event())
+        invalidation = backend.invalidate(b"key")
+        assert asyncio.iscoroutine(invalidation)
+        before = asyncio.all_tasks()
+        lookup = asyncio.create_task(invalidation)
+        await until(lambda: len(asyncio.all_tasks() - before) == 2)
+        lookup.cancel()
+        await until(lambda: asyncio.all_tasks() == before)
+        backend.close()
+
+    asyncio.run(asyncio.wait_for(look_up(), 60))
 
 
 def test_a_failing_listener_does_not_keep_messages_from_others(tmp_path: Path) -> None:
