@@ -85,7 +85,7 @@ def test_acquire_a_permit(benchmark: Any, kind: Kind) -> None:
 
     def make(host: HostState) -> Callable[[], object]:
         permits = HostPermits(host.environment("permits", SIZE), host.message_bus, (policy,))
-        return lambda: permits.ask(policy, "0 127.0.0.1")
+        return lambda: permits.request_permit(policy, "0 127.0.0.1")
 
     measured(benchmark, make)
 
@@ -97,8 +97,8 @@ def test_acquire_and_release_a_permit(benchmark: Any) -> None:
         permits = HostPermits(host.environment("permits", SIZE), host.message_bus, (policy,))
 
         def acquire_and_release() -> None:
-            permits.enter(policy, "0 127.0.0.1")
-            permits.leave(policy, "0 127.0.0.1")
+            permits.request_concurrency_permit(policy, "0 127.0.0.1")
+            permits.release(policy, "0 127.0.0.1")
 
         return acquire_and_release
 

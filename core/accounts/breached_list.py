@@ -17,9 +17,9 @@ shorter."""
 LINE = 64
 """Bytes of the longest valid line, with its end."""
 WHOLE = 1_000_000
-"""Size in bytes up to which `mistake` examines all lines of a list."""
+"""Size in bytes up to which `file_fault` examines all lines of a list."""
 SAMPLES = 1000
-"""Number of lines that `mistake` examines of a longer list."""
+"""Number of lines that `file_fault` examines of a longer list."""
 _LINE = re.compile(rb"([0-9A-Fa-f]{40})(?::[0-9]{1,12})?\r?")
 
 
@@ -52,7 +52,7 @@ def contains(read: Read, size: int, requested: bytes) -> bool:
     return False
 
 
-def mistake(read: Read, size: int) -> str | None:
+def file_fault(read: Read, size: int) -> str | None:
     """Return why the file is not a valid list, as the end of a sentence such as `it is empty`; None: no fault was
     found.
 

@@ -22,6 +22,8 @@ from rowcall.core.text.array_literal import elements
 
 ADDRESSES = ("to", "cc", "bcc")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_MAILBOX = re.compile(r'(?:"(?:[^"\\\x00-\x1f\x7f]|\\[^\x00-\x1f\x7f])*"@)?[^\s<>"\x00-\x1f\x7f]*')
+"""An address whose text cannot end the argument of an SMTP command (RFC 5321, 4.1.2)."""
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 """Characters that separate the labels of a domain (RFC 3490 §3.1)."""
@@ -137,11 +139,11 @@ def _format_address(name: str, display: str, address: str) -> str:
     try:
         _with_ascii_domain(address)
         return str(Address(display, addr_spec=address))
-    except (ValueError, HeaderParseError, IndexError):
+    except (ValueError, HeaderParseError, IndexError, AttributeError):  # the last two: faults of `email` in Python
         raise MailError(f"{name} has an address that is not valid") from None
 
 
-def _deliverable(text: str) -> str:
+def _with_ascii_domains(text: str) -> str:
     """Return a comma-separated text of addresses with their domains in ASCII, as DNS and mail servers without SMTPUTF8
     expect them. Raises `ValueError`, or its subclass `MailError`, for an invalid address."""
     if text.isascii():
@@ -160,7 +162,9 @@ def _with_display_name(display: str, address: str) -> str:
 
 def _with_ascii_domain(address: str) -> str:
     """Return the address with the labels of its domain in the form `xn--…` (RFC 5891 §4.4) where they are not ASCII.
-    Raises `MailError`."""
+    Raises `MailError`, also for an address that has syntax of SMTP outside of a quoted local part."""
+    if not _MAILBOX.fullmatch(address):
+        raise MailError("it has an address that is not valid")
     local, domain = _parts(address)
     if domain.isascii():
         return address
@@ -223,12 +227,12 @@ def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailM
     """
     message = EmailMessage()
     try:
-        message["From"] = sender = _deliverable(mail["from"])
-        message["To"] = _deliverable(", ".join(mail["to"]))
+        message["From"] = sender = _with_ascii_domains(mail["from"])
+        message["To"] = _with_ascii_domains(", ".join(mail["to"]))
         if mail.get("cc"):
-            message["Cc"] = _deliverable(", ".join(mail["cc"]))
+            message["Cc"] = _with_ascii_domains(", ".join(mail["cc"]))
         if mail.get("replyTo"):
-            message["Reply-To"] = _deliverable(mail["replyTo"])
+            message["Reply-To"] = _with_ascii_domains(mail["replyTo"])
         message["Subject"] = mail.get("subject") or ""
         message["Date"] = format_datetime(moment)
         domain = sender.rpartition("@")[2].rstrip(">") or "localhost"

@@ -78,7 +78,7 @@ def rule_violation(rules: PasswordRules, password: str, words: Iterable[str]) ->
     return None
 
 
-def new_passwords(endpoint: Endpoint) -> tuple[int, ...]:
+def checked_password_indexes(endpoint: Endpoint) -> tuple[int, ...]:
     """Return the indexes of parameters that are checked: those of which a hash is made, except in a login, and those
     that `password_rules` switches on, without those that it switches off."""
     hashed = () if endpoint.options.login else hashed_parameters(endpoint)

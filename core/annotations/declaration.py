@@ -158,14 +158,14 @@ class Draft:
         """Change options: `draft.set(single=True)`."""
         self.changes.update(changes)
 
-    def get(self, option: str, nothing: Wish) -> Wish:
-        """Return the current value of an option, or `nothing` if no line has set it."""
-        return cast("Wish", self.changes.get(option, nothing))
+    def get(self, option: str, default: Wish) -> Wish:
+        """Return the current value of an option, or `default` if no line has set it."""
+        return cast("Wish", self.changes.get(option, default))
 
-    def change_fields(self, option: str, nothing: Any, **changes: object) -> None:
+    def change_fields(self, option: str, default: Any, **changes: object) -> None:
         """Change fields of an option that is a record: `draft.change_fields("caching", Caching(), enabled=True)`.
-        nothing: the record that is changed if no line has set the option."""
-        self.changes[option] = replace(self.get(option, nothing), **changes)
+        default: the record that is changed if no line has set the option."""
+        self.changes[option] = replace(self.get(option, default), **changes)
 
     def parameter_named(self, word: str) -> str | None:
         """Return the database name of the parameter that has this name in the database or in requests, in any case;

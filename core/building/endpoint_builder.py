@@ -28,10 +28,10 @@ from rowcall.core.building.configuration_checks import (
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
 from rowcall.core.building.installation import (
-    keeps_from_schedule,
-    publishes_nothing,
-    runs_at_once,
-    runs_without_key,
+    idempotency_obstacle,
+    job_obstacle,
+    publishing_obstacle,
+    schedule_obstacle,
     unmet_installation,
     unverified_webhooks,
 )
@@ -409,14 +409,14 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
             variables=variables,
         ),
     )
-    if options.idempotency is not None and runs_without_key(endpoint) is not None:
+    if options.idempotency is not None and idempotency_obstacle(endpoint) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(options, idempotency=None)))
         options = endpoint.options
-    if endpoint.options.job is not None and runs_at_once(endpoint) is not None:
+    if endpoint.options.job is not None and job_obstacle(endpoint) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, job=None)))
-    if endpoint.options.schedule is not None and keeps_from_schedule(endpoint) is not None:
+    if endpoint.options.schedule is not None and schedule_obstacle(endpoint) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, schedule=None)))
-    if endpoint.options.publishing is not None and publishes_nothing(endpoint) is not None:
+    if endpoint.options.publishing is not None and publishing_obstacle(endpoint) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, publishing=None)))
     endpoint = with_version_parameter(with_source(endpoint, catalog.types))
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)

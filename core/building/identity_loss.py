@@ -20,29 +20,31 @@ from rowcall.core.sqlfile.source import FileSource
 class CallSurroundings:
     """Facts about the settings that the configuration makes before every call.
 
-    sets: the configuration makes such settings. unlasting: one of its commands cannot be changed so that its settings
-    last as long as the session (`for_the_session`); they are lost when a procedure commits. pooled: connections lead to
-    a transaction pooler, so that all settings end with the transaction.
+    has_settings: the configuration makes such settings. ends_with_transaction: one of its commands cannot be changed
+    so that its settings last as long as the session (`for_the_session`); they are lost when a procedure commits.
+    pooled: connections lead to a transaction pooler, so that all settings end with the transaction.
     """
 
-    sets: bool = False
-    unlasting: bool = False
+    has_settings: bool = False
+    ends_with_transaction: bool = False
     pooled: bool = False
 
     @classmethod
     def of(cls, commands: Sequence[BeforeCommand], *, others: bool, pooled: bool) -> CallSurroundings:
         """Return the facts about these commands. others: there are settings besides the commands. pooled:
         connections lead to a transaction pooler."""
-        unlasting = any(for_the_session(number_placeholders(command.sql, {})[0]) is None for command in commands)
-        return cls(bool(commands) or others, unlasting, pooled)
+        ends_with_transaction = any(
+            for_the_session(number_placeholders(command.sql, {})[0]) is None for command in commands
+        )
+        return cls(bool(commands) or others, ends_with_transaction, pooled)
 
 
 def identity_loss(endpoint: Endpoint, around: CallSurroundings) -> Iterator[Diagnostic]:
     """Yield a diagnostic for a procedure that may commit and would lose the settings of its call; the endpoint is left
     out."""
     options = endpoint.options
-    sets = around.sets or options.user_context or options.request_headers is HeadersMode.CONTEXT
-    if not sets or not _may_commit(endpoint.routine) or not (around.pooled or around.unlasting):
+    has_settings = around.has_settings or options.user_context or options.request_headers is HeadersMode.CONTEXT
+    if not has_settings or not _may_commit(endpoint.routine) or not (around.pooled or around.ends_with_transaction):
         return
     why = (
         "behind a transaction pooler the settings before the call would end there"

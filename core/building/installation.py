@@ -56,11 +56,11 @@ def unmet_installation(
         yield Diagnostic(endpoint.routine.identity, used.get("login"), f"{endpoint.name}: {message}", left_out=1)
     identity, source = endpoint.routine.identity, endpoint.routine.source
     obstacles = {
-        "idempotent": runs_without_key(endpoint),
+        "idempotent": idempotency_obstacle(endpoint),
         "verify_webhook": None,
-        "publishes": publishes_nothing(endpoint),
-        "job": runs_at_once(endpoint),
-        "schedule": keeps_from_schedule(endpoint),
+        "publishes": publishing_obstacle(endpoint),
+        "job": job_obstacle(endpoint),
+        "schedule": schedule_obstacle(endpoint),
         "issue_token": None,
         "consume_token": None,
         "send_mail": None,
@@ -137,7 +137,7 @@ def unverified_webhooks(
     webhook, line = endpoint.options.webhook, used.get("verify_webhook")
     if webhook is None or line is None:
         return
-    reason = runs_without_key(endpoint)
+    reason = idempotency_obstacle(endpoint)
     if reason is None and endpoint.raw_body is None:
         reason = "it needs a parameter for the whole body (body_parameter_name), over which the signature is"
     if reason is None:
@@ -150,33 +150,33 @@ def unverified_webhooks(
         yield Diagnostic(endpoint.routine.identity, line, message, left_out=1)
 
 
-def keeps_from_schedule(endpoint: Endpoint) -> str | None:
+def schedule_obstacle(endpoint: Endpoint) -> str | None:
     """Return why a schedule cannot call the routine of an endpoint, as the end of a sentence; None if it can."""
     if isinstance(endpoint.routine.source, TableOperation):
         return "it is for functions, procedures and SQL files"
     needed = [item.api_name for item in endpoint.parameters if not (item.has_default or item.defaulted)]
     if needed:
         return f"nothing gives it {', '.join(needed)}"
-    return _runs_within_request(endpoint)
+    return _common_obstacle(endpoint)
 
 
-def publishes_nothing(endpoint: Endpoint) -> str | None:
+def publishing_obstacle(endpoint: Endpoint) -> str | None:
     """Return why the result of an endpoint cannot be published; None if it can."""
     if endpoint.method in _READING:
         return f"a {endpoint.method} changes nothing"
     if endpoint.options.caching is not None:
         return "its responses are cached"
-    return _runs_within_request(endpoint)
+    return _common_obstacle(endpoint)
 
 
-def runs_at_once(endpoint: Endpoint) -> str | None:
+def job_obstacle(endpoint: Endpoint) -> str | None:
     """Return why the routine of an endpoint cannot run later as a job; None if it can."""
     if endpoint.method in _READING:
         return f"a {endpoint.method} has to answer at once"
-    return _runs_within_request(endpoint)
+    return _common_obstacle(endpoint)
 
 
-def _runs_within_request(endpoint: Endpoint) -> str | None:
+def _common_obstacle(endpoint: Endpoint) -> str | None:
     """Return why no job can call the routine, whatever the method; None if one can."""
     options = endpoint.options
     if endpoint.routine.may_commit:
@@ -188,7 +188,7 @@ def _runs_within_request(endpoint: Endpoint) -> str | None:
     return None
 
 
-def runs_without_key(endpoint: Endpoint) -> str | None:
+def idempotency_obstacle(endpoint: Endpoint) -> str | None:
     """Return why requests of an endpoint cannot be recorded by an idempotency key or the id of a webhook, as the end of
     a sentence; None if they can."""
     options = endpoint.options
@@ -202,6 +202,6 @@ def runs_without_key(endpoint: Endpoint) -> str | None:
         return "another service gives the response"
     if options.caching is not None:
         return "its responses are cached"
-    if options.job is not None and runs_at_once(endpoint) is None:
+    if options.job is not None and job_obstacle(endpoint) is None:
         return "its calls are jobs, of which `job unique by` or the routine itself makes one"
     return None

@@ -19,10 +19,10 @@ from rowcall.core.sections.declaration import (
     objects,
     part,
     section,
-    steps,
     text,
     text_map,
     texts,
+    texts_or_sections,
 )
 from rowcall.core.sections.keys import JsonValue
 from rowcall.core.sections.values import or_empty
@@ -312,7 +312,7 @@ class ServiceOptions:
         False,
         "Run all statements of a request in one transaction, with transaction-local settings.",
     )
-    before: JsonValue = steps(
+    before: JsonValue = texts_or_sections(
         "BeforeRoutineCommands",
         "Commands before each routine, once its session variables are set: texts, or sections.",
         elements=BeforeRoutineCommand,

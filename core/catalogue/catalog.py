@@ -281,6 +281,11 @@ class Table(Record):
     ruled: bool = False
     """The table has rules for UPDATE or INSERT, with which PostgreSQL does not support ON CONFLICT."""
 
+    @property
+    def finds_conflicts(self) -> bool:
+        """Whether an insert can find an existing row with the same key (ON CONFLICT)."""
+        return bool(self.key) and self.key_decides and not self.ruled
+
 
 @dataclass(frozen=True, slots=True)
 class Catalog(Record):

@@ -74,7 +74,7 @@ _HEAD = re.compile(
 exists."""
 
 
-def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str | None:
+def guard(statement: str, dependencies: Dependencies, *, usual_day_first: bool) -> str | None:
     """Return the statement with a guard; None if the statement has no place for a guard, or depends on too many
     objects.
 
@@ -84,13 +84,13 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
     can parse, which is not the usual order of the connection. So parsing again, with the usual order, fails with 22008
     before any part of the call has run.
 
-    day_first: whether the usual order of the connection has the day first (`DateStyle` with DMY); the statement has to
-    be prepared with the other order.
+    usual_day_first: whether the usual order of the connection has the day first (`DateStyle` with DMY); the statement
+    has to be prepared with the other order.
     """
     head = _HEAD.match(statement)
     if head is None or len(dependencies.mentions) > MOST_MENTIONS:
         return None
-    parts = ["select", f"'{GUARD_DAY[day_first]}'::pg_catalog.date"]
+    parts = ["select", f"'{GUARD_DAY[usual_day_first]}'::pg_catalog.date"]
     if dependencies.mentions:
         parts.append(f"where {' or '.join(f'exists ({mention})' for mention in dependencies.mentions)}")
     expression = f"rowcall_guard as ({' '.join(parts)})"
@@ -108,13 +108,13 @@ def guard_failed(sqlstate: str, position: str | None, context: str | None) -> bo
     return sqlstate == "22008" and context is None and (position or "99").isdecimal() and int(position or "99") < 60
 
 
-def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
+def mark_of(marks: Mapping[str, str], common: str) -> str:
     """Return one mark, a hash, for the marks of several objects.
 
-    marks: object → text that changes with its definition. everywhere: text that changes with definitions that affect
+    marks: object → text that changes with its definition. common: text that changes with definitions that affect
     all objects: casts, operators, constraints of domains, event triggers.
     """
-    joined = "\n".join([everywhere, *(f"{key} {mark}" for key, mark in sorted(marks.items()))])
+    joined = "\n".join([common, *(f"{key} {mark}" for key, mark in sorted(marks.items()))])
     return hashlib.blake2b(joined.encode(), digest_size=12).hexdigest()
 
 
@@ -126,5 +126,5 @@ def dependencies_unchanged(marks: str, dependencies: Dependencies) -> bool:
     and may have been damaged.
     """
     marks_by_object = dict(entry.partition(" ")[::2] for entry in marks.split(","))
-    everywhere = marks_by_object.pop("everywhere", "")
-    return mark_of(marks_by_object, everywhere) == dependencies.mark
+    common = marks_by_object.pop("everywhere", "")
+    return mark_of(marks_by_object, common) == dependencies.mark

@@ -59,17 +59,21 @@ _INTEGER = re.compile("::(?:integer|bigint|smallint)\\b")
 _LENGTH = re.compile(r"::character(?: varying)?\((\d+)\)")
 
 
-def choices_of(constraint: str) -> tuple[Choice, ...]:
+def choices_of(constraint: str, width: int | None = None) -> tuple[Choice, ...]:
     """Return the choices in the text of a CHECK constraint, such as `CHECK ((kind = ANY (ARRAY['a'::text,
     'b'::text])))`, or `CHECK ((kind = 'a'::text))` for one choice.
 
     PostgreSQL stores `kind in ('a', 'b')` in this form. Other constraints, and those with NULL as a choice, give an
-    empty tuple. The constraint must be about one column or one domain.
+    empty tuple. The constraint must be about one column or one domain. width: n of `char(n)`, to which PostgreSQL pads
+    its values with spaces; None: of another type.
     """
     match = _CHECK.fullmatch(constraint)
     if match is None:
         return ()
-    return tuple(dict.fromkeys(_values(match["items"] or match["item"])))
+    values = _values(match["items"] or match["item"])
+    if width is not None:
+        values = (value.rstrip(" ").ljust(width) if isinstance(value, str) else value for value in values)
+    return tuple(dict.fromkeys(values))
 
 
 def _values(items: str) -> Iterable[Choice]:

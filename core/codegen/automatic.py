@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import hashed_parameters, headers_parameter, injected_parameters
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
@@ -31,3 +33,15 @@ def automatic_parameters(endpoint: Endpoint, claims: LoginOptions) -> frozenset[
     if headers is not None:
         indexes.add(headers)
     return frozenset(index for index in indexes if not endpoint.parameters[index].path)
+
+
+def supplied_parameters(endpoint: Endpoint, claims: LoginOptions | None) -> Iterator[EndpointParameter]:
+    """Yield the parameters that a request may supply, without those of a query over the result (`queryable`). Of
+    several with one name, the first is yielded. claims: as for `automatic_parameters`, which are left out; None: they
+    are yielded too."""
+    automatic = frozenset() if claims is None else automatic_parameters(endpoint, claims)
+    seen: set[str] = set()
+    for index, parameter in enumerate(endpoint.parameters):
+        if index not in automatic and parameter.api_name not in seen:
+            seen.add(parameter.api_name)
+            yield parameter

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.client_parameters import (
     ParameterPlacement,
+    accepts_uploads,
     client_parameters,
     parameter_placement,
     returns_bytes,
-    uploads,
 )
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
@@ -144,7 +144,7 @@ def call_of(
         parse_request=_value_or(annotations.parse_request, options.parse_request),
         export_url=url_only or _value_or(annotations.export_url, options.export_urls),
         url_only=url_only,
-        upload=uploads(endpoint),
+        upload=accepts_uploads(endpoint),
         events=path if annotations.events is not False and not url_only else None,
     )
 
@@ -166,7 +166,7 @@ def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
         return Answer(Reading.TEXT)
     if requested.void or requested.logout or shape.path is ResultPath.VOID:
         return Answer(Reading.NOTHING)
-    if uploads(endpoint):
+    if accepts_uploads(endpoint):
         return Answer(Reading.FILES)
     if requested.raw or (requested.table_format and "{" not in requested.table_format):
         return Answer(Reading.TEXT)

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.codegen.automatic import automatic_parameters
+from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, QueryNull, ResultPath
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.queryable.description import query_parameters
 
@@ -35,17 +35,12 @@ def client_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[En
     """Yield the parameters that a client sends, with those of a query over the result (`queryable`). Of several with
     one name, the first is yielded. With `omit_automatic`, parameters that the service fills itself are left out.
     """
-    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
-    seen: set[str] = set()
-    for index, parameter in enumerate(endpoint.parameters):
-        if index not in automatic and parameter.api_name not in seen:
-            seen.add(parameter.api_name)
-            yield parameter
+    yield from supplied_parameters(endpoint, options.claims if options.omit_automatic else None)
     if endpoint.transport is Transport.QUERY and endpoint.raw_body is None:
         yield from query_parameters(endpoint)
 
 
-def uploads(endpoint: Endpoint) -> bool:
+def accepts_uploads(endpoint: Endpoint) -> bool:
     """Return whether the endpoint accepts uploaded files."""
     upload = endpoint.options.upload
     return upload is not None and upload.enabled
@@ -62,10 +57,16 @@ def returns_bytes(endpoint: Endpoint) -> bool:
 def uses_query(endpoint: Endpoint) -> bool:
     """Return whether the endpoint has parameters in the query string, including those that clients omit (clients-9,
     clients-10)."""
-    travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
+    travels = endpoint.transport is Transport.QUERY or accepts_uploads(endpoint)
     if travels and endpoint.options.queryable is not None:
         return True
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
+
+
+def writes_null_as_word(endpoint: Endpoint) -> bool:
+    """Return whether NULL is the word `null` in the query string and the path (`query_string_null_handling
+    null_literal`). Otherwise it is an empty value."""
+    return endpoint.options.query_null is QueryNull.NULL_LITERAL
 
 
 def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:
@@ -73,7 +74,7 @@ def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParamet
     the result refer."""
     raw = endpoint.raw_body
     body = next((index for index, item in enumerate(parameters) if item is raw), None) if raw is not None else None
-    if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:
+    if endpoint.transport is Transport.QUERY or accepts_uploads(endpoint) or body is not None:
         excluded = tuple(index for index, item in enumerate(parameters) if item.path or index == body)
         query = tuple(index for index in range(len(parameters)) if index not in excluded)
         # fetch refuses a GET that has a body.
@@ -81,6 +82,6 @@ def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParamet
     return ParameterPlacement(json_body=bool(parameters) and endpoint.method not in ("GET", "HEAD"))
 
 
-def is_once(endpoint: Endpoint) -> bool:
+def takes_effect_once(endpoint: Endpoint) -> bool:
     """Return whether requests take effect once (`idempotent`), so that a client sends a key and may repeat them."""
     return endpoint.options.idempotency is not None

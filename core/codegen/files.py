@@ -6,13 +6,21 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from rowcall.core.codegen.client_parameters import is_once, uses_query
+from rowcall.core.codegen.client_parameters import takes_effect_once, uses_query, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.functions import ClientFunction, client_function
 from rowcall.core.codegen.hooks import hooks_text
 from rowcall.core.codegen.names import Names, as_name_part, file_name, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
-from rowcall.core.codegen.queries import FILTER, WHERE, filter_functions, filter_type, filters, has_pages, pages_text
+from rowcall.core.codegen.queries import (
+    FILTER,
+    WHERE,
+    filter_functions,
+    filter_type,
+    has_filters,
+    has_pages,
+    pages_text,
+)
 from rowcall.core.codegen.selection import (
     Output,
     TypesOf,
@@ -26,6 +34,7 @@ from rowcall.core.codegen.typescript import (
     aliases,
     fetch_once,
     function_text,
+    null_as_word,
     parse_query,
     source_builder,
     url_builder,
@@ -104,7 +113,7 @@ class _Module:
             if item.events is not None:
                 item.source_name = names.assign(f"create{as_name_part(item.name)}EventSource")
 
-        self._where = names.assign(WHERE) if filters(self.functions) else ""
+        self._where = names.assign(WHERE) if has_filters(self.functions) else ""
         """Name of the object whose functions write filters; empty: no function takes filters."""
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
@@ -176,7 +185,9 @@ class _Module:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
             else:
                 lines.append(parse_query(options))
-        if any(is_once(item.endpoint) and not item.url_only for item in self.functions):
+        if any(item.query and writes_null_as_word(item.endpoint) for item in self.functions):
+            lines += ["", null_as_word(typed=options.types)]
+        if any(takes_effect_once(item.endpoint) and not item.url_only for item in self.functions):
             lines += ["", fetch_once(typed=options.types)]
         if self._where:
             lines += ["", *filter_functions(self._where, options)]

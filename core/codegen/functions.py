@@ -12,22 +12,24 @@ from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.client_parameters import (
     SEGMENT,
+    accepts_uploads,
     client_parameters,
     parameter_placement,
     returns_bytes,
-    uploads,
+    writes_null_as_word,
 )
 from rowcall.core.codegen.names import access, as_name_part, member, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.types import (
     UPLOADED,
     Interfaces,
-    array_of,
     exact_type,
     is_date,
     kind_type,
+    or_null,
     plain_type,
     property_text,
+    rows_of,
 )
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
@@ -153,10 +155,13 @@ class ClientFunction:
     def _query(self) -> str:
         if not self.query:
             return ""
-        if not self.excluded:
-            return " + parseQuery(request)"
+        values = "request" if not self.excluded else f"({self._rest()})(request)"
+        return f" + parseQuery({f'nullAsWord({values})' if writes_null_as_word(self.endpoint) else values})"
+
+    def _rest(self) -> str:
+        """Return the function that removes the excluded members from a request."""
         names = ", ".join(f"[{string_literal(item.name)}]: _{number}" for number, item in enumerate(self.excluded, 1))
-        return f" + parseQuery((({{ {names}, ...rest }}) => rest)(request))"
+        return f"({{ {names}, ...rest }}) => rest"
 
 
 def _placeholder(member: Member | None, match: re.Match[str]) -> str:
@@ -186,7 +191,7 @@ def client_function(
     request = f"I{as_name_part(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [item.declaration for item in members])
-    upload = uploads(endpoint)
+    upload = accepts_uploads(endpoint)
     result, reading, cast = (
         ("void", Reading.NOTHING, False)
         if url_only
@@ -230,7 +235,7 @@ def _distribute(function: ClientFunction) -> None:
 
 def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
     for parameter in client_parameters(endpoint, options):
-        kind = kind_type(parameter.kind, options.json_type, array=parameter.array)
+        kind = kind_type(parameter.kind, options.json_type, array=parameter.array, exact=options.exact)
         if parameter.of_query and parameter.api_name not in RESERVED:
             kind = FILTERS
         yield Member(parameter.api_name, kind, is_optional(parameter), parameter)
@@ -265,28 +270,24 @@ def _result(
         return _scalar(endpoint, interfaces.options)
     type_text = _row(endpoint, shape, name, types, interfaces)
     if endpoint.may_lack_row:
-        return _or_null(type_text), Reading.JSON_OR_NULL, True
-    return (array_of(type_text) if shape.is_set and not requested.single else type_text), Reading.JSON, True
-
-
-def _or_null(type_text: str) -> str:
-    return type_text if type_text == "any" or type_text.endswith("| null") else f"{type_text} | null"
+        return or_null(type_text), Reading.JSON_OR_NULL, True
+    return (rows_of(type_text) if shape.is_set and not requested.single else type_text), Reading.JSON, True
 
 
 def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Reading, bool]:
     type_name = endpoint.routine.return_type_name
     if endpoint.shape.columns:
         type_name = endpoint.shape.columns[0].column.type_name
-    result = plain_type(type_name, "any")
+    result = plain_type(type_name, "any", exact=options.exact)
     if result.endswith("[]"):
         kind = "any" if result.startswith("any") else result
-        return _or_null(kind), Reading.JSON_OR_NULL, False
+        return or_null(kind), Reading.JSON_OR_NULL, False
     if is_date(type_name):
-        return _or_null("Date"), Reading.DATE, False
+        return or_null("Date"), Reading.DATE, False
     readings = {"number": Reading.NUMBER, "boolean": Reading.BOOLEAN, "any": Reading.JSON_OR_NULL}
     reading = readings.get(result)
     # NULL and an empty text are the same empty body.
-    return (result, Reading.TEXT, False) if reading is None else (_or_null(result), reading, False)
+    return (result, Reading.TEXT, False) if reading is None else (or_null(result), reading, False)
 
 
 def _row(
@@ -297,10 +298,12 @@ def _row(
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
         column = shape.columns[0]
-        return exact_type(interfaces.column(column, shape, types, column.key.decode()), column.column.constraints)
-    routine = endpoint.routine
-    kind = interfaces.value(routine.return_type_oid, routine.return_type_name, routine.name, types)
-    return exact_type(kind, shape.constraints)
+        kind, constraints = interfaces.column(column, shape, types, column.key.decode()), column.column.constraints
+    else:
+        routine, constraints = endpoint.routine, shape.constraints
+        kind = interfaces.value(routine.return_type_oid, routine.return_type_name, routine.name, types)
+    value = exact_type(kind, constraints)
+    return _nullable(value, constraints) if interfaces.options.exact else value
 
 
 def _several(endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces) -> str:
@@ -327,8 +330,8 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
         for item in shape.columns
     ]
     row = f"{{ {', '.join(f'{key}: {kind}' for key, kind in columns)} }}" if shape.named else columns[0][1]
-    return _or_null(row) if single else array_of(row)
+    return or_null(row) if single else rows_of(row)
 
 
 def _nullable(type_text: str, constraints: ValueConstraints) -> str:
-    return type_text if constraints.never_null else _or_null(type_text)
+    return type_text if constraints.never_null else or_null(type_text)

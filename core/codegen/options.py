@@ -53,6 +53,8 @@ class ClientOptions:
     claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
     event_level: str = "info"
+    exact: bool = False
+    """Types contain what the constraints of the database prove (`Service:ExactTypes`)."""
 
 
 @section("Service:ClientCodeGen:ReactQuery", "Hooks for React Query.")

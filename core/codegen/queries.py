@@ -22,7 +22,7 @@ def is_filter(name: str) -> bool:
     return name not in RESERVED
 
 
-def filters(functions: Sequence[ClientFunction]) -> bool:
+def has_filters(functions: Sequence[ClientFunction]) -> bool:
     """Return whether one of the functions takes filters of columns."""
     return any(is_filter(item.name) for each in functions for item in each.members if item.parameter.of_query)
 

@@ -171,14 +171,14 @@ class ShapeReader:
         composite is named; empty: that of the column."""
         item, taken_out = column.column, column.position is not None
         name = name or item.name
-        return self.value(item.type_oid, item.type_name, name, within=taken_out, spread=shape.blank_is_null)
+        return self.value(item.type_oid, item.type_name, name, is_nested=taken_out, spread=shape.blank_is_null)
 
-    def value(self, oid: int, type_name: str, name: str, *, within: bool = False, spread: bool = False) -> Shape:
+    def value(self, oid: int, type_name: str, name: str, *, is_nested: bool = False, spread: bool = False) -> Shape:
         """Return the shape of a value.
 
         oid, type_name: of its type in PostgreSQL. name: of the column, after which the type of a composite is named.
-        within: the value is in an array or in the text of a composite, where domains are texts. spread: the attributes
-        of a composite are sent as columns of the row, so that they are not `within`.
+        is_nested: the value is in an array or in the text of a composite, where domains are texts. spread: the
+        attributes of a composite are sent as columns of the row, so that they are not `is_nested`.
         """
         if type_name == "record":
             return ListOf(TEXT)
@@ -186,15 +186,15 @@ class ShapeReader:
         if info is None:
             return named_shape(type_name)
         if info.kind is TypeKind.COMPOSITE and info.attributes:
-            return Row(tuple(self._fields(info.attributes, within=not spread)), pascal(name), composite=True)
+            return Row(tuple(self._fields(info.attributes, is_nested=not spread)), pascal(name), composite=True)
         element = self.types.get(info.element) if info.kind is TypeKind.ARRAY else None
         if element is not None:
-            return ListOf(self.value(element.oid, element.display, name, within=True))
+            return ListOf(self.value(element.oid, element.display, name, is_nested=True))
         if info.oid == oid:
             return named_shape(type_name)
-        return TEXT if within else named_shape(info.display)
+        return TEXT if is_nested else named_shape(info.display)
 
-    def _fields(self, attributes: tuple[Attribute, ...], *, within: bool) -> Iterator[RowField]:
+    def _fields(self, attributes: tuple[Attribute, ...], *, is_nested: bool) -> Iterator[RowField]:
         for item in attributes:
-            shape = self.value(item.type_oid, item.type_name, item.name, within=within)
+            shape = self.value(item.type_oid, item.type_name, item.name, is_nested=is_nested)
             yield RowField(nested_name(item.name, self.camel), exact(shape, item.constraints))

@@ -37,12 +37,12 @@ UPLOADED = (
 
 
 @functools.cache
-def plain_type(type_name: str, json_type: str) -> str:
+def plain_type(type_name: str, json_type: str, *, exact: bool) -> str:
     """Return the TypeScript type of a scalar or array type by its name in PostgreSQL: `number`, `string[]`. json_type:
-    type of `json` and `jsonb`."""
+    type of `json` and `jsonb`. exact: as for `array_of`."""
     name = _MODIFIER.sub("", type_name).replace('"', "").strip().lower()
     if name.endswith("[]"):
-        return array_of(plain_type(name.rstrip("[]"), json_type))
+        return array_of(plain_type(name.rstrip("[]"), json_type, exact=exact), exact=exact)
     name = " ".join(name.split())
     if name in _NUMBERS:
         return "number"
@@ -57,9 +57,9 @@ def is_date(type_name: str) -> bool:
     return " ".join(name.lower().split()) in _DATES
 
 
-def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
+def kind_type(kind: ValueKind, json_type: str, *, array: bool, exact: bool) -> str:
     """Return the TypeScript type of a request value. json_type: type of JSON values. array: the value is an array of
-    this kind."""
+    this kind. exact: as for `array_of`."""
     result = "string"
     if kind in _NUMBER_KINDS:
         result = "number"
@@ -67,18 +67,30 @@ def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
         result = "boolean"
     elif kind is ValueKind.JSON:
         result = json_type
-    return array_of(result) if array else result
+    return array_of(result, exact=exact) if array else result
 
 
-def array_of(element: str) -> str:
-    return f"({element})[]" if " | " in element else f"{element}[]"
+def rows_of(row: str) -> str:
+    """Return the type of a list. row: type of its elements."""
+    return f"({row})[]" if " | " in row else f"{row}[]"
+
+
+def array_of(element: str, *, exact: bool) -> str:
+    """Return the type of an array in PostgreSQL. element: type of its elements, without null. exact: include null,
+    which no array excludes (`Service:ExactTypes`)."""
+    return rows_of(or_null(element) if exact else element)
+
+
+def or_null(type_text: str) -> str:
+    return type_text if type_text == "any" or type_text.endswith("| null") else f"{type_text} | null"
 
 
 def exact_type(kind: str, constraints: ValueConstraints) -> str:
     """Return the union of the possible values, or for an array the type of an array of this union; `kind` itself if the
     constraints list no values of this type. kind: a type in TypeScript."""
     inner = kind.rstrip("[]")
-    response = {"string": str, "number": int}.get(inner)
+    element = inner.removeprefix("(").removesuffix(" | null)")
+    response = {"string": str, "number": int}.get(element)
     if (
         not constraints.choices
         or response is None
@@ -86,7 +98,7 @@ def exact_type(kind: str, constraints: ValueConstraints) -> str:
     ):
         return kind
     union = " | ".join(string_literal(item) if isinstance(item, str) else str(item) for item in constraints.choices)
-    return array_of(union) if kind != inner else union
+    return array_of(union, exact=element != inner) if kind != inner else union
 
 
 def property_text(name: str, kind: str, constraints: ValueConstraints, *, optional: bool = False) -> str:
@@ -154,7 +166,7 @@ class Interfaces:
         members = [
             property_text(
                 nested_name(item.name, self.options.camel),
-                self.value(item.type_oid, item.type_name, item.name, types, within=not spread),
+                self.value(item.type_oid, item.type_name, item.name, types, is_nested=not spread),
                 item.constraints,
             )
             for item in info.attributes
@@ -169,37 +181,41 @@ class Interfaces:
         name: str,
         types: Mapping[int, TypeInfo],
         *,
-        within: bool = False,
+        is_nested: bool = False,
         spread: bool = False,
     ) -> str:
         """Return the TypeScript type of a value.
 
         oid, type_name: of its type in PostgreSQL. name: of the column, after which the interface of a composite is
-        named. types: those of the database, by oid. within: the value is in an array or in the text of a composite,
+        named. types: those of the database, by oid. is_nested: the value is in an array or in the text of a composite,
         where domains are texts. spread: the attributes of a composite are sent as columns of the row, so that they are
-        not `within`.
+        not `is_nested`.
         """
         if type_name == "record":
             return "(string | null)[]"
         info = base_of(oid, types)
         if info is None:
-            return plain_type(type_name, self.options.json_type)
+            return self._plain(type_name)
         if info.kind is TypeKind.COMPOSITE and info.attributes:
             return self.composite(info, name, types, spread=spread)
         if info.kind is TypeKind.ARRAY:
             element = types.get(info.element)
             if element is not None:
-                return array_of(self.value(element.oid, element.display, name, types, within=True))
+                inner = self.value(element.oid, element.display, name, types, is_nested=True)
+                return array_of(inner, exact=self.options.exact)
         if info.oid == oid:
-            return plain_type(type_name, self.options.json_type)
-        return "string" if within else plain_type(info.display, self.options.json_type)
+            return self._plain(type_name)
+        return "string" if is_nested else self._plain(info.display)
+
+    def _plain(self, type_name: str) -> str:
+        return plain_type(type_name, self.options.json_type, exact=self.options.exact)
 
     def column(self, column: ResultColumn, shape: ResultShape, types: Mapping[int, TypeInfo], name: str = "") -> str:
         """Return the TypeScript type of a column. shape: of the result to which it belongs. types: those of the
         database, by oid. name: after which the interface of a composite is named; empty: that of the column."""
         item, taken_out = column.column, column.position is not None
         name = name or item.name
-        return self.value(item.type_oid, item.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
+        return self.value(item.type_oid, item.type_name, name, types, is_nested=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
         """Return the declarations of the members of a row's interface. types: those of the database, by oid."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rowcall.core.codegen.client_parameters import is_once
+from rowcall.core.codegen.client_parameters import takes_effect_once
 from rowcall.core.codegen.comments import Definitions, comment
 from rowcall.core.codegen.functions import ClientFunction, Reading
 from rowcall.core.codegen.names import string_literal
@@ -151,7 +151,7 @@ def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str)
     awaited: text in front of the call, such as `const response = await `.
     """
     opening, closing = ("parseRequest({", "}));") if function.parse_request else ("{", "});")
-    fetch = "fetchOnce" if is_once(function.endpoint) else "fetch"
+    fetch = "fetchOnce" if takes_effect_once(function.endpoint) else "fetch"
     yield f"{awaited}{fetch}({_url(function)}, {opening}"
     yield f'    method: "{function.endpoint.method}",'
     headers = _headers(function, options)
@@ -345,6 +345,18 @@ def parse_query(options: ClientCodeOptions) -> str:
         }}
     }}
     return "?" + parts.join("&");
+}};"""
+
+
+def null_as_word(*, typed: bool) -> str:
+    """Return the source of `nullAsWord`, which replaces null in the values of a query string, and in arrays of them, by
+    the word `null`. typed: in TypeScript."""
+    kind = "Record<any, any>"
+    taken, returned = (f"(query: {kind}): {kind}", ": unknown") if typed else ("(query)", "")
+    return f"""const nullAsWord = {taken} => {{
+    const word = (value{returned}) => value === null || value === undefined ? "null" : value;
+    return Object.fromEntries(Object.entries(query).map(([key, value]) =>
+        [key, Array.isArray(value) ? value.map(word) : word(value)]));
 }};"""
 
 

@@ -40,6 +40,17 @@ def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
     return _replace_placeholders(text, variables, lambda name: f"{{!{name}}}")
 
 
+def escape_placeholders(text: str) -> str:
+    """Return the text for which `resolve` returns `text` itself, whatever variables are set. A text without
+    placeholders is returned unchanged.
+    """
+    return text.replace("{", _BRACE) if _PLACEHOLDER.search(text) else text
+
+
+_BRACE = "{!=:{}"
+"""A placeholder for an opening brace: its fallback, as no name of a variable has an equals sign."""
+
+
 def _replace_placeholders(text: str, variables: Mapping[str, str], missing: Callable[[str], str]) -> str:
     """Return `text` with its placeholders replaced. variables: values by name. missing: returns the replacement of a
     `{!NAME}` whose variable is not set, from its name."""

@@ -100,7 +100,7 @@ class Settings:
         children = node if isinstance(node, Section) else ()
         return tuple(child.name for child in children if is_named_by_user(f"{above}:{child.name}"))
 
-    def at(self, path: str) -> Any:
+    def value_of(self, path: str) -> Any:
         """Return the value of a key whose path is not known in the code. Its type is that of the key: a boolean, number
         or text, None if there is neither a value nor a default; plain data for other types."""
         match key_at(path).type:

@@ -171,7 +171,7 @@ class KeyNode:
         return _lookup_name(self.name) == _WILD
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether names below are not checked, because they are user-defined or elements of an array."""
         return self.key is not None and (self.key.open or self.key.type in _OPEN)
 
@@ -239,7 +239,7 @@ def knows(path: str) -> bool:
     """Return whether a single value at `path` is read: as a key, an array element or an entry of an open map."""
     node_of_key = KEY_TREE
     for name in path.split(":"):
-        if node_of_key.open:
+        if node_of_key.is_open:
             return True
         below = node_of_key.child(name)
         if below is None:

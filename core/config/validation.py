@@ -69,7 +69,7 @@ def _unknown(section: Section, node_of_key: KeyNode, path: str, known_path: str)
         ):
             reason = f"it belongs to {' and '.join(known_node.key.only_for)}, and the Type here is {kind}"
             yield UnknownKey(child_path, child.origin, None, reason), node_of_key, known_path
-        elif isinstance(child.node, Section) and not known_node.open:
+        elif isinstance(child.node, Section) and not known_node.is_open:
             name = child.name if known_node.is_wild else known_node.name
             below = f"{known_path}:{name}" if known_path else name
             yield from _unknown(child.node, known_node, child_path, below)

@@ -13,7 +13,7 @@ import orjson
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import is_optional
-from rowcall.core.codegen.client_parameters import uploads
+from rowcall.core.codegen.client_parameters import accepts_uploads
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.openapi import ENQUEUED, FILE, ResponseKind, answer_of, response_kind
 from rowcall.core.documents.options import Nulls
@@ -179,7 +179,7 @@ def _endpoint(
                 "schema": _without_texts(body_member_schema(parameter, nulls)),
             },
         )
-    if uploads(endpoint):
+    if accepts_uploads(endpoint):
         result["upload"] = True
     if (stream := stream_path(endpoint, level)) is not None:
         result["stream"] = stream
@@ -199,7 +199,7 @@ def _place(endpoint: Endpoint, parameter: EndpointParameter) -> str:
         return "path"
     if parameter is endpoint.raw_body:
         return "whole body"
-    return "query" if endpoint.transport is Transport.QUERY or uploads(endpoint) else "body"
+    return "query" if endpoint.transport is Transport.QUERY or accepts_uploads(endpoint) else "body"
 
 
 _WITH_RESULT = (ResponseKind.RESULT, ResponseKind.TOKENS)

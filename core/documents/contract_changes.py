@@ -182,7 +182,7 @@ def _parameter(name: str, old: Value, new: Value) -> Findings:
         yield Severity.BREAKING, f"parameter {name} is now required"
     if old["required"] and not new["required"]:
         yield Severity.COMPATIBLE, f"parameter {name} is no longer required"
-    yield from _values(f"parameter {name}", old["schema"], new["schema"], taken=True)
+    yield from _values(f"parameter {name}", old["schema"], new["schema"], of_request=True)
 
 
 def _response(old: Value | None, new: Value | None) -> Findings:
@@ -196,14 +196,14 @@ def _response(old: Value | None, new: Value | None) -> Findings:
     before, after = (item.get("formats", []) for item in (old, new))
     yield from ((Severity.BREAKING, f"the response can no longer be {name}") for name in before if name not in after)
     yield from ((Severity.COMPATIBLE, f"the response can also be {name}") for name in after if name not in before)
-    yield from _values("the response", old["schema"] or {}, new["schema"] or {}, taken=False)
+    yield from _values("the response", old["schema"] or {}, new["schema"] or {}, of_request=False)
 
 
-def _values(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
+def _values(what: str, old: Value, new: Value, *, of_request: bool) -> Findings:
     """Compare two schemas of one value.
 
-    what: names the value in messages. taken: True: requests send the value, so that accepting fewer values is worse;
-    False: responses contain it, so that returning more values is worse.
+    what: names the value in messages. of_request: True: requests send the value, so that accepting fewer values is
+    worse; False: responses contain it, so that returning more values is worse.
     """
     if old == new:
         return
@@ -213,23 +213,23 @@ def _values(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
         narrower = 0 < _NUMBERS.get(after, 0) < _NUMBERS.get(before, 0)
         text = f"{what} is {_format_type(new)}, was {_format_type(old)}"
         if wider:
-            yield (Severity.COMPATIBLE if taken else Severity.DOUBTFUL), text
-        elif narrower and not taken:
+            yield (Severity.COMPATIBLE if of_request else Severity.DOUBTFUL), text
+        elif narrower and not of_request:
             yield Severity.COMPATIBLE, text
         else:
             yield Severity.BREAKING, text
         return
-    yield from _nulls(what, old, new, taken=taken)
-    yield from _choices(what, old, new, taken=taken)
+    yield from _nulls(what, old, new, of_request=of_request)
+    yield from _choices(what, old, new, of_request=of_request)
     if "items" in old and "items" in new:
-        yield from _values(f"each of {what}", old["items"], new["items"], taken=taken)
-    yield from _members(what, old.get("properties", {}), new.get("properties", {}), taken=taken)
+        yield from _values(f"each of {what}", old["items"], new["items"], of_request=of_request)
+    yield from _members(what, old.get("properties", {}), new.get("properties", {}), of_request=of_request)
 
 
-def _members(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
+def _members(what: str, old: Value, new: Value, *, of_request: bool) -> Findings:
     for name, schema in old.items():
         if name in new:
-            yield from _values(f"{name} of {what}", schema, new[name], taken=taken)
+            yield from _values(f"{name} of {what}", schema, new[name], of_request=of_request)
         else:
             yield Severity.BREAKING, f"{what} has no {name} any more"
     for name in new:
@@ -237,24 +237,24 @@ def _members(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
             yield Severity.COMPATIBLE, f"{what} has a new {name}"
 
 
-def _nulls(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
+def _nulls(what: str, old: Value, new: Value, *, of_request: bool) -> Findings:
     before, after = _may_be_null(old), _may_be_null(new)
     if before != after:
-        worse = after != taken
+        worse = after != of_request
         text = f"{what} may {'now' if after else 'no longer'} be null"
-        yield (Severity.COMPATIBLE if not worse else Severity.BREAKING if taken else Severity.DOUBTFUL), text
+        yield (Severity.COMPATIBLE if not worse else Severity.BREAKING if of_request else Severity.DOUBTFUL), text
 
 
-def _choices(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
+def _choices(what: str, old: Value, new: Value, *, of_request: bool) -> Findings:
     before, after = old.get("enum"), new.get("enum")
     if before == after:
         return
     lost = set(before or ()) - set(after or ()) if after is not None else set()
     fresh = set(after or ()) - set(before or ()) if before is not None else set()
     open_before, open_after = before is None, after is None
-    if taken and (lost or open_before):
+    if of_request and (lost or open_before):
         yield Severity.BREAKING, f"{what} takes fewer values: {_format_values(after)} only"
-    elif not taken and (fresh or open_after):
+    elif not of_request and (fresh or open_after):
         yield Severity.DOUBTFUL, f"{what} may have more values: {_format_values(after)}"
     else:
         yield Severity.COMPATIBLE, f"{what}: {_format_values(after)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.codegen.automatic import is_optional, supplied_parameters
 from rowcall.core.documents.options import Nulls, OpenApiOptions, similar_to
 from rowcall.core.documents.postgrest.openapi import (
     ERROR,
@@ -36,6 +36,7 @@ from rowcall.core.formats.exports import ExportOptions
 from rowcall.core.formats.table_formats import EXCEL, PARQUET, has_fixed_format, media_types
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.queryable.description import query_parameters
+from rowcall.core.tables.versions import is_insert
 
 _SEGMENT = re.compile(r"\{([^{}?]+)\??\}")
 _BEARER = {"bearerAuth": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
@@ -161,7 +162,8 @@ ENQUEUED: Schema = {
 
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
     summary, description = _texts(endpoint)
-    parameters = list(_client_parameters(endpoint, options))
+    claims = options.claims if options.omit_automatic else None
+    parameters = [*supplied_parameters(endpoint, claims), *query_parameters(endpoint)]
     requested = endpoint.options.document or _DEFAULTS
     body = _request_body(endpoint, parameters, options)
     operation: dict[str, Any] = {"summary": summary}
@@ -271,16 +273,6 @@ def _operation_id(endpoint: Endpoint, taken: set[str]) -> str:
     return result
 
 
-def _client_parameters(endpoint: Endpoint, options: OpenApiOptions) -> Iterator[EndpointParameter]:
-    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
-    seen: set[str] = set()
-    for index, parameter in enumerate(endpoint.parameters):
-        if index not in automatic and parameter.api_name not in seen:
-            seen.add(parameter.api_name)
-            yield parameter
-    yield from query_parameters(endpoint)
-
-
 def _path(endpoint: Endpoint) -> str:
     names = _path_names(endpoint)
     return _SEGMENT.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", endpoint.path)
@@ -342,7 +334,7 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
 
 def _export_parameter(endpoint: Endpoint, exports: ExportOptions | None) -> Iterator[dict[str, Any]]:
     """Yield the parameter that chooses the format of an export, unless only the header Accept does."""
-    formats = exports.of(endpoint) if exports is not None else ()
+    formats = exports.formats_of(endpoint) if exports is not None else ()
     if exports is not None and formats and exports.by_parameter(endpoint):
         yield {
             "name": exports.parameter,
@@ -354,7 +346,15 @@ def _export_parameter(endpoint: Endpoint, exports: ExportOptions | None) -> Iter
 
 
 def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
-    if endpoint.version_index is not None:
+    if endpoint.version_index is not None and is_insert(endpoint):
+        yield {
+            "name": "If-None-Match",
+            "in": "header",
+            "description": "With `*`, an existing row is 412 and stays unchanged",
+            "required": False,
+            "schema": {"type": "string", "enum": ["*"]},
+        }
+    elif endpoint.version_index is not None:
         yield {
             "name": "If-Match",
             "in": "header",

@@ -52,7 +52,7 @@ def change_parameters(
         return parameters, []
     changing = _ParameterEditor(list(parameters), routine, types, naming)
     for change in changes:
-        changing.make(change)
+        changing.apply(change)
     return tuple(changing.parameters), changing.diagnostics
 
 
@@ -91,7 +91,7 @@ class _ParameterEditor:
         self._types = types
         self._naming = naming
 
-    def make(self, change: ParameterChange) -> None:
+    def apply(self, change: ParameterChange) -> None:
         """Apply one change to the parameter that it names, or to the fields of a composite that it names. If it names
         neither, add a diagnostic."""
         single = self._single(change.parameter)

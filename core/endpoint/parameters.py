@@ -69,7 +69,7 @@ class ValueReading:
     """Between the elements of an array."""
 
 
-def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReading:
+def value_reading(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReading:
     """Return how values of a type are read.
 
     Domains over arrays and composites are read as their base type, because the service composes such values. camel:
@@ -102,7 +102,7 @@ def kind_and_fields(
 
 def _field(attribute: Attribute, types: Mapping[int, TypeInfo], camel: bool) -> Field:
     """Return the field for an attribute of a composite. camel: its name in requests is in camel case."""
-    described = describe(attribute.type_oid, types, camel)
+    described = value_reading(attribute.type_oid, types, camel)
     return Field(
         name=attribute.name,
         api_name=nested_name(attribute.name, camel),
@@ -165,7 +165,7 @@ def _whole(
     """Return the one request parameter for a parameter. position: its index in the routine. number: of the request
     parameter, from 1."""
     parameter, types = shared.value, known.value
-    described = describe(parameter.type_oid, types, camel)
+    described = value_reading(parameter.type_oid, types, camel)
     # The text of a `.sql` file's parameter without a type is sent to PostgreSQL unchanged, also if it is empty.
     untyped = parameter.type_oid == 0
     db_name = parameter.name or f"${number}"
@@ -206,7 +206,7 @@ def _fields(
     """Yield the request parameters for the attributes of a composite parameter. position: its index in the routine.
     info: the composite type. first: number of the first request parameter, from 1."""
     for number, attribute in enumerate(info.attributes, first):
-        described = describe(attribute.type_oid, types, naming.camel)
+        described = value_reading(attribute.type_oid, types, naming.camel)
         field, api_name = naming.field(parameter.name or "", attribute.name, number)
         yield EndpointParameter(
             db_name=parameter.name or f"${first}",

@@ -103,7 +103,7 @@ def without_response_columns(shape: ResultShape, routine: Routine, options: Opti
     return replace(shape, columns=tuple(shape.columns[index] for index in indexes), type_oids=type_oids)
 
 
-def conditions(endpoint: Endpoint) -> str:
+def settings_clause(endpoint: Endpoint) -> str:
     """Return the clause ` where …` behind `from f(…)` that copies the columns of each row to the settings; empty if no
     column sets status or headers. Its condition is true for all rows."""
     parts = [

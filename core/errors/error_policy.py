@@ -100,7 +100,7 @@ class ErrorMapping:
             others=disclosure.further_members(error),
         )
 
-    def out_of_time(self) -> Problem:
+    def timeout_problem(self) -> Problem:
         """Return the problem of a timeout, without a detail unless the configuration sets one (errors-11)."""
         return Problem(self.status, self.detail, title=self.title, type_url=self.type_url)
 
@@ -162,7 +162,7 @@ class ErrorPolicy:
         if mapping is not None:
             return mapping.problem(error, self.disclosure)
         if error.sqlstate == QUERY_CANCELED:
-            return self.timeout.out_of_time()
+            return self.timeout.timeout_problem()
         if match := _STATUS_IN_CODE.fullmatch(error.sqlstate):
             return ErrorMapping(int(match[1])).problem(error, self.disclosure)
         return self.unmapped_problem(error)

@@ -59,7 +59,7 @@ class ExportOptions(Record):
         convert=or_empty,
     )
 
-    def of(self, endpoint: Endpoint) -> tuple[str, ...]:
+    def formats_of(self, endpoint: Endpoint) -> tuple[str, ...]:
         """Return the formats in which the result of an endpoint can be exported; empty: in none."""
         options, shape = endpoint.options, endpoint.shape
         if shape.path is not ResultPath.ROWS or not shape.is_set or not shape.named or not shape.columns:
@@ -78,7 +78,7 @@ class ExportOptions(Record):
 
     def media_types(self, endpoint: Endpoint) -> tuple[str, ...]:
         """Return the media types that a request for the result of an endpoint may choose instead of JSON."""
-        return tuple(media_type for name in self.of(endpoint) for media_type in FORMATS[name])
+        return tuple(media_type for name in self.formats_of(endpoint) for media_type in FORMATS[name])
 
     def by_parameter(self, endpoint: Endpoint) -> bool:
         """Return whether requests may choose by the parameter. They may not if it is switched off, or the endpoint has

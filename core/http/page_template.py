@@ -45,14 +45,17 @@ class PageTemplate:
             end = match.end()
         self._rest = text[end:]
 
-    def fill(self, values: Mapping[bytes, bytes], real: frozenset[bytes] | set[bytes]) -> bytes:
+    def fill(self, values: Mapping[bytes, bytes], not_empty: frozenset[bytes] | set[bytes]) -> bytes:
         """Return the page with values in place of its placeholders.
 
-        values: JSON by name; other placeholders are unchanged. real: names whose values are not empty; for other names,
-        the default of the placeholder is inserted, if it has one.
+        values: JSON by name; other placeholders are unchanged. not_empty: names whose values are not empty; for other
+        names, the default of the placeholder is inserted, if it has one.
         """
         parts: list[bytes] = []
         for text, name, instead, spelled in self._pieces:
             value = values.get(name, spelled)
-            parts += (text, instead if instead is not None and value is not spelled and name not in real else value)
+            parts += (
+                text,
+                instead if instead is not None and value is not spelled and name not in not_empty else value,
+            )
         return b"".join((*parts, self._rest))

@@ -60,7 +60,7 @@ class Policy:
     message: str | None = None
 
     @property
-    def asks_who_calls(self) -> bool:
+    def depends_on_user(self) -> bool:
         """Whether the decision depends on the user, so that callers have to be authenticated before."""
         return self.free_for_users or any(source.kind is SourceKind.CLAIM for source in self.sources)
 

@@ -12,7 +12,7 @@ OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
 """Files of the console that anonymous callers get: the page to sign in at, which contains no data."""
 
 
-class HostsBy(enum.Enum):
+class HostDiscovery(enum.Enum):
     """The service through which the consoles of several hosts find each other."""
 
     NONE = "None"
@@ -49,9 +49,9 @@ class ConsoleOptions:
     )
     session_expires: float = interval("SessionExpires", "8 hours", "Time after which an operator has to sign in again.")
 
-    hosts: HostsBy = choice(
+    hosts: HostDiscovery = choice(
         "Hosts",
-        HostsBy,
+        HostDiscovery,
         "Database",
         "List the services with a console that share the main database (by NOTIFY) or Redis, while a page is open. "
         "None: they are not asked, and are not answered.",

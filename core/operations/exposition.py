@@ -34,7 +34,7 @@ class Family:
         self.values.append((tuple(labels.items()), value))
 
 
-def single(name: str, kind: str, text: str, value: float) -> Family:
+def single_value_family(name: str, kind: str, text: str, value: float) -> Family:
     """Return a metric with one value, without labels. name, kind: as in `Family`. text: explains the metric."""
     return Family(name, kind, text, [((), value)])
 

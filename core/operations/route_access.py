@@ -32,7 +32,7 @@ class RouteAccess(Record):
         return {**dict(zip(names, self.columns(), strict=True)), "anonymous": self.access.anonymous}
 
 
-def accesses(routes: Iterable[Route]) -> Iterator[RouteAccess]:
+def route_accesses(routes: Iterable[Route]) -> Iterator[RouteAccess]:
     """Yield the access of each route of a router; of a route with overloads, that of each overload. A route of the
     service itself that declares no access is open."""
     for route in routes:

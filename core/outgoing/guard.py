@@ -131,12 +131,12 @@ class Guard(Record):
             raise RefusedError(f"the scheme {origin.scheme} is not among the allowed schemes")
         address = literal_ip(origin.host)
         if address is not None:
-            if self._names(origin):
+            if self._lists_host_literally(origin):
                 return
             self.check_address(origin, address)
-            if self.hosts and "*" not in self.hosts and not self._lists(address):
+            if self.hosts and "*" not in self.hosts and not self._allows_network(address):
                 raise RefusedError(f"{origin.host} is not among the allowed hosts")
-        elif self.hosts and not self._fits(origin):
+        elif self.hosts and "*" not in self.hosts and not self.lists_host(origin):
             raise RefusedError(f"{origin.host} is not among the allowed hosts")
 
     def check_address(self, origin: Origin, address: IpAddress) -> None:
@@ -146,22 +146,23 @@ class Guard(Record):
         literally in `hosts`. A pattern such as `*.example.com` does not count.
         """
         real = embedded_address(address)
-        if is_public(real) or self._lists(real) or self._names(origin):
+        if is_public(real) or self._allows_network(real) or self._lists_host_literally(origin):
             return
         raise RefusedError(f"{origin.host} leads to an address that is not public; its network is not allowed")
 
-    def _names(self, origin: Origin) -> bool:
+    def _lists_host_literally(self, origin: Origin) -> bool:
         """Return whether `hosts` has the host or `host:port` literally. A pattern with `*` does not count, because it
         must not allow private networks."""
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         return origin.host in _normalize_hosts(self.hosts) or f"{host}:{origin.port}" in _normalize_hosts(self.hosts)
 
-    def _fits(self, origin: Origin) -> bool:
+    def lists_host(self, origin: Origin) -> bool:
+        """Return whether an entry of `hosts` other than `*` has the host."""
         host = origin.host.rstrip(".")
         suffixes = (name[1:] for name in _normalize_hosts(self.hosts) if name.startswith("*."))
-        return self._names(origin) or "*" in self.hosts or any(host.endswith(suffix) for suffix in suffixes)
+        return self._lists_host_literally(origin) or any(host.endswith(suffix) for suffix in suffixes)
 
-    def _lists(self, address: IpAddress) -> bool:
+    def _allows_network(self, address: IpAddress) -> bool:
         return any(address in network for network in _networks(self.networks))
 
 

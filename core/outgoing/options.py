@@ -57,7 +57,8 @@ class ClientOptions(Record):
     certificate: str | None = text(
         "ClientCertificate",
         None,
-        "File with a client certificate, and optionally its key, for servers that request one.",
+        "File with a client certificate, and optionally its key, for servers that request one. A host that a value of "
+        "a request or a redirect selects gets it only if `AllowedHosts` has the host.",
     )
     certificate_key: str | None = text("ClientCertificateKey", None, "File with the key of that certificate.")
     follow: int = 50

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.postgrest.errors import ApiError
-from rowcall.core.postgrest.response_headers import is_field
+from rowcall.core.postgrest.response_headers import is_sendable_header
 
 _BY_STATE = {
     "23503": 409,
@@ -89,7 +89,7 @@ def _error_raised_by_sql(message: str, detail: str | None) -> ApiError:
         body is None
         or not _has_texts(body, "code", "message")
         or not _may_have_texts(body, "details", "hint")
-        or not is_field("proxy-status", body["code"])  # It is also in the header `Proxy-Status`.
+        or not is_sendable_header("proxy-status", body["code"])  # It is also in the header `Proxy-Status`.
     ):
         return _unreadable(f"Invalid JSON value for MESSAGE: '{message}'", _MESSAGE_HINT)
     if detail is None:
@@ -102,7 +102,7 @@ def _error_raised_by_sql(message: str, detail: str | None) -> ApiError:
         or status is None
         or not isinstance(headers, dict)
         or not _has_texts(headers, *headers)
-        or not all(is_field(name, value) for name, value in headers.items())
+        or not all(is_sendable_header(name, value) for name, value in headers.items())
         or not _may_have_texts(transport, "status_text")
     ):
         return _unreadable(f"Invalid JSON value for DETAIL: '{detail}'", _DETAIL_HINT)

@@ -36,12 +36,12 @@ def choose_function(
     raw = payload is not None and payload.kind is PayloadKind.RAW
     by_name = [item for item in overloads if (item.arguments or not raw) and _fits(item, keys)]
     if len(by_name) > 1:
-        raise errors.ambiguous_function(map(_signature, sorted(by_name, key=_rank)))
+        raise errors.ambiguous_function(map(_signature, sorted(by_name, key=_sort_key)))
     if by_name:
         return by_name[0]
     by_body = [] if payload is None else [item for item in overloads if takes_body(item, payload)]
     if len(by_body) > 1:
-        raise errors.ambiguous_function(map(_signature, sorted(by_body, key=_rank)))
+        raise errors.ambiguous_function(map(_signature, sorted(by_body, key=_sort_key)))
     if by_body:
         return by_body[0]
     raise _no_function(schema, name, overloads, sorted(keys), payload)
@@ -67,7 +67,7 @@ def takes_body(function: Function, payload: Payload) -> bool:
     return payload.kind is PayloadKind.JSON and type_name in _JSON_TYPES
 
 
-def _rank(function: Function) -> tuple[object, ...]:
+def _sort_key(function: Function) -> tuple[object, ...]:
     """Return the sort key of a function among those of its name: number of parameters, comment (without one first),
     names and types of parameters."""
     described = (function.comment is not None, function.comment or "")

@@ -43,7 +43,7 @@ def relationships(
         present = result[relationship.origin]
         present[:] = [item for item in present if item.function is not None or item.target != relationship.function]
         present.append(relationship)
-    return {name: tuple(sorted(items, key=_place)) for name, items in result.items()}
+    return {name: tuple(sorted(items, key=_sort_key)) for name, items in result.items()}
 
 
 _RANKS = {
@@ -54,7 +54,7 @@ _RANKS = {
 }
 
 
-def _place(item: Relationship) -> tuple[object, ...]:
+def _sort_key(item: Relationship) -> tuple[object, ...]:
     """Return the sort key of a relationship among those of its origin: target, then kind, then constraints.
     Relationships of functions come last, by function and target."""
     if item.function is not None:

@@ -49,13 +49,13 @@ def _pairs(text: str) -> Headers:
         if not isinstance(value, dict) or len(value) != 1:
             raise errors.invalid_response_headers()
         ((name, content),) = value.items()
-        if not isinstance(content, str) or not is_field(name, content):
+        if not isinstance(content, str) or not is_sendable_header(name, content):
             raise errors.invalid_response_headers()
         result.append((name.lower(), content))
     return result
 
 
-def is_field(name: str, value: str) -> bool:
+def is_sendable_header(name: str, value: str) -> bool:
     """Return whether SQL can set a header with this name and value (RFC 9110, 5.1 and 5.5). `Transfer-Encoding` belongs
     to the HTTP server, which also refuses a wrong `Content-Length`."""
     return _IS_TOKEN(name) is not None and _CONTROL(value) is None and name.lower() != "transfer-encoding"

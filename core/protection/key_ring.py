@@ -91,7 +91,7 @@ class KeyRing:
         since = max((moment for moment in moments if moment <= now), default=-math.inf)
         return since, min((moment for moment in moments if moment > now), default=math.inf)
 
-    def nearest(self, now: float) -> Key | None:
+    def protecting_key(self, now: float) -> Key | None:
         """Return the key to protect with, even if none is active because a clock is wrong. None: the ring is empty.
 
         As texts of every known key can be opened, any key is better than none: the first that will be active, else the
@@ -119,7 +119,7 @@ class KeyRing:
         followed = any(key.activated <= protecting.expires < key.expires for key in self.keys)
         return None if followed else protecting.expires
 
-    def next_look(self, now: float) -> float:
+    def next_read_time(self, now: float) -> float:
         """Return the time at which the ring has to be read again: in a day; earlier if the next key has to be created
         or the protecting key expires within that day; `now` if no key is active."""
         protecting = self.latest_active_key(now)

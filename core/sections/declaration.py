@@ -346,7 +346,9 @@ def names(name: str, meaning: str) -> Any:
     return Declaration(Key(name, KeyType.NAMES, (), meaning), "name_defaults")
 
 
-def steps(name: str, meaning: str, *, elements: type[Any] | None = None, convert: Convert | None = None) -> Any:
+def texts_or_sections(
+    name: str, meaning: str, *, elements: type[Any] | None = None, convert: Convert | None = None
+) -> Any:
     """Declare a list of texts and sections. Before `convert`, sections are dicts, whose scalars are texts or None
     (null). elements: the class that declares the keys of the sections; None: they are not declared."""
     return Declaration(Key(name, KeyType.STEPS, (), meaning), "value", convert, elements=elements)

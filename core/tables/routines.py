@@ -93,7 +93,7 @@ class TableOperation(Record):
 def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator[Routine]:
     """Yield the configured operations that each table allows, table by table, in the order of `OPERATIONS`."""
     for table in tables:
-        parts = _Parts(table)
+        parts = _TableParts(table)
         for operation in OPERATIONS:
             if operation.name in defaults.operations and _is_possible(operation, table):
                 yield _routine(operation, parts, defaults)
@@ -104,7 +104,7 @@ def _is_possible(operation: Operation, table: Table) -> bool:
     readable = any(column.readable for column in table.columns)
     if operation.returning and (not readable or table.silent & _BITS.get(operation.command, 0)):
         return False
-    if operation.conflict is not None and (table.ruled or not (table.key and table.key_decides)):
+    if operation.conflict is not None and not table.finds_conflicts:
         return False
     match operation.command:
         case Command.SELECT:
@@ -140,7 +140,7 @@ def table_column(table: Table, column: TableColumn) -> str:
     return f"{table.schema}.{table.name}.{column.name}" if table.kind is RoutineKind.TABLE else ""
 
 
-class _Parts:
+class _TableParts:
     """The result columns of a table, and the parameters for each command; created once for all operations on the
     table."""
 
@@ -162,7 +162,7 @@ class _Parts:
         return self._chosen[command]
 
 
-def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Routine:
+def _routine(operation: Operation, parts: _TableParts, defaults: TableDefaults) -> Routine:
     """Return the routine of an operation on the table of `parts`."""
     table = parts.table
     columns, parameters = parts.columns_for(operation.command)

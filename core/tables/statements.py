@@ -53,7 +53,8 @@ def statement(
     Raises `UncallableError` for an insert or update without a column to write, an update without a column of the key,
     and a delete without a column unless the endpoint is annotated `allow_unfiltered`.
     """
-    version = _Version.of(table, endpoint, present)
+    version = None if operation.command is Command.INSERT else _Version.of(table, endpoint, present)
+    creates = _creates_only(endpoint, present) if operation.command is Command.INSERT else ""
     values = list(_values(columns, endpoint, present))
     target = quote_qualified(table.schema, table.name)
     results = _join_parts(column.expression for column in endpoint.shape.columns)
@@ -65,11 +66,23 @@ def statement(
         case Command.DELETE:
             text = _delete(target, values, endpoint, version)
         case Command.INSERT:
-            text = f"{_insert(target, table, values)}{_on_conflict(operation.conflict, table)}"
-    if version is not None and not results:
-        # The number of rows shows whether the version was found.
+            conflict = Conflict.NOTHING if creates else operation.conflict
+            text = f"{_insert(target, table, values, creates)}{_on_conflict(conflict, table, endpoint)}"
+    if (version is not None or creates) and not results:
+        # The number of rows shows whether the version was found, or whether a row was inserted.
         results = "1"
     return f"{text} returning {results}" if results else text
+
+
+def _creates_only(endpoint: Endpoint, present: int) -> str:
+    """Return the condition of an insert that leaves an existing row unchanged (`If-None-Match: *`), which is true;
+    empty for other inserts. present: as in `statement`.
+    """
+    index = endpoint.version_index
+    if index is None or not present >> index & 1:
+        return ""
+    # PostgreSQL refuses a parameter that the statement does not use.
+    return f"${(present & ((1 << index) - 1)).bit_count() + 1}::{endpoint.parameters[index].cast}"
 
 
 def _values(columns: Sequence[TableColumn], endpoint: Endpoint, present: int) -> Iterator[_Value]:
@@ -156,8 +169,9 @@ def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint, version: 
     return f"delete from {target}{_and_version(_where(values), version)}"
 
 
-def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
-    """Return the INSERT without RETURNING. target: the quoted table. Raises `UncallableError` if there are no values.
+def _insert(target: str, table: Table, values: Sequence[_Value], condition: str) -> str:
+    """Return the INSERT without RETURNING. target: the quoted table. condition: of the insertion; empty: none. Raises
+    `UncallableError` if there are no values.
 
     `overriding system value` is always included for views. The catalogue does not show whether a column of a view is an
     identity of the underlying table.
@@ -165,29 +179,40 @@ def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
     if not values:
         raise UncallableError("an insert needs a column")
     overriding = table.kind is RoutineKind.VIEW or any(value.column.identity is Identity.ALWAYS for value in values)
+    supplied = _join_parts(value.sql for value in values)
     return (
         f"insert into {target} ({_join_parts(value.name for value in values)})"
-        f"{' overriding system value' if overriding else ''} values ({_join_parts(value.sql for value in values)})"
+        f"{' overriding system value' if overriding else ''} "
+        + (f"select {supplied} where {condition}" if condition else f"values ({supplied})")
     )
 
 
-def _on_conflict(conflict: Conflict | None, table: Table) -> str:
+def _on_conflict(conflict: Conflict | None, table: Table, endpoint: Endpoint) -> str:
     """Return the ON CONFLICT clause (tables-9); empty without `conflict`.
 
     For an update, all columns are set that the role may read and update, except the key; those without a value to their
-    defaults. If there are no such columns, existing rows are not changed.
+    defaults. A version column gets the next version of the existing row. If there are no such columns, existing rows
+    are not changed.
     """
     if conflict is None:
         return ""
     changed = [
-        quote_identifier(column.name)
+        f"{quote_identifier(column.name)} = {_value_on_conflict(column, table, endpoint)}"
         for column in table.columns
         if column.updatable and column.readable and column.name not in table.key
     ]
     target = f" on conflict ({_join_parts(map(quote_identifier, table.key))})"
     if conflict is Conflict.NOTHING or not changed:
         return f"{target} do nothing"
-    return f"{target} do update set {_join_parts(f'{name} = excluded.{name}' for name in changed)}"
+    return f"{target} do update set {_join_parts(changed)}"
+
+
+def _value_on_conflict(column: TableColumn, table: Table, endpoint: Endpoint) -> str:
+    """Return the expression for a column of an existing row that an upsert replaces."""
+    name = quote_identifier(column.name)
+    is_version = column.name.lower() == (endpoint.options.version_column or "").lower()
+    following = NEXT_VERSIONS.get(column.type_name, "") if is_version else ""
+    return following.format(name=f"{quote_identifier(table.name)}.{name}") if following else f"excluded.{name}"
 
 
 def _join_parts(parts: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from rowcall.core.tables.routines import TableOperation
 from rowcall.core.text import exact_json
 
 IF_MATCH = "If-Match"
+IF_NONE_MATCH = "If-None-Match"
 _TAG = re.compile(r'\s*(W/)?"([^"]*)"\s*(?:,|$)')
 _SAFE = "!#$&'()*+,-./:;<=>?@[]^_`{|}~ "
 READING = frozenset(("GET", "HEAD", "QUERY"))
@@ -81,27 +82,28 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 def with_version_parameter(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint with a parameter that `If-Match` fills. For an update or delete of a table, this is a new
-    parameter; for a routine, the parameter with the name of the version column.
+    parameter; for a routine, the parameter with the name of the version column. For an insert into a table with a key
+    that ON CONFLICT can name, it is a new parameter that `If-None-Match: *` fills.
 
-    The endpoint is returned unchanged if it has no version column, only reads, inserts into a table, or lacks such a
-    column or parameter.
+    The endpoint is returned unchanged if it has no version column, only reads, or lacks such a column, parameter or
+    key.
     """
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:
         return endpoint
     source = endpoint.routine.source
     if isinstance(source, TableOperation):
-        if source.operation.command not in (Command.UPDATE, Command.DELETE):
+        if source.operation.command is Command.SELECT:
             return endpoint
         column = next((column for column in source.table.columns if column.name.lower() == name.lower()), None)
-        if column is None:
+        if column is None or (is_insert(endpoint) and not source.table.finds_conflicts):
             return endpoint
         parameter = EndpointParameter(
             db_name="",
-            api_name=IF_MATCH,
+            api_name=IF_NONE_MATCH if is_insert(endpoint) else IF_MATCH,
             kind=ValueKind.OTHER,
-            array=True,
-            cast=f"{column.type_name}[]",
+            array=not is_insert(endpoint),
+            cast="boolean" if is_insert(endpoint) else f"{column.type_name}[]",
             has_default=True,
             position=-1,
             of_query=True,
@@ -169,13 +171,14 @@ def version_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator
         if version_key(endpoint) is None and not isinstance(source, TableOperation):
             reason = "only a JSON row has a version: add single, and return the column"
             yield Diagnostic(identity, line, f"{endpoint.name}: version_column {name} has no effect: {reason}")
-    elif endpoint.version_index is None and not _is_insert(endpoint):
+    elif endpoint.version_index is None and not is_insert(endpoint):
         what = "column" if isinstance(source, TableOperation) else "parameter"
         message = f"version_column: there is no {what} {name}, which If-Match could fill; the endpoint is left out"
         yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
 
 
-def _is_insert(endpoint: Endpoint) -> bool:
+def is_insert(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint inserts a row into a table."""
     source = endpoint.routine.source
     return isinstance(source, TableOperation) and source.operation.command is Command.INSERT
 

@@ -16,8 +16,8 @@ from rowcall.core.sections.declaration import (
     section,
     subsection,
     text,
+    texts_or_sections,
 )
-from rowcall.core.sections.declaration import steps as step_list
 from rowcall.core.sections.keys import JsonValue
 from rowcall.core.sections.values import none_for_zero, words
 from rowcall.core.text.interval import parse_interval
@@ -114,10 +114,10 @@ class TestSteps:
     """The keys for steps, with their values as the configuration has them; `TestOptions` has the resolved steps."""
 
     steps: JsonValue = object_map("Steps", {}, "Named steps for Setup and Teardown.", elements=TestStep)
-    setup: JsonValue = step_list(
+    setup: JsonValue = texts_or_sections(
         "Setup", "Steps before the endpoints are discovered: names, or sections like those of Steps."
     )
-    teardown: JsonValue = step_list("Teardown", "Steps at the end, also after failures.")
+    teardown: JsonValue = texts_or_sections("Teardown", "Steps at the end, also after failures.")
 
 
 @section("TestRunner", "Tests written in SQL.")

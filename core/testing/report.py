@@ -1,4 +1,7 @@
-"""Report of a run as lines for the terminal (testing-11)."""
+"""Report of a run as lines for the terminal (testing-11).
+
+Characters of responses, notices and test files that could affect the terminal are escaped.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.testing.outcome import Assertion, FileResult, Verdict
+from rowcall.core.text.lines import lines_of, printable_line
 
 SQL_SHOWN = 120
 _RESET = "\x1b[0m"
@@ -36,13 +40,13 @@ def file_lines(result: FileResult, style: Style) -> Iterator[str]:
     pass. With `style.detailed`, all assertions and notices."""
     verdict = result.verdict
     word = style.paint(f"{verdict.value:<5}", _COLOURS[verdict])
-    yield f"{word} {result.path}  ({_measure(result)})"
+    yield f"{word} {printable_line(result.path)}  ({_measure(result)})"
     for assertion in result.assertions:
         if style.detailed or assertion.verdict is not Verdict.PASS:
             yield from _assertion_lines(assertion, style)
     if style.detailed or not result.passed:
         for notice in result.notices:
-            first, *more = notice.message.splitlines() or [""]
+            first, *more = _printable_lines(notice.message) or [""]
             yield f"        {notice.severity.lower()}: {first}"
             yield from (f"          {line}" for line in more)
 
@@ -57,11 +61,15 @@ def _measure(result: FileResult) -> str:
 def _assertion_lines(assertion: Assertion, style: Style) -> Iterator[str]:
     passed = assertion.verdict is Verdict.PASS
     sign = style.paint("✓" if passed else "✗", _COLOURS[assertion.verdict])
-    yield f"        {sign} {assertion.name}  [{assertion.place}]"
+    yield f"        {sign} {printable_line(assertion.name)}  [{printable_line(assertion.place)}]"
     if assertion.message and assertion.message != assertion.name:
-        yield from (f"          {_color_line(line, style)}" for line in assertion.message.splitlines())
+        yield from (f"          {_color_line(line, style)}" for line in _printable_lines(assertion.message))
     if assertion.sql and not passed:
         yield from (f"        {style.paint(line, _GREY)}" for line in _sql_lines(assertion.sql, style))
+
+
+def _printable_lines(text: str) -> list[str]:
+    return [printable_line(line) for line in lines_of(text)]
 
 
 def _color_line(line: str, style: Style) -> str:
@@ -73,7 +81,7 @@ def _color_line(line: str, style: Style) -> str:
 
 
 def _sql_lines(sql: str, style: Style) -> list[str]:
-    lines = [line.rstrip() for line in sql.strip().splitlines()]
+    lines = [line.rstrip() for line in _printable_lines(sql.strip())]
     if style.detailed or not lines:
         return lines
     first = lines[0]

@@ -146,7 +146,7 @@ def read_request(inner: str) -> HttpBlock:
             headers[header["name"].lower()] = (header["name"], header["value"].strip())
     if request is None:
         raise BlockError("the block has no request line")
-    sent, expected = _with_expected(lines[number:])
+    sent, expected = _split_body_and_response(lines[number:])
     return HttpBlock(
         request["method"].upper(),
         request["target"],
@@ -166,7 +166,7 @@ def read_stub(inner: str) -> Stub:
     lines = lines_of(inner)
     for number, line in enumerate(lines):
         if match := _STUB.fullmatch(line.strip()):
-            before, answer = _with_expected(lines[number + 1 :])
+            before, answer = _split_body_and_response(lines[number + 1 :])
             if before:
                 raise BlockError("the response of a stub has to begin with a status line such as HTTP/1.1 200")
             return Stub(match["method"].upper(), match["url"], answer or Answer(200))
@@ -193,7 +193,7 @@ def read_expected(inner: str) -> Expectation:
     raise BlockError("EXPECT is followed by ROWS, NOTICE or ERROR")
 
 
-def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
+def _split_body_and_response(lines: list[str]) -> tuple[str, Answer | None]:
     """Return the body of a request, empty if there is none, and the expected response behind it; None: no response is
     expected. lines: behind the headers of the request. Raises BlockError for an invalid header of the response."""
     for number, line in enumerate(lines):

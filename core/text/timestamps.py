@@ -94,30 +94,30 @@ class TimestampReader:
         moment = _with_day(_parse(text), _MAX_TIMESTAMP_YEAR)
         if moment.zone is not None:
             return f"{_stamp(moment)} {moment.zone}{_era(moment)}"
-        offset = self._home_offset(moment) if moment.offset is None else moment.offset
+        offset = self._default_offset(moment) if moment.offset is None else moment.offset
         return f"{_stamp(moment)}{_offset_text(offset)}{_era(moment)}"
 
     def timestamp(self, text: str) -> str:
         if text.lower() in _WORDS:
             return text.lower()
-        moment = self._at_home(_with_day(_parse(text), _MAX_TIMESTAMP_YEAR))
+        moment = self._in_default_zone(_with_day(_parse(text), _MAX_TIMESTAMP_YEAR))
         return f"{_stamp(moment)}{_era(moment)}"
 
     def date(self, text: str) -> str:
         if text.lower() in _WORDS:
             return text.lower()
-        moment = self._at_home(_with_day(_parse(text), _MAX_DATE_YEAR))
+        moment = self._in_default_zone(_with_day(_parse(text), _MAX_DATE_YEAR))
         return f"{_day_text(moment)}{_era(moment)}"
 
     def time(self, text: str) -> str:
-        moment = self._at_home(_with_clock(_parse(text)))
+        moment = self._in_default_zone(_with_clock(_parse(text)))
         return _clock_text(moment)
 
     def timetz(self, text: str) -> str:
-        moment = self._at_home(_with_clock(_parse(text)))
-        return f"{_clock_text(moment)}{_offset_text(self._home_offset(moment))}"
+        moment = self._in_default_zone(_with_clock(_parse(text)))
+        return f"{_clock_text(moment)}{_offset_text(self._default_offset(moment))}"
 
-    def _at_home(self, moment: _Parts) -> _Parts:
+    def _in_default_zone(self, moment: _Parts) -> _Parts:
         """Return the same instant in UTC, or in the time zone of this host if `utc` is False, without an offset. A time
         without offset is returned unchanged. Raises `BadTimestampError` if the time names a zone, because its offset is
         unknown here."""
@@ -128,7 +128,7 @@ class TimestampReader:
         at_utc = _shift(moment, -moment.offset)
         return at_utc if self.utc else _shift(at_utc, _host_offset_at_utc(at_utc))
 
-    def _home_offset(self, moment: _Parts) -> int:
+    def _default_offset(self, moment: _Parts) -> int:
         """Return the offset at this time in seconds east of UTC: 0, or that of this host's time zone if `utc` is
         False."""
         return 0 if self.utc else _host_offset(moment)

@@ -312,7 +312,7 @@ class UploadOptions(Record):
         return self.context_key_name if self.uses_context_key else None
 
 
-def in_transaction(endpoint: Endpoint, options: UploadOptions) -> bool:
+def shares_transaction(endpoint: Endpoint, options: UploadOptions) -> bool:
     """Return whether upload handlers and routine share one transaction: a handler of the endpoint works in the database
     or an object store (uploads-8), or the routine is a function. False for an endpoint without uploads.
 

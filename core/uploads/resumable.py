@@ -117,13 +117,13 @@ def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class About(Record):
+class StoredState(Record):
     """The stored state of an upload, besides its bytes."""
 
     endpoint: str
     """Name of the endpoint at which the upload was created; other endpoints refuse it."""
     owner: str | None
-    """Digest of the user who created the upload. None: an anonymous caller did."""
+    """Digest of the user who created the upload, and of the tenant. None: an anonymous caller without a tenant did."""
     length: int | None
     """Bytes of the whole file; None: the client has not stated them yet."""
     metadata: str | None = None
@@ -152,8 +152,8 @@ class About(Record):
         return size if self.settled is None else min(size, self.settled)
 
 
-def parse_about(text: bytes) -> About:
-    """Return a state from the JSON of `About.format_json`. Raises `ValueError` if it is not JSON, and `TypeError` if
-    its members are others."""
+def parse_stored_state(text: bytes) -> StoredState:
+    """Return a state from the JSON of `StoredState.format_json`. Raises `ValueError` if it is not JSON, and
+    `TypeError` if its members are others."""
     members: Any = orjson.loads(text)
-    return About(**members)
+    return StoredState(**members)

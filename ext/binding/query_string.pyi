@@ -17,7 +17,7 @@ def parse_form(body: bytes) -> list[tuple[str, str]]:
     `UnicodeDecodeError` if the body itself is not UTF-8.
     """
 
-def holds_beyond_ascii(body: bytes) -> bool:
+def has_non_ascii(body: bytes) -> bool:
     """Return whether a urlencoded form contains non-ASCII characters, escaped or not. Releases the GIL."""
 
 def unescape(text: bytes) -> bytes:

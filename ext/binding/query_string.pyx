@@ -79,7 +79,7 @@ def unescape(bytes text not None):
         free(scratch)
 
 
-def holds_beyond_ascii(bytes body not None):
+def has_non_ascii(bytes body not None):
     """Return whether a urlencoded form contains non-ASCII characters, escaped or not. Releases the GIL."""
     cdef const char *data = body
     cdef Py_ssize_t size = len(body)

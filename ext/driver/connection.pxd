@@ -84,7 +84,7 @@ cdef class Connection:
     cdef int _give_up_segment(self, Execution execution) except -1
     cdef int _queue(self, Execution execution, bint idle) except -1
     cdef int _flush_now(self) except -1
-    cdef int _drain(self) except -1
+    cdef int _handle_results(self) except -1
     cdef int _result(self, PGresult *result) except -1
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1
     cdef int _read_tag(self, Execution execution, PGresult *result) noexcept

@@ -297,9 +297,9 @@ cdef class Connection:
             self._read_fatal_error()
             self._lose(self._libpq_message())
             return
-        self._drain()
+        self._handle_results()
 
-    cdef int _drain(self) except -1:
+    cdef int _handle_results(self) except -1:
         """Handle the results that have arrived, up to an incomplete one or a pause."""
         cdef PGresult *result
         cdef Execution execution
@@ -836,7 +836,7 @@ cdef class Connection:
             self._enter(ConnectionState.CANCELLING if self.cancelling else ConnectionState.READY)
         if self.head is not None:
             self.head.head_since = now()
-        self._drain()
+        self._handle_results()
         if self.state != ConnectionState.PAUSED:
             self.on_readable()
 

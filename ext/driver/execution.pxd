@@ -68,7 +68,7 @@ cdef class Statement:
 cdef class Part:
     cdef readonly Statement statement
     cdef readonly bint last
-    cdef readonly bint fresh
+    cdef readonly bint ahead_first
     cdef readonly bint first_row_only
     cdef readonly bint behind_commit
 

@@ -86,7 +86,7 @@ class Part:
         self,
         statement: Statement,
         last: bool,
-        fresh: bool,
+        ahead_first: bool,
         first_row_only: bool = False,
         behind_commit: bool = False,
     ) -> None: ...
@@ -95,7 +95,7 @@ class Part:
     @property
     def last(self) -> bool: ...
     @property
-    def fresh(self) -> bool: ...
+    def ahead_first(self) -> bool: ...
     @property
     def first_row_only(self) -> bool: ...
     @property

@@ -108,17 +108,17 @@ cdef class Statement:
 cdef class Part:
     """One statement of a script.
 
-    last: a Sync follows, and later statements are sent after its result has been read. fresh: the statements of
+    last: a Sync follows, and later statements are sent after its result has been read. ahead_first: the statements of
     `Execution.ahead` run in front of this one. first_row_only: further rows are dropped. behind_commit: the effects of
     earlier statements are permanent. The renderer of the statement writes its part of the body; without a renderer it
     has no part.
     """
 
-    def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False,
+    def __init__(self, Statement statement not None, bint last, bint ahead_first, bint first_row_only=False,
                  bint behind_commit=False):
         self.statement = statement
         self.last = last
-        self.fresh = fresh
+        self.ahead_first = ahead_first
         self.first_row_only = first_row_only
         self.behind_commit = behind_commit
 
@@ -146,7 +146,7 @@ cdef class Script(Statement):
     def next_generation(self):
         """Return the same script with a new name for each of its statements."""
         parts = tuple([
-            Part(part.statement.next_generation(), part.last, part.fresh, part.first_row_only, part.behind_commit)
+            Part(part.statement.next_generation(), part.last, part.ahead_first, part.first_row_only, part.behind_commit)
             for part in self.parts
         ])
         return Script(self.id, self.nparams, parts, self.tail, self.repeatable, self.generation + 1)

@@ -65,7 +65,7 @@ cdef class BasicHttp1Connection:
 
 
 cdef class PendingHttpResponse(PendingWork):
-    cdef public double moment
+    cdef public double sent_at
     cdef public object _answer
     cdef public object _arriving
     cdef dict unwatched

@@ -66,7 +66,7 @@ def is_final_with_body(status: int) -> bool:
     """Return whether a response with this status is final and may have a body."""
 
 class PendingHttpResponse(PendingWork):
-    moment: float
+    sent_at: float
     _answer: Any
     _arriving: Any
 

@@ -41,7 +41,7 @@ cdef class BodyArrival:
     # When the step began to wait, in seconds of the monotonic clock.
     cdef readonly double began
     cdef readonly Py_ssize_t received
-    cdef readonly Py_ssize_t unseen
+    cdef readonly Py_ssize_t hidden_bytes
     cdef public bint late
     cdef object future
     # None once the body has arrived or will never arrive.

@@ -71,19 +71,19 @@ cdef class BodyArrival:
 
     future: resolved with the bytes of the body. reading: set to which this object belongs until the future is done.
     scopes: set to which the scope of the request belongs until then. refusal(arrival, error, context): returns the
-    error of the request if the body does not arrive. received: number of bytes that have arrived. unseen: announced
+    error of the request if the body does not arrive. received: number of bytes that have arrived. hidden_bytes: announced
     bytes of a small body, whose arrival shows only when it is complete; 0 for a large one. late: set by the code that
     watches for slow bodies when it has ended this one.
     """
 
     def __init__(self, RequestContext context not None, future, set reading not None, set scopes not None, refusal,
-                 Py_ssize_t unseen):
+                 Py_ssize_t hidden_bytes):
         self.context = context
         self.future = future
         self.reading = reading
         self.scopes = scopes
         self.refusal = refusal
-        self.unseen = unseen
+        self.hidden_bytes = hidden_bytes
         self.received = 0
         self.began = now()
         reading.add(self)

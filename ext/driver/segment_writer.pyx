@@ -80,14 +80,14 @@ cdef class SegmentWriter:
             part = <Part>parts[placed]
             placed += 1
             room += 2
-            if part.fresh and execution.ahead is not None:
+            if part.ahead_first and execution.ahead is not None:
                 room += 2 * <int>len(execution.ahead)
             if part.last:
                 break
         execution.make_room(room)
         while execution.placed < placed:
             part = <Part>parts[execution.placed]
-            if part.fresh and execution.ahead is not None:
+            if part.ahead_first and execution.ahead is not None:
                 for statement, values in execution.ahead:
                     self.command(execution, statement, values, STEP_AHEAD)
                 if execution.placed == 0:

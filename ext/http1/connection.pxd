@@ -33,7 +33,7 @@ cdef class Http1Server:
     cdef object send_method     # `_send_gathered`
     cdef public bint closing    # every response says `Connection: close`, and its connection is closed behind it
 
-    cdef bint gathers(self, Connection connection) except -1
+    cdef bint record_response(self, Connection connection) except -1
     cdef int send_later(self, Connection connection) except -1
 
 
@@ -70,7 +70,7 @@ cdef class Connection:
     cdef int complete(self, bint close) except -1
     cdef int _stop_running(self) except -1
     cdef int _flush(self) except -1
-    cdef bint _gather(self) except -1
+    cdef bint _gather_output(self) except -1
     cdef int _write(self) except -1
     cdef int send_now(self) except -1
     cdef bint has_more(self) noexcept

@@ -121,7 +121,7 @@ cdef class Http1Server:
         for connection in list(self.connections):
             connection.abort()
 
-    cdef bint gathers(self, Connection connection) except -1:
+    cdef bint record_response(self, Connection connection) except -1:
         """Record a complete response; return whether it is sent at the end of this turn of the event loop."""
         # A single client waits for each of its responses, so there is nothing to gather, however fast it is.
         cdef bint gathers
@@ -420,7 +420,7 @@ cdef class Connection:
     cdef int _flush(self) except -1:
         """Send the output now or, behind a complete response, at the end of this turn of the event loop; close the
         transport (CLOSING) or its sending half (LINGERING) behind it."""
-        if self.output and not (self.phase == READING_HEAD and self._gather()):
+        if self.output and not (self.phase == READING_HEAD and self._gather_output()):
             self._write()
         if self.phase == CLOSING:
             self.transport.close()
@@ -429,10 +429,10 @@ cdef class Connection:
             self.transport.write_eof()
         return 0
 
-    cdef bint _gather(self) except -1:
+    cdef bint _gather_output(self) except -1:
         """Let the server send the output at the end of this turn of the event loop, if it gathers responses now
-        (`Http1Server.gathers`); return whether it will, also if that was arranged before."""
-        if not self.gathered and self.server.gathers(self):
+        (`Http1Server.record_response`); return whether it will, also if that was arranged before."""
+        if not self.gathered and self.server.record_response(self):
             self.gathered = True
             self.server.send_later(self)
         return self.gathered

@@ -10,6 +10,8 @@ cdef class Headers:
     cdef object first(self, str name)
     # Returns the name, in lower case, of the header at `index`, from 0.
     cdef str _name(self, Py_ssize_t index)
+    # Returns the value of the header at `index`, from 0, read as UTF-8 with U+FFFD for invalid bytes.
+    cdef str _decode_value(self, Py_ssize_t index)
 
 
 cdef class Scope:

@@ -18,8 +18,8 @@ cdef dict METHODS = {text.encode(): text for text in ("GET", "POST", "PUT", "PAT
 cdef class Headers:
     """The headers of one request. Every method takes and returns names in lower case.
 
-    Headers whose value is not ASCII are left out, with three exceptions: `decoded_items` returns them, `in` finds them,
-    so that a step can refuse them, and `as_json` returns None if there is one.
+    Headers whose value is not ASCII are left out, with three exceptions: `decoded_all` and `decoded_items` return them,
+    `in` finds them, so that a step can refuse them, and `as_json` returns None if there is one.
     """
 
     cdef object first(self, str name):
@@ -50,6 +50,21 @@ cdef class Headers:
             if self.head.is_text(index):
                 values.append(self.head.value(index))
 
+    def decoded_all(self, str name not None):
+        """Return all values of a header, also those that are not ASCII, read as UTF-8 with U+FFFD for invalid bytes, in
+        the order in which they were sent; an empty list without the header.
+
+        The headers of granian do not have this method.
+        """
+        cdef Py_ssize_t size = 0, index = -1
+        cdef const unsigned char *text = <const unsigned char *>PyUnicode_AsUTF8AndSize(name, &size)
+        values = []
+        while True:
+            index = self.head.find(text, size, index)
+            if index < 0:
+                return values
+            values.append(self._decode_value(index))
+
     def items(self):
         """Return the pairs of name and value in the order in which they were sent, without values that are not
         ASCII."""
@@ -66,12 +81,7 @@ cdef class Headers:
         The headers of granian do not have this method.
         """
         cdef Py_ssize_t index
-        return [
-            (self._name(index), PyUnicode_DecodeUTF8(
-                <const char *>self.head.text + self.head.fields[index].value, self.head.fields[index].value_length,
-                b"replace"))
-            for index in range(self.head.field_count)
-        ]
+        return [(self._name(index), self._decode_value(index)) for index in range(self.head.field_count)]
 
     def as_json(self):
         """Return the headers as a JSON object of names in lower case and values, in ASCII bytes.
@@ -153,6 +163,11 @@ cdef class Headers:
 
     def __len__(self):
         return len(self.keys())
+
+    cdef str _decode_value(self, Py_ssize_t index):
+        return PyUnicode_DecodeUTF8(
+            <const char *>self.head.text + self.head.fields[index].value, self.head.fields[index].value_length,
+            b"replace")
 
     cdef str _name(self, Py_ssize_t index):
         # A name is a token, so it is ASCII.

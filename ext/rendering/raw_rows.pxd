@@ -11,7 +11,7 @@ cdef class RawPlan(RowPlan):
     # For each column 1 if its values are quoted, else 0.
     cdef char *quoted
     # Quoted values that a spreadsheet would take for formulas get an apostrophe in front.
-    cdef bint harmless
+    cdef bint escapes_formulas
     # Rows are CSV (RFC 4180): NULL has no quotes, so it differs from an empty text.
     cdef bint csv
     # The header row and what follows it, and its length in bytes; empty without a header row.
@@ -24,7 +24,7 @@ cdef class RawRenderer(BodyWriter):
     cdef Codecs _codecs
     cdef bint _csv
     cdef bint _has_header
-    cdef bint _harmless
+    cdef bint _escapes_formulas
     cdef bint _quotes
     cdef bytes _separator
     cdef bytes _new_line

@@ -5,10 +5,10 @@ class RawRenderer(BodyWriter):
     """Writes values as the server prints them, `separator` between columns, `new_line` between rows. NULL is nothing;
     in a quoted column it is two quotes, unless `csv` is set.
 
-    separator: None for none; then nothing is quoted. header: the first row has the names of the columns. harmless:
-    quoted texts that a spreadsheet would take for formulas get an apostrophe in front. quotes: False if no value can
-    contain the separator; then nothing is quoted, unless `csv` is set. csv: as in RFC 4180, everything but numbers,
-    booleans and NULL is quoted, and each row ends with `new_line`.
+    separator: None for none; then nothing is quoted. header: the first row has the names of the columns.
+    escapes_formulas: quoted texts that a spreadsheet would take for formulas get an apostrophe in front. quotes: False
+    if no value can contain the separator; then nothing is quoted, unless `csv` is set. csv: as in RFC 4180, everything
+    but numbers, booleans and NULL is quoted, and each row ends with `new_line`.
     """
 
     def __init__(
@@ -18,7 +18,7 @@ class RawRenderer(BodyWriter):
         separator: bytes | None = None,
         new_line: bytes = b"",
         header: bool = False,
-        harmless: bool = False,
+        escapes_formulas: bool = False,
         quotes: bool = True,
         csv: bool = False,
     ) -> None: ...

@@ -29,13 +29,13 @@ cdef class RawRenderer(BodyWriter):
         separator: bytes | None = None,
         new_line: bytes = b"",
         header: bool = False,
-        harmless: bool = False,
+        escapes_formulas: bool = False,
         quotes: bool = True,
         csv: bool = False,
     ) -> None:
         self._csv = csv
         self._codecs = codecs
-        self._harmless = harmless
+        self._escapes_formulas = escapes_formulas
         self._quotes = quotes and separator is not None
         self._is_set = is_set
         self._separator = separator or b""
@@ -55,8 +55,8 @@ cdef class RawRenderer(BodyWriter):
             elif self._quotes:
                 innermost = self._codecs.innermost(plan.described[index].type)
                 # A text of a created type, such as citext, can be a formula too.
-                plan.quoted[index] = innermost in QUOTED_RAW or (self._harmless and innermost >= FIRST_CREATED)
-        plan.harmless = self._harmless
+                plan.quoted[index] = innermost in QUOTED_RAW or (self._escapes_formulas and innermost >= FIRST_CREATED)
+        plan.escapes_formulas = self._escapes_formulas
         plan.csv = self._csv
         header = self._header(plan) if self._has_header else b""
         plan.header = plan.keep(header)
@@ -71,7 +71,7 @@ cdef class RawRenderer(BodyWriter):
             name = plan.described[index].name
             if index > 0:
                 header.append(PyBytes_AS_STRING(self._separator), PyBytes_GET_SIZE(self._separator))
-            write_quoted(header, PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), self._harmless)
+            write_quoted(header, PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), self._escapes_formulas)
         header.append(PyBytes_AS_STRING(self._new_line), PyBytes_GET_SIZE(self._new_line))
         return header.take()
 
@@ -128,20 +128,20 @@ cdef void write_values(
         if index > 0:
             out.append(separator, separator_length)
         if plan.quoted[index] and not (plan.csv and pq.getisnull(result, row, index)):
-            write_quoted(out, pq.getvalue(result, row, index), pq.getlength(result, row, index), plan.harmless)
+            write_quoted(out, pq.getvalue(result, row, index), pq.getlength(result, row, index), plan.escapes_formulas)
         else:
             out.append(pq.getvalue(result, row, index), pq.getlength(result, row, index))
 
 
-cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size, bint harmless) noexcept nogil:
+cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size, bint escapes_formulas) noexcept nogil:
     """Write the `size` bytes of a text in quotes, with each quote inside doubled.
 
-    harmless: write an apostrophe before a text that a spreadsheet would take for a formula.
+    escapes_formulas: write an apostrophe before a text that a spreadsheet would take for a formula.
     """
     cdef const char *end = text + size
     cdef const char *quote
     out.append_char(c'"')
-    if harmless and size > 0 and text[0] in (c"=", c"+", c"-", c"@", c"\t", c"\r", c"\n"):
+    if escapes_formulas and size > 0 and text[0] in (c"=", c"+", c"-", c"@", c"\t", c"\r", c"\n"):
         out.append_char(c"'")
     while text < end:
         quote = <const char *>memchr(text, c'"', end - text)

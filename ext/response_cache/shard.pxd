@@ -46,10 +46,10 @@ cdef class Shard:
 
     cdef object find(self, bytes key, double now)
     cdef object begin(self, bytes key, double ends, double now, bint fresh)
-    cdef bint has(self, bytes key, uint64_t number) except -1
-    cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2
+    cdef bint holds_lease(self, bytes key, uint64_t number) except -1
+    cdef int store_and_release(self, bytes key, uint64_t number, double began, entry, double now) except? -2
     cdef bint store(self, bytes key, entry, double began, double now) except -1
-    cdef int drop(self, bytes key, uint64_t number) except? -2
+    cdef int release(self, bytes key, uint64_t number) except? -2
     cdef object invalidate(self, bytes key, double now, bint noted)
     # Returns the number of removed responses that had not expired. more: receives whether responses may be left.
     cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1

@@ -252,7 +252,7 @@ cdef class Shard:
             self._unlock()
         return self._copied_entry() if index else number
 
-    cdef bint has(self, bytes key, uint64_t number) except -1:
+    cdef bint holds_lease(self, bytes key, uint64_t number) except -1:
         cdef uint64_t[2] name
         cdef Lease *lease
         name_of(&self.region, OF_KEY, key, name)
@@ -261,7 +261,7 @@ cdef class Shard:
         self._unlock()
         return lease != NULL
 
-    cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2:
+    cdef int store_and_release(self, bytes key, uint64_t number, double began, entry, double now) except? -2:
         cdef uint64_t[2] name
         cdef int flags
         cdef tuple values = _values(entry)
@@ -300,7 +300,7 @@ cdef class Shard:
         finally:
             self._unlock()
 
-    cdef int drop(self, bytes key, uint64_t number) except? -2:
+    cdef int release(self, bytes key, uint64_t number) except? -2:
         cdef uint64_t[2] name
         cdef int flags
         name_of(&self.region, OF_KEY, key, name)

@@ -78,11 +78,11 @@ cdef class ResponseTable:
         """
         return self._of(key).begin(key, ends, now, fresh)
 
-    def has(self, bytes key not None, uint64_t number):
+    def holds_lease(self, bytes key not None, uint64_t number):
         """Return whether this process still holds the lease with this number."""
-        return self._of(key).has(key, number)
+        return self._of(key).holds_lease(key, number)
 
-    def keep(self, bytes key not None, uint64_t number, double began, entry not None, double now):
+    def store_and_release(self, bytes key not None, uint64_t number, double began, entry not None, double now):
         """End the lease with this number, and store the response if this process held the lease.
 
         Returns GONE if this process did not hold it; nothing is stored then. Otherwise, the result has the flag AWAITED
@@ -91,23 +91,23 @@ cdef class ResponseTable:
         if there is no room for it, or if it ends when it is written. began: when the computation began. Raises
         TypeError for an entry that is not a tuple of eight values, or whose body or head is not bytes.
         """
-        return self._of(key).keep(key, number, began, entry, now)
+        return self._of(key).store_and_release(key, number, began, entry, now)
 
     def store(self, bytes key not None, entry not None, double began, double now):
         """Store a response that was computed without a lease; return whether it was stored.
 
         It is not stored if the key (`invalidate` with `noted`) or one of its tags was, or may have been, invalidated
         since `began`, if the table is retired, or if there is no room. began: when the computation began. Raises
-        TypeError for the same entries as `keep`.
+        TypeError for the same entries as `store_and_release`.
         """
         return self._of(key).store(key, entry, began, now)
 
-    def drop(self, bytes key not None, uint64_t number):
+    def release(self, bytes key not None, uint64_t number):
         """End the lease with this number, without a response.
 
         Returns AWAITED if other processes wait, 0 if not, or GONE if this process did not hold the lease.
         """
-        return self._of(key).drop(key, number)
+        return self._of(key).release(key, number)
 
     def invalidate(self, bytes key not None, double now, bint noted):
         """Invalidate one key: remove its response, and end its lease, also if another process holds it.
@@ -148,7 +148,7 @@ cdef class ResponseTable:
 
     def retire(self):
         """Remove all responses and leases, and store nothing from now on: for all processes, `begin` returns FULL,
-        `store` False and `keep` GONE."""
+        `store` False and `store_and_release` GONE."""
         cdef Shard shard
         for shard in self._shards:
             shard.retire()
@@ -176,7 +176,7 @@ cdef class ResponseTable:
     @property
     def count(self):
         """Number of responses, including expired ones that are not removed yet; read without the locks, as `used` and
-        `taken` are."""
+        `acquired_leases` are."""
         cdef Shard shard
         return sum([shard.region.head.count for shard in self._shards])
 
@@ -187,7 +187,7 @@ cdef class ResponseTable:
         return sum([(<uint64_t>shard.region.count - 1 - shard.region.head.room) * BLOCK for shard in self._shards])
 
     @property
-    def taken(self):
+    def acquired_leases(self):
         """Number of leases acquired since the beginning."""
         cdef Shard shard
         return sum([shard.region.head.taken for shard in self._shards])

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from rowcall.core.accounts.breached_list import BreachedListError, contains, digest
-from rowcall.core.accounts.password_rules import BREACHED, PasswordRules, new_passwords, rule_violation
+from rowcall.core.accounts.password_rules import BREACHED, PasswordRules, checked_password_indexes, rule_violation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem, unavailable
@@ -26,7 +26,7 @@ def check_passwords(endpoint: Endpoint, services: Services) -> Step | None:
     The first call in a process opens the lists. Raises OSError or UnicodeDecodeError, as `PasswordLists` does.
     """
     rules = services.options.passwords
-    passwords = new_passwords(endpoint)
+    passwords = checked_password_indexes(endpoint)
     return _Check(endpoint, services, rules, passwords).check if rules.exist and passwords else None
 
 

@@ -132,7 +132,7 @@ class _Run:
         began = loop.time()
         async with self._database.transaction(self._call, context) as transaction:
             if self._consume is not None:
-                await self._use_up(self._consume, transaction, context)
+                await self._consume_token(self._consume, transaction, context)
             await transaction.call()
             responds = self._issue is not None or self._send is not None
             rows = (
@@ -175,7 +175,7 @@ class _Run:
         tenant = tenant_of(place, context)
         return [None if tenant is None else tenant.encode()]
 
-    async def _use_up(self, consume: _Consume, transaction: Transaction, context: RequestContext) -> None:
+    async def _consume_token(self, consume: _Consume, transaction: Transaction, context: RequestContext) -> None:
         """Consume the token of the request, and put its subject into a setting that the routine can read. Raises
         `Problem` 400 if the token is missing or not valid.
         """

@@ -88,7 +88,12 @@ class _Server:
             if client is not None:
                 client.close()
             raise TransientError(f"the mail server cannot be reached: {error}") from None
-        except asyncio.CancelledError:
+        except ValueError as error:
+            # A text that SMTP cannot carry: a further attempt would fail in the same way.
+            if client is not None:
+                client.close()
+            raise FinalError(f"it cannot be sent by SMTP: {type(error).__name__}") from None
+        except BaseException:
             if client is not None:
                 client.close()
             raise

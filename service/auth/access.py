@@ -29,7 +29,7 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
     if endpoint.access.basic is not None:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
-    identity_used = services.options.asks_who_calls or (limited_by is not None and limited_by.asks_who_calls)
+    identity_used = services.options.needs_caller or (limited_by is not None and limited_by.depends_on_user)
     if not needs_identity(endpoint) and not identity_used:
         return None
     # Without a sign-in scheme no request can carry an identity.
@@ -79,7 +79,7 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     if endpoint.access.second_factor:
         step = _with_second_factor(step)
     if endpoint.access.freshness is not None:
-        step = recently(step, endpoint, services)
+        step = _with_recent_sign_in(step, endpoint, services)
     return step if endpoint.access.impersonation is None else _with_impersonation(step, endpoint)
 
 
@@ -128,7 +128,7 @@ def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoi
     return end if impersonation is Impersonation.ENDS else refuse
 
 
-def recently(
+def _with_recent_sign_in(
     step: Callable[[RequestContext], None], endpoint: Endpoint, services: Services
 ) -> Callable[[RequestContext], None]:
     """Wrap an authorization step for `authorize … within 5 minutes`.
@@ -153,10 +153,10 @@ def recently(
 def sign_in_again(seconds: float) -> Problem:
     """Return the 401 for a user who signed in longer than `seconds` ago (RFC 9470)."""
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
-    return _insufficient("Sign in again", header)
+    return _step_up_problem("Sign in again", header)
 
 
-def _insufficient(title: str, header: str) -> Problem:
+def _step_up_problem(title: str, header: str) -> Problem:
     """Return a 401 with the code of RFC 9470. title: says what the user has to do. header: its `WWW-Authenticate`."""
     code = "insufficient_user_authentication"
     return Problem(401, title=title, code=code, headers=(("www-authenticate", header),))
@@ -171,7 +171,7 @@ def _with_second_factor(step: Callable[[RequestContext], None]) -> Callable[[Req
     def require_second_factor(context: RequestContext) -> None:
         step(context)
         if not has_second_factor(context.user.claims):
-            raise _insufficient("Prove your second factor", header)
+            raise _step_up_problem("Prove your second factor", header)
 
     return require_second_factor
 
@@ -192,7 +192,7 @@ def share_basic(endpoints: Sequence[Endpoint]) -> bool:
     return first is not None and all(endpoint.access.basic == first for endpoint in endpoints)
 
 
-def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
+def steps_before_selection(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
     """Return the steps that run before the overload of a route is selected. They refuse a caller who can call none of
     the endpoints.
 

@@ -24,7 +24,7 @@ from rowcall.service.identity.sessions import is_bearer
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
-from rowcall.service.request.body_thread import LARGE_BODY, aside
+from rowcall.service.request.body_thread import LARGE_BODY, run_in_body_thread
 from rowcall.service.request.form_fields import FORMS, kind_of, take_field
 from rowcall.service.request.forms import MULTIPART, URLENCODED
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
@@ -58,7 +58,7 @@ def require_antiforgery_token(endpoint: Endpoint, services: Services) -> Step | 
     ).ask
 
 
-def guards(services: Services) -> tuple[Step, ...]:
+def steps_of_fixed_routes(services: Services) -> tuple[Step, ...]:
     """Return the steps that authenticate the caller and refuse pages of other sites, without reading a body.
 
     They are for routes that change something and have no routine. They raise `Problem`: 403 for a page of another site,
@@ -129,7 +129,7 @@ class _AntiforgeryCheck:
                 context.body = await read_body(scope, context.protocol, limit)
             large = len(context.body) > LARGE_BODY
             arguments = (scope, context.body, options.field)
-            in_form, rest = await aside(take_field, *arguments) if large else take_field(*arguments)
+            in_form, rest = await run_in_body_thread(take_field, *arguments) if large else take_field(*arguments)
             if in_form is not None:
                 token = token or in_form
                 if self._strips:

@@ -16,7 +16,8 @@ from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import Problem
 from rowcall.service.identity.refresh_token_use import new_mark
 from rowcall.service.identity.session_cookies import cookie_headers, with_fields
-from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.identity.sessions import Sessions
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext
 

@@ -20,6 +20,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding, name: str | No
     logged: set[str] = set()
 
     def check(scope: Any) -> None:
-        origin: str | None = scope.headers.get("origin")
+        origin = read_header(scope.headers, "origin")
         site = scope.headers.get("sec-fetch-site")
         if site in ("same-origin", "none") or (origin is None and site in (None, "same-site")):
             return
@@ -153,7 +154,7 @@ def refuse_plain_text(scope: Any) -> None:
     """
     if scope.headers.get("origin") is not None or scope.headers.get("sec-fetch-site") == "same-origin":
         return
-    kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
+    kind = (read_header(scope.headers, "content-type") or "").partition(";")[0].strip().lower()
     if kind == "text/plain":
         raise Problem(
             415,

@@ -35,6 +35,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.request.deadlines import set_requested_deadline
 from rowcall.service.request.subrequests import Subrequests, headers_for_caller
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext
 
 _JSON = "application/json"
@@ -79,7 +80,7 @@ class _Batches:
         in_transaction = _in_transaction(context.scope.query_string)
         if KEY in context.scope.headers:
             raise Problem(400, f"a batch as a whole cannot be repeated by its key: {_KEYS}")
-        content_type = (context.scope.headers.get("content-type") or _JSON).partition(";")[0].strip().lower()
+        content_type = (read_header(context.scope.headers, "content-type") or _JSON).partition(";")[0].strip().lower()
         if content_type != _JSON:
             raise Problem(415, f"a batch has the content type {_JSON}, not {content_type[:100]}")
         body = await read_body(context.scope, context.protocol, self._limit)

@@ -52,7 +52,7 @@ async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, serv
         raise Problem(400, error.detail) from None
     if refused is not None:
         raise Problem(409, f"its key {refused}: invalidate all of the endpoint")
-    services.caches.require_listener(plan.place)
+    services.caches.require_shared_or_serving(plan.place)
     key = key_of(endpoint, plan, services)(context)
     existed = False if key is None else services.caches.of(plan.place).invalidate(key)
     return int(await existed if isinstance(existed, Awaitable) else existed)
@@ -95,4 +95,6 @@ def _binder(endpoint: Endpoint, services: Services, *, filled: bool) -> Binder:
         services.options.timestamps_utc,
         refusals=endpoint.refusals,
         open_ended=endpoint.passes_through,
+        # Values of a query string have no JSON types.
+        strict=services.options.strict_types if endpoint.transport is Transport.BODY else None,
     )

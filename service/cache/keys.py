@@ -16,6 +16,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.driver.cache_fast_path import encode_key
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.before_routine import value_of
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import tenant_of, zone_of
 
@@ -48,7 +49,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     if plan.before:
         parts.append(_values_before_routine(plan, services))
     if plan.surroundings:
-        parts.append(partial(_surroundings, endpoint.options.tenant, endpoint.options.time_zone))
+        parts.append(partial(_tenant_and_zone, endpoint.options.tenant, endpoint.options.time_zone))
     values = recorded_digests if changes_values(endpoint) else None
 
     def key_with_parts(context: RequestContext) -> bytes:
@@ -98,7 +99,7 @@ def _credentials(services: Services) -> Part:
 
     def credentials(context: RequestContext) -> bytes:
         headers = context.scope.headers
-        text = join_with_lengths(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+        text = join_with_lengths(*(headers.get(name) or "" for name in names), cookie_header(headers))
         return hashlib.sha256(text).digest()
 
     return credentials
@@ -118,7 +119,7 @@ def _values_before_routine(plan: CachePlan, services: Services) -> Part:
     return digest_values
 
 
-def _surroundings(tenant: Tenant | None, zone: TimeZone | None, context: RequestContext) -> bytes:
+def _tenant_and_zone(tenant: Tenant | None, zone: TimeZone | None, context: RequestContext) -> bytes:
     """Return the key part for tenant and time zone. tenant, zone: how they are determined; None: the endpoint has
     none.
     """

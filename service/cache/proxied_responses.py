@@ -214,7 +214,7 @@ class _CacheWriter(ObservedProtocol):
         lease: CacheLease | None = self._context.lease
         if lease is not None:
             self._context.lease = None
-            lease.pass_on()
+            lease.release_unshared()
         self.inner.response_file(status, headers, file)
 
     def _keep(self, status: int, headers: Headers, body: bytes) -> None:
@@ -225,7 +225,7 @@ class _CacheWriter(ObservedProtocol):
         self._context.lease = None
         names = _varies_by(headers, self._always)
         if "*" in names or _are_events(headers):
-            lease.pass_on()
+            lease.release_unshared()
             return
         # Responses of any status are stored: if the other service does not respond, the request fails and no lease gets
         # here (`release_unused_lease`). Cookies are omitted, as they belong to one caller.

@@ -82,7 +82,9 @@ def with_response_cache(
     compute = (*run, keep)
     stale = None
     if plan.stale is not None:
-        stale = StaleResponses(store, plan.stale, Refresher(endpoint.name, compute, services.database), give)
+        stale = StaleResponses(
+            store, plan.stale, Refresher(endpoint.name, compute, services.database), give, endpoint.name
+        )
         compute = (*stale.with_fallback(run), keep)
 
     def take(context: RequestContext, cached: LookupResult) -> None:
@@ -180,7 +182,7 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
             return  # an error follows, and waiting requests get it too
         context.lease = None
         if execution.streaming or len(execution.body or b"") >= largest or not shareable(execution):
-            lease.pass_on()
+            lease.release_unshared()
         else:
             entry = Entry(execution.body or b"", execution.rows, execution.is_null, tags=lease.tags)
             lease.keep(entry, seconds_of(context), stale)
@@ -315,7 +317,7 @@ def invalidation_step(
         answer(context, await waiting, key)
 
     def invalidate(context: RequestContext) -> Awaitable[None] | None:
-        services.caches.require_listener(plan.place)
+        services.caches.require_shared_or_serving(plan.place)
         key = key_for(context)
         existed = False if key is None else store.invalidate(key)
         # No step follows; a proxy would continue.

@@ -5,6 +5,7 @@ An invalidated response is never used: it is looked up in the cache at the momen
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from rowcall.core.cache.entry import Entry
@@ -20,6 +21,8 @@ from rowcall.service.shared_state.single_flight import (
     StaleLookupResult,
 )
 
+log = logging.getLogger("rowcall")
+
 Give = Callable[[RequestContext, Entry, str], None]
 """Takes an entry as the result of the request; with the outcome for the cache status header."""
 FAILED = 500
@@ -28,14 +31,15 @@ FAILED = 500
 
 class StaleResponses:
     """Stale responses of one endpoint. stale: how long and in which cases they are used. refresher: computes new ones.
-    give: sends an entry.
+    give: sends an entry. name: of the endpoint, for the log.
     """
 
-    def __init__(self, store: CacheBackend, stale: Stale, refresher: Refresher, give: Give) -> None:
+    def __init__(self, store: CacheBackend, stale: Stale, refresher: Refresher, give: Give, name: str) -> None:
         self._store = store
         self._stale = stale
         self._refresher = refresher
         self._give = give
+        self._name = name
 
     def look_up(
         self,
@@ -63,7 +67,7 @@ class StaleResponses:
             try:
                 stale = await waiting
             except Problem as problem:
-                entry = await self._instead(problem, self._store.last, key)
+                entry = await self._fallback_entry(problem, self._store.last, key)
                 if entry is None:
                     raise
                 self._give(context, entry, "stale")
@@ -109,9 +113,9 @@ class StaleResponses:
 
     async def _fall_back(self, context: RequestContext, problem: Problem) -> None:
         """Send the last response in place of the problem, and release the lease. Raises the problem if the request has
-        no lease, or if `_instead` returns no response."""
+        no lease, or if `_fallback_entry` returns no response."""
         lease = context.lease
-        entry = None if lease is None else await self._instead(problem, lease.last)
+        entry = None if lease is None else await self._fallback_entry(problem, lease.last)
         if entry is None:
             raise problem
         context.lease = None
@@ -120,13 +124,19 @@ class StaleResponses:
         self._give(context, entry, "stale")
         context.leave()
 
-    async def _instead(
+    async def _fallback_entry(
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
-        """Return the last response, to send it in place of the problem. None: the problem is no server error, the
-        options do not allow it, or `last` finds none. last: called with `key`, if that is passed, and the options of
-        stale responses; returns the response, or an awaitable of it."""
+        """Return the last response, to send it in place of the problem, which is logged then unless it is already.
+        None: the problem is no server error, the options do not allow it, or `last` finds none. last: called with
+        `key`, if that is passed, and the options of stale responses; returns the response, or an awaitable of it."""
         if problem.status < FAILED or not self._stale.error:
             return None
         result = last(*key, self._stale)
-        return await result if isinstance(result, Awaitable) else result
+        entry = await result if isinstance(result, Awaitable) else result
+        if entry is not None and not problem.logged:
+            # No response has its status, so that neither the request log nor `FailureResponses` logs it.
+            reason = problem.detail or problem.title
+            log.error("%s: %d: %s; a stale response is sent instead", self._name, problem.status, reason)
+            problem.logged = True
+        return entry

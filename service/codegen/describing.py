@@ -58,8 +58,8 @@ class Describer:
 
         catalogue: of PostgREST's interface. Raises `StartupError` if the names of two tools are equal.
         """
-        endpoints, types_of = self._as_sent(endpoints, types_of)
-        definitions = await self._definitions(endpoints, self._forms())
+        endpoints, types_of = self._with_wire_types(endpoints, types_of)
+        definitions = await self._definitions(endpoints, self._comment_forms())
         if definitions is None:
             return False
         done = True
@@ -85,7 +85,7 @@ class Describer:
         options = self._descriptions.http_files
         if options is None or not options.serve:
             return ()
-        endpoints, _ = self._as_sent(endpoints, types_of)
+        endpoints, _ = self._with_wire_types(endpoints, types_of)
         definitions = await self._definitions(endpoints, {options.comment})
         return tuple(http_files(endpoints, definitions or {}, options))
 
@@ -94,13 +94,13 @@ class Describer:
     ) -> tuple[tuple[str, str], ...]:
         """Return names and texts of everything that is generated, without definitions of routines if the database
         cannot be read. Clients and tool definitions that cannot be generated are left out."""
-        endpoints, types_of = self._as_sent(endpoints, types_of)
-        definitions = await self._definitions(endpoints, self._forms())
+        endpoints, types_of = self._with_wire_types(endpoints, types_of)
+        definitions = await self._definitions(endpoints, self._comment_forms())
         return await asyncio.to_thread(
             lambda: tuple(_render_outputs(endpoints, types_of, self._descriptions, definitions or {}, catalogue))
         )
 
-    def _as_sent(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
+    def _with_wire_types(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
         """Return endpoints and types as clients see them in JSON: after the options `safe_numbers` and `resolve_nested`
         (`as_wire_types`)."""
         safe, resolve = self._descriptions.safe_numbers, self._descriptions.resolve_nested
@@ -114,7 +114,7 @@ class Describer:
             log.error("clients and descriptions cannot be written: %s", str(error).strip())
             return None
 
-    def _forms(self) -> set[str]:
+    def _comment_forms(self) -> set[str]:
         """Return the comment forms, `None`, `Simple` or `Full`, that the enabled clients and `.http` files use."""
         requests = self._descriptions.http_files
         result = {requests.comment} if requests is not None else set()

@@ -24,7 +24,7 @@ from rowcall.core.operations.audit import (
     openness,
 )
 from rowcall.core.operations.published_secrets import Secret, comment_secrets, published_secrets
-from rowcall.core.operations.route_access import RouteAccess, accesses, static_accesses
+from rowcall.core.operations.route_access import RouteAccess, route_accesses, static_accesses
 from rowcall.core.outgoing.address import url_for_logs
 from rowcall.core.webhooks.options import Subscriber
 from rowcall.service.codegen.describing import Describer
@@ -137,7 +137,7 @@ async def _accesses(
         application = Application(replace(options, store=str(store.path)))
         try:
             application.prepare(snapshot)
-            routes = [*accesses(application.prepared_routes())]
+            routes = [*route_accesses(application.prepared_routes())]
         finally:
             await application.close()
     finally:

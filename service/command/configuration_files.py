@@ -13,6 +13,7 @@ from pathlib import Path
 from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
 from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import former_keys
+from rowcall.core.config.placeholders import escape_placeholders
 from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.table import ALIASES
 from rowcall.core.config.tree import Section
@@ -119,14 +120,15 @@ def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]
 
 
 def equivalent_settings(name: str, texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the keys and values of this service that are equivalent to `postgrest_texts`. name: path of the file;
-    empty: there is none. Raises ConfigError.
+    """Return the keys and values of this service that are equivalent to `postgrest_texts`. Braces in values of
+    PostgREST are no placeholders, so they are escaped. name: path of the file; empty: there is none. Raises
+    ConfigError.
     """
     from rowcall.core.postgrest.configuration.equivalent import equivalent
     from rowcall.core.postgrest.options import InvalidOptionError
 
     try:
-        return equivalent(texts)
+        return [(path, escape_placeholders(text)) for path, text in equivalent(texts)]
     except InvalidOptionError as error:
         raise ConfigError(f"{name or 'environment'}: {error}") from None
 
@@ -169,13 +171,13 @@ def load_configuration(
     override_pairs = tuple(overrides)
     loaded = assemble(merged, override_pairs, variables)
     notes += [Note(logging.WARNING, message) for message in former_keys(loaded.settings.root)]
-    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_come_too_late(override_pairs)))
+    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_ineffective_overrides(override_pairs)))
 
 
 _BEFORE_THE_COMMAND_LINE = ("Config:AddEnvironmentVariables", "Config:ParseEnvironmentVariables", "Config:EnvFile")
 
 
-def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
+def _ineffective_overrides(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
     """Yield warnings for overrides of keys that are read from files only, before the command line applies
     (configuration-2). overrides: keys and values.
     """

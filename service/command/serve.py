@@ -21,7 +21,7 @@ from rowcall.service.command.configuration_files import Configuration, configura
 from rowcall.service.command.configuration_watch import ConfigurationWatch
 from rowcall.service.command.switches import Arguments
 from rowcall.service.log import configure_logging
-from rowcall.service.options.application_name import running_name
+from rowcall.service.options.application_name import application_name
 from rowcall.service.options.connection_string import ConnectionInfo, EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
@@ -125,10 +125,10 @@ def libraries(settings: Settings) -> Iterator[str]:
     The template process imports them once, for all workers and their replacements.
     """
     if settings.is_enabled(CacheOptions):
-        place = settings.at("CacheOptions:Type")
-        if place == "Redis" or (place == "Hybrid" and settings.at("CacheOptions:HybridCacheUseRedisBackend")):
+        place = settings.value_of("CacheOptions:Type")
+        if place == "Redis" or (place == "Hybrid" and settings.value_of("CacheOptions:HybridCacheUseRedisBackend")):
             yield _REDIS
-    yield from (module for key, module in _BY_KEY.items() if settings.at(key))
+    yield from (module for key, module in _BY_KEY.items() if settings.value_of(key))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
@@ -206,7 +206,7 @@ def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
     one is that of the demo. Raises StartupError.
     """
     plan = connection_plan(settings)
-    application = running_name(settings)
+    application = application_name(settings)
     with contextlib.ExitStack() as stack:
         opened: dict[str, ConnectionInfo] = {}
         for name in (plan.main, *plan.others):

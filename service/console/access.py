@@ -89,7 +89,7 @@ class Gate:
         self._check_user(session, always=request.method != "GET")
         return session.operator
 
-    def holds(self, request: MountRequest) -> bool:
+    def is_session_valid(self, request: MountRequest) -> bool:
         """Return whether the session of an open stream is still valid; False also if no worker can check its user. The
         user is checked each `RECHECK` seconds only, even if a POST opened the stream. request: the one that opened it.
         """

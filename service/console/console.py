@@ -221,7 +221,7 @@ class Console:
         """Return whether a stream continues: the service is not stopping, the client is connected, and the session of
         the request is valid.
         """
-        return not self._closing.is_set() and request.connected() and self._gate.holds(request)
+        return not self._closing.is_set() and request.connected() and self._gate.is_session_valid(request)
 
     def _reports(self, request: MountRequest, report: Callable[[], object]) -> Iterator[bytes]:
         """Yield a report as an event each second."""

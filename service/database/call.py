@@ -167,7 +167,7 @@ class Call:
             self.statements[mask] = statement
         return statement
 
-    def trip(self, mask: int) -> None:
+    def drop_guards(self, mask: int) -> None:
         """Drop the guarded statements of a mask, and what was learned about its generic plan. Called after PostgreSQL
         has refused a guarded statement because a definition has changed."""
         for statements in self.guarded:
@@ -184,4 +184,4 @@ class Call:
     def _forget(self, mask: int) -> None:
         """Drop the statements of a mask, and what was learned about its generic plan."""
         self.statements.pop(mask)
-        self.trip(mask)
+        self.drop_guards(mask)

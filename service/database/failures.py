@@ -89,7 +89,7 @@ class Changes:
     def __init__(self) -> None:
         self._since: dict[str, tuple[float, float]] = {}
 
-    def is_new(self, label: str) -> bool:
+    def record_failure(self, label: str) -> bool:
         """Record that the statement of the endpoint `label` does not fit the schema, and return whether another reading
         of the catalogue may still help. It may for `GIVEN_TIME` seconds after the first such failure; after twice that
         time without one, the next counts as the first."""
@@ -128,13 +128,13 @@ class Failures:
         if guard_has_failed(execution):
             # Nothing of it has run, and the next run does not use a guarded statement.
             tries.trips += 1
-            call.trip(mask)
+            call.drop_guards(mask)
             return 0.0
         tries.repeats += 1
         if self._repeat(call, mask, execution, tries.repeats):
             return 0.0
         strategy = call.retry
-        if strategy is None or not _passes(call, execution) or tries.retries >= len(strategy.delays):
+        if strategy is None or not _is_retryable(call, execution) or tries.retries >= len(strategy.delays):
             return None
         delay = strategy.delays[tries.retries]
         tries.retries += 1
@@ -143,7 +143,7 @@ class Failures:
             "%s: attempt %d failed (%s), the next one follows in %g s",
             call.label,
             tries.retries,
-            _why(execution),
+            _loss_or_sqlstate(execution),
             delay,
         )
         return delay
@@ -185,7 +185,7 @@ class Failures:
             return True
         if _is_lookup_failure(execution):
             # The error has rolled back the transaction, unless the call commits itself.
-            call.trip(mask)
+            call.drop_guards(mask)
             return not call.commits
         return _renew_statement(call, mask, execution)
 
@@ -204,7 +204,7 @@ class Failures:
         """Request another reading of the catalogue, if it may help the endpoint `label`. Return whether it was
         requested.
         """
-        if self.on_stale is None or not self._changes.is_new(label):
+        if self.on_stale is None or not self._changes.record_failure(label):
             return False
         self.on_stale()
         return True
@@ -235,7 +235,7 @@ class Failures:
             return execution.failure
         if isinstance(execution.failure, CallTimeoutError):
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
-            late = call.policy.timeout.out_of_time()
+            late = call.policy.timeout.timeout_problem()
             if not execution.statement.repeatable:
                 # On a pipelined connection it may still run.
                 late.detail = f"{late.detail or OUT_OF_TIME}; {UNKNOWN_OUTCOME}"
@@ -245,7 +245,7 @@ class Failures:
         if _is_over(execution) and _has_lost_statement(execution):
             # Nothing of it has run, and no time was left to run it on another connection.
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
-            return call.policy.timeout.out_of_time()
+            return call.policy.timeout.timeout_problem()
         if _has_no_tenant(call, execution):
             return Problem(404, "there is no such tenant")
         if execution.error is not None and _is_query_fault(call, context.mask, execution):
@@ -352,7 +352,7 @@ def level_of(status: int) -> int:
     return logging.WARNING if status >= 300 else logging.DEBUG
 
 
-def _passes(call: Call, execution: Execution) -> bool:
+def _is_retryable(call: Call, execution: Execution) -> bool:
     """Return whether the call may be retried after a delay: it has a retry strategy for this error, and nothing of the
     call has taken effect (driver-24, driver-25).
 
@@ -396,7 +396,7 @@ def _why_broken(call: Call, context: RequestContext, execution: Execution) -> st
     return _error_line(error, hide_values(error.message, context.arguments) if call.sensitive else error.message)
 
 
-def _why(execution: Execution) -> str:
+def _loss_or_sqlstate(execution: Execution) -> str:
     """Return the reason of a failed run for the log: the SQLSTATE, or that the connection was lost."""
     return "the connection was lost" if execution.error is None else execution.error.sqlstate
 
@@ -413,8 +413,8 @@ def _answer(call: Call, execution: Execution, message: str, tries: AttemptState)
     error = execution.error
     assert error is not None  # noqa: S101 (called only for runs that ended in an error)
     if error.sqlstate == QUERY_CANCELED and _out_of_time(execution):
-        return call.policy.timeout.out_of_time()
-    if tries.retries and _passes(call, execution):
+        return call.policy.timeout.timeout_problem()
+    if tries.retries and _is_retryable(call, execution):
         log.error("%s: %s after %d attempts", call.label, error.sqlstate, tries.retries + 1)
         detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
         return Problem(500, detail)
@@ -479,7 +479,7 @@ def _renew_statement(call: Call, mask: int, execution: Execution) -> bool:
     if current is execution.statement:
         call.statements[mask] = current.next_generation()
     # The schema has changed, so the tables that a generic plan would use may have changed too.
-    call.trip(mask)
+    call.drop_guards(mask)
     return True
 
 

@@ -46,7 +46,7 @@ class OpeningRetries:
                 return await work()
             except psycopg.Error as error:
                 message = " ".join(str(error).split())
-                if delay is None or not self._may_pass(error):
+                if delay is None or not self._is_transient(error):
                     after = f" after {attempt} attempts" if attempt > 1 else ""
                     place = _PATTERNS if error.sqlstate in _NO_PATTERN else ""
                     raise StartupError(f"cannot {what}{after}: {message}{place}") from None
@@ -63,7 +63,7 @@ class OpeningRetries:
 
         await self.attempt(f"open the connection {name}", open_and_close)
 
-    def _may_pass(self, error: psycopg.Error) -> bool:
+    def _is_transient(self, error: psycopg.Error) -> bool:
         """Return whether the error may be transient. Errors of the network are; errors of the server are judged by
         their SQLSTATE (configuration-22), or by their message if the server refused the connection, because then there
         is no SQLSTATE."""

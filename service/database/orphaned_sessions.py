@@ -74,14 +74,14 @@ class OrphanedSessions:
         attempt = 0
         try:
             while self._sessions:
-                await self._look()
+                await self._terminate_sessions()
                 if self._sessions:
                     await asyncio.sleep(pause(attempt))
                     attempt += 1
         finally:
             self._looking = False
 
-    async def _look(self) -> None:
+    async def _terminate_sessions(self) -> None:
         """Terminate the sessions on the server, and stop counting those that it no longer has, so that their pools open
         new connections. A failure is logged.
         """

@@ -71,7 +71,7 @@ class Watchdog:
         return bool(self._requests or self._listening)
 
     def start(self) -> None:
-        self._look()
+        self._check()
 
     def stop(self) -> None:
         if self._timer is not None:
@@ -107,10 +107,10 @@ class Watchdog:
         if not execution.finished:
             self._background.start(self._exclusive.cancel(connection, execution))
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         """Check all pools and executions once, and schedule the next check."""
-        self._timer = self._loop.call_later(WATCH_EVERY, self._look)
-        self.contention.look()
+        self._timer = self._loop.call_later(WATCH_EVERY, self._check)
+        self.contention.update()
         for shared in self._shared:
             shared.crowded = self.contention.crowded
         now = self._loop.time()
@@ -128,15 +128,15 @@ class Watchdog:
                     else:
                         execution.give_up(CallTimeoutError("its time was over before the database had answered"))
                 self._look_for_silence(pool, connection)
-        self._look_at_shared_heads()
+        self._check_shared_heads()
         for execution, disconnected in list(self._requests.items()):
             if execution.finished:
                 # The task that should have evaluated it has been cancelled.
                 self.forget(execution)
             else:
-                self._look_at(execution, disconnected)
+                self._check_execution(execution, disconnected)
 
-    def _look_at_shared_heads(self) -> None:
+    def _check_shared_heads(self) -> None:
         """Check the oldest execution of each pipelined connection: it must not delay others for longer than `HELD_UP`,
         nor run without a client.
         """
@@ -197,7 +197,7 @@ class Watchdog:
         # As a separate task: this one ends with the head, and the cancelling task must see the connection become free.
         self._background.start(pool.cancel(connection, head))
 
-    def _look_at(self, execution: Execution, disconnected: Disconnected) -> None:
+    def _check_execution(self, execution: Execution, disconnected: Disconnected) -> None:
         """Check one execution on a dedicated connection: begin to wait for its client to disconnect, and cancel it if
         it has used more than its time limit. An execution that has just been sent, or has no connection, is skipped.
 

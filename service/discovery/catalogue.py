@@ -107,9 +107,11 @@ async def discover_all(
         types = await _load_types(cursor, [*{*_roots(rows), *table_types}], owners, selection.trust)
         tables = await build_tables(cursor, table_rows, types, owners)
         ignored_objects = await ignored_routines(
-            cursor, owners, _with_use(selection.routines, selection.unserved_routines)
+            cursor, owners, _filter_and_use(selection.routines, selection.unserved_routines)
         )
-        ignored_tables = await ignored_tables_of(cursor, owners, _with_use(selection.tables, selection.unserved_tables))
+        ignored_tables = await ignored_tables_of(
+            cursor, owners, _filter_and_use(selection.tables, selection.unserved_tables)
+        )
     catalog = Catalog(
         server_version=connection.info.server_version, types=types, tables=tables, installation=installation
     )
@@ -150,7 +152,7 @@ async def discover_changes(
             # Types that are known are unchanged, and stay the same objects.
             types = {**await _load_types(cursor, [*roots], owners, selection.trust), **types}
         ignored_objects = await ignored_routines(
-            cursor, owners, _with_use(selection.routines, selection.unserved_routines), listed
+            cursor, owners, _filter_and_use(selection.routines, selection.unserved_routines), listed
         )
     # An unchanged routine in a changed group stays the same object, by which callers recognize it.
     read = {oid: _same(known.routines.get(oid), routine) for oid, routine in _Routines(types, owners).of(rows).items()}
@@ -228,7 +230,7 @@ def _types_of(routine: Routine) -> set[int]:
 _Filter = TypeVar("_Filter", RoutineFilter, TableFilter)
 
 
-def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter, bool] | None:
+def _filter_and_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter, bool] | None:
     """Return the filter of the objects to read, and whether these are served: `served` with True if there is one, else
     `unserved` with False; None without both. unserved: filter of objects that are only reported."""
     if served is not None:

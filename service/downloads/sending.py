@@ -39,6 +39,7 @@ from rowcall.service.downloads.files import (
 )
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import rows_of, sql_call
+from rowcall.service.request_context.header_values import read_validator
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import comment_fields
@@ -212,7 +213,7 @@ class _Download:
             # Without a time of modification, only the entity tag decides.
             since = None if file.modified is None else request.get("if-modified-since")
             tag = file.tag.removeprefix("W/")
-            if is_unchanged(tag, file.modified or time.time(), request.get("if-none-match"), since):
+            if is_unchanged(tag, file.modified or time.time(), read_validator(request, "if-none-match"), since):
                 protocol.response_empty(304, headers)
                 return
         headers += [
@@ -229,7 +230,7 @@ class _Download:
             if context.scope.method == "GET":
                 # A weak tag does not mean equal bytes, so it cannot identify the file of a range (RFC 9110, 13.1.5).
                 strong = "" if file.tag.startswith("W/") else file.tag
-                part = byte_range(request.get("range"), request.get("if-range"), strong, date, file.size)
+                part = byte_range(request.get("range"), read_validator(request, "if-range"), strong, date, file.size)
         except UnsatisfiableError:
             size = ("content-range", f"bytes */{file.size}")
             raise Problem(416, f"the file has {file.size} bytes", headers=(size,)) from None

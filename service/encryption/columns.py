@@ -72,9 +72,9 @@ class DecryptedColumns:
     def decrypter_for(self, binding: str) -> Open:
         """Return a function that decrypts texts with this binding or without any; if the binding is empty, all
         texts."""
-        return partial(self.text, start=prefix(binding) if binding else MARK)
+        return partial(self.decrypt, start=prefix(binding) if binding else MARK)
 
-    def text(self, sealed: str, start: str = MARK) -> str:
+    def decrypt(self, sealed: str, start: str = MARK) -> str:
         """Return the decrypted text, or `sealed` itself if it cannot be decrypted. start: how bound texts have to
         begin; those with another binding are not decrypted.
         """

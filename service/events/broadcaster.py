@@ -116,7 +116,7 @@ class Broadcaster:
         if self._ticking is None:
             self._tick_later()
         if not self.offers(stream):
-            self._send_back(stream)
+            self._end_and_reconnect(stream)
 
     def _group_for(self, viewer: Viewer) -> _Group:
         """Return the group that a new stream of this viewer joins, if necessary a new one. It has no events to send:
@@ -129,7 +129,7 @@ class Broadcaster:
             self._by_execution.setdefault((viewer.channel, viewer.execution), {})[group] = None
         return group
 
-    def _unite(self) -> None:
+    def _merge_groups(self) -> None:
         """Merge groups whose viewers have the same key, which were created while events were waiting. Does nothing
         while events are being sent.
         """
@@ -210,16 +210,16 @@ class Broadcaster:
         """
         found = [stream for stream in self._streams() if stream.number == number]
         for stream in found:
-            self._send_back(stream)
+            self._end_and_reconnect(stream)
         return bool(found)
 
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
         """End the streams for which `which` returns True, so that their clients reconnect."""
         for stream in self._streams():
             if which(stream):
-                self._send_back(stream)
+                self._end_and_reconnect(stream)
 
-    def _send_back(self, stream: Stream) -> None:
+    def _end_and_reconnect(self, stream: Stream) -> None:
         """End a stream at once, and let its client reconnect after a random delay, so that not all clients reconnect at
         the same time."""
         delay = (self._options.retry or BACK_WITHIN) * random.uniform(0.2, 1.2)  # noqa: S311 (not a secret)
@@ -239,11 +239,11 @@ class Broadcaster:
         for batch in batches:
             ids = self._history.add(batch)
             for event, event_id in zip(batch.events, ids, strict=True):
-                self._place(event, event_id if self._options.replay else "")
+                self._queue_event(event, event_id if self._options.replay else "")
         if self._waiting and self._sending is None:
             self._sending = self._loop.call_at(self._not_before, self._send)
 
-    def _place(self, event: Event, event_id: str) -> None:
+    def _queue_event(self, event: Event, event_id: str) -> None:
         """Add an event to the waiting events of the groups that may see it. event_id: empty: the event is sent without
         one.
         """
@@ -297,7 +297,7 @@ class Broadcaster:
 
     # --- time ------------------------------------------------------------------------------------------------------
 
-    def hold(self, stream: Stream) -> None:
+    def add_slow_stream(self, stream: Stream) -> None:
         """Register a slow stream, whose events wait for its reader: `push` is called until none waits any more."""
         self._slow[stream] = None
         if self._pushing is None:
@@ -324,7 +324,7 @@ class Broadcaster:
         if not self._count:
             self.feed.leave()
             return
-        self._unite()
+        self._merge_groups()
         if self._options.heartbeat is not None:
             turn = self._ticks % TICKS
             for stream in self._streams():

@@ -70,7 +70,7 @@ class EventHub:
         history = self._history
         return HubActivity(self._next - 1, self._received, dict(self._notified), len(history), history.most)
 
-    def want(self, worker: object, send: Send) -> bytes:
+    def add_worker(self, worker: object, send: Send) -> bytes:
         """Register a worker: from now on, all events are passed to it. Return the packed replay buffer; empty if the
         worker was registered already, because it then has the buffer.
 
@@ -81,11 +81,11 @@ class EventHub:
         self._workers[worker] = send
         return self._history.pack()
 
-    def forget(self, worker: object) -> None:
-        """Stop passing events to a worker that has no streams any more, or has ended. worker: as for `want`."""
+    def remove_worker(self, worker: object) -> None:
+        """Stop passing events to a worker that has no streams any more, or has ended. worker: as for `add_worker`."""
         self._workers.pop(worker, None)
 
-    def take(self, published: bytes) -> None:
+    def publish(self, published: bytes) -> None:
         """Number the events that a worker has published, and pass them to all workers with streams and to other hosts.
         published: from `pack_events`.
         """

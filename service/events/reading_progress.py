@@ -44,7 +44,7 @@ class Connections:
         self._descriptors: dict[str, int] = {}
         """File descriptors by address of the client. They may be closed or reused meanwhile."""
         self._scanned_at = 0.0
-        self._looking = False
+        self._scanning = False
         """Whether a scan of all sockets has begun and not ended."""
         self._unread: weakref.WeakValueDictionary[str, Unread] = weakref.WeakValueDictionary()
 
@@ -64,13 +64,13 @@ class Connections:
         if sys.platform != "linux" or not client:
             return None
         client = without_zone(client)
-        result = self._ask(client)
-        if result is None and not self._looking and time.monotonic() > self._scanned_at + _LOOK_AGAIN:
-            self._look()
-            result = self._ask(client)
+        result = self._known_acknowledged(client)
+        if result is None and not self._scanning and time.monotonic() > self._scanned_at + _LOOK_AGAIN:
+            self._scan()
+            result = self._known_acknowledged(client)
         return result
 
-    def _ask(self, client: str) -> int | None:
+    def _known_acknowledged(self, client: str) -> int | None:
         """Return the number of bytes that the client has acknowledged, if the descriptor of its connection is known;
         otherwise None.
         """
@@ -94,13 +94,13 @@ class Connections:
             return
         client = without_zone(client)
         with contextlib.suppress(OSError, KeyError):
-            if self._ask(client) is None:
+            if self._known_acknowledged(client) is None:
                 self._connections_among(os.listdir(_DESCRIPTORS))
             with _borrow_socket(self._descriptors[client]) as end:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 end.shutdown(socket.SHUT_RDWR)
 
-    def _look(self) -> None:
+    def _scan(self) -> None:
         """Begin to scan all sockets of the process for the addresses of their clients; all of them, because other
         clients than the one asked for will soon be needed too. If there is no free descriptor to list the sockets, a
         later scan tries again."""
@@ -109,10 +109,10 @@ class Connections:
         except OSError:
             self._scanned_at = time.monotonic()
             return
-        self._looking = True
-        self._look_on(names, {})
+        self._scanning = True
+        self._scan_slice(names, {})
 
-    def _look_on(self, names: list[str], descriptors: dict[str, int]) -> None:
+    def _scan_slice(self, names: list[str], descriptors: dict[str, int]) -> None:
         """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
         milliseconds, and other requests run in between.
 
@@ -121,11 +121,11 @@ class Connections:
         """
         descriptors.update(self._connections_among(names[:_SLICE]))
         if len(names) > _SLICE:
-            self._loop.call_soon(self._look_on, names[_SLICE:], descriptors)
+            self._loop.call_soon(self._scan_slice, names[_SLICE:], descriptors)
             return
         self._descriptors = descriptors
         self._scanned_at = time.monotonic()
-        self._looking = False
+        self._scanning = False
 
     def _connections_among(self, names: list[str]) -> dict[str, int]:
         """Return the TCP connections among these descriptors, as descriptors by address of the client, and add them to
@@ -168,7 +168,7 @@ class Unread:
         self._acknowledged: int | None = None
         self.size = 0
 
-    def look(self, sent: int, acknowledged: int) -> None:
+    def update(self, sent: int, acknowledged: int) -> None:
         """Update the size. sent: bytes that one of the streams has sent since its last call. acknowledged: all bytes
         that the client has acknowledged since the connection was opened.
         """
@@ -200,16 +200,16 @@ class Progress:
         self._unread = connections.unread(client) if shares else None
         self._sent = 0
         self.outstanding = 0
-        """Bytes in flight, as of the last `look`."""
+        """Bytes in flight, as of the last `update`."""
         self.taken = True
-        """Whether any data was acknowledged between the last two calls of `look`."""
+        """Whether any data was acknowledged between the last two calls of `update`."""
 
     @property
     def crowded(self) -> bool:
         """Whether its connection has more data in flight than allowed, of this stream or others."""
         return self._unread is not None and self._unread.size > MOST_UNREAD
 
-    def look(self, sent: int, pieces: int) -> None:
+    def update(self, sent: int, pieces: int) -> None:
         """Update the progress. sent: bytes that the stream has sent since the last call. pieces: number of chunks in
         which they were sent.
         """
@@ -226,7 +226,7 @@ class Progress:
         if self._unread is not None:
             framed = sent + _FRAME * (pieces + sent // _LARGEST_FRAME)
             self._sent += framed
-            self._unread.look(framed, acknowledged)
+            self._unread.update(framed, acknowledged)
 
     def end(self) -> None:
         """End the count, because the stream has ended: its bytes do not count for the connection any more."""

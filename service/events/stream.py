@@ -127,23 +127,23 @@ class Stream:
         if self._transport is None:
             return
         if self._backlog is not None:
-            self._wait(texts)
+            self._queue(texts)
         elif len(joined) > WINDOW:
             # Sent in chunks: the HTTP server copies what it gets, for every reader.
-            self._hold(texts)
+            self._begin_queue(texts)
         else:
-            self._give(joined)
+            self._send_now(joined)
             if self._unseen > LOOK_AFTER and self._transport is not None:
-                progress = self._look()
+                progress = self._update_progress()
                 if progress.outstanding > WINDOW or progress.crowded:
-                    self._hold(())
+                    self._begin_queue(())
 
     def beat(self, text: bytes) -> None:
         """Send the text of a heartbeat, unless events wait."""
         if self._transport is not None and self._backlog is None:
-            self._give(text)
+            self._send_now(text)
 
-    def _give(self, data: bytes) -> None:
+    def _send_now(self, data: bytes) -> None:
         """Send data; if the client is gone, end the stream."""
         sent = self._transport.send_bytes(data)
         if sent is False or type(sent).__name__ == _CLOSED:
@@ -151,25 +151,25 @@ class Stream:
         self._unseen += len(data)
         self._pieces += 1
 
-    def _look(self) -> Progress:
+    def _update_progress(self) -> Progress:
         """Return the progress of the reader, updated."""
         progress = self._progress
         if progress is None:
             progress = self._progress = Progress(self._connections, self.client, shares=self._shares)
-        progress.look(self._unseen, self._pieces)
+        progress.update(self._unseen, self._pieces)
         self._unseen = self._pieces = 0
         return progress
 
     # --- slow readers ----------------------------------------------------------------------------------------------
 
-    def _hold(self, texts: Sequence[bytes]) -> None:
+    def _begin_queue(self, texts: Sequence[bytes]) -> None:
         """Let events wait from now on, beginning with `texts`, and report the stream as slow."""
         self._backlog = SendQueue(self._options.queue)
         self._taken = self._held = time.monotonic()
-        self._wait(texts)
+        self._queue(texts)
         self._on_slow(self)
 
-    def _wait(self, texts: Sequence[bytes]) -> None:
+    def _queue(self, texts: Sequence[bytes]) -> None:
         """Add events to the queue of those that wait; does nothing if the stream has no queue. If the queue is full,
         drop the oldest events, count them, and end the stream if the options say so. In the first `LENIENT` seconds,
         only the limit of bytes applies."""
@@ -192,7 +192,7 @@ class Stream:
         backlog = self._backlog
         if backlog is None or self._transport is None:
             return False
-        progress = self._look()
+        progress = self._update_progress()
         now = time.monotonic()
         if progress.taken:
             self._taken = now
@@ -201,7 +201,7 @@ class Stream:
             return False
         room = 0 if progress.crowded else WINDOW - progress.outstanding
         while backlog and room > 0 and self._transport is not None:
-            self._give(backlog.take())
+            self._send_now(backlog.take())
             room -= PIECE
         if not backlog and progress.outstanding < WINDOW // 2 and not progress.crowded:
             self._backlog = None

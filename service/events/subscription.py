@@ -94,7 +94,7 @@ class Subscription:
             broadcaster.connections,
             self._options,
             broadcaster.remove,
-            broadcaster.hold,
+            broadcaster.add_slow_stream,
             broadcaster.count_dropped,
             shares=not scope.http_version.startswith("1"),
         )

@@ -34,7 +34,7 @@ class WorkerFeed:
         """Joins for which the supervisor was asked."""
         self.send: Callable[[bytes], None] = _nowhere
         """Sends events to the supervisor. Set by the worker."""
-        self.want: Callable[[bool], None] = _nowhere
+        self.request_delivery: Callable[[bool], None] = _nowhere
         """Asks the supervisor to begin or end the delivery of events. Set by the worker."""
 
     def publish(self, event: Event) -> None:
@@ -62,16 +62,16 @@ class WorkerFeed:
         """Ask the supervisor once for all joins of this turn of the event loop."""
         self._requested_joins.append(self._joining)
         self._joining = []
-        self.want(True)
+        self.request_delivery(True)
 
     def leave(self) -> None:
         """End the delivery of events until the next join. Nothing happens if a join is in progress."""
         if not self._joining and not self._requested_joins:
-            self.want(False)
+            self.request_delivery(False)
 
     # --- from the supervisor ---------------------------------------------------------------------------------------
 
-    def begin(self, packed: bytes) -> None:
+    def on_join_answer(self, packed: bytes) -> None:
         """Handle the answer of the supervisor to `join`: restore the replay buffer, and call the functions that were
         passed to `join`. packed: the replay buffer; empty if this worker has it already."""
         if packed:
@@ -80,7 +80,7 @@ class WorkerFeed:
         for joined in self._requested_joins.popleft():
             joined()
 
-    def arrive(self, packed: bytes) -> None:
+    def on_events(self, packed: bytes) -> None:
         """Pass events of the supervisor on to the streams. packed: batches from `pack`."""
         self._deliver(unpack(packed))
 

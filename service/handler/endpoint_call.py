@@ -15,7 +15,7 @@ from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.errors.problems import Problem
 from rowcall.core.tables.routines import TableOperation
-from rowcall.core.uploads.options import in_transaction
+from rowcall.core.uploads.options import shares_transaction
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.service.auth.context import user_context
 from rowcall.service.auth.database_role import database_role
@@ -81,7 +81,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             partial(with_decrypted_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
             wrapped=services.options.wrap_in_transaction
-            or in_transaction(endpoint, services.options.uploads)
+            or shares_transaction(endpoint, services.options.uploads)
             or endpoint.recorded
             or endpoint.options.publishing is not None
             or runs_with_account_steps(endpoint),

@@ -13,12 +13,12 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
 from rowcall.core.http.router import Route
 from rowcall.core.text import query_text
-from rowcall.service.auth.access import authenticate, gate, share_basic
+from rowcall.service.auth.access import authenticate, share_basic, steps_before_selection
 from rowcall.service.handler.step_order import compile_endpoint
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_route
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.binding import body_limit, read_fields
-from rowcall.service.request.body_thread import LARGE_BODY, aside
+from rowcall.service.request.body_thread import LARGE_BODY, run_in_body_thread
 from rowcall.service.request.forms import form_pairs, members_of
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -52,14 +52,14 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
 
     async def choose_by_body(context: RequestContext) -> None:
         context.body = body = await read_fields(context, services, limit)
-        keys = await aside(_keys_of_body, context) if len(body) > LARGE_BODY else _keys_of_body(context)
+        keys = await run_in_body_thread(_keys_of_body, context) if len(body) > LARGE_BODY else _keys_of_body(context)
         keys = [key for key in keys if key != not_bound]
         context.follow(compiled[choose(candidates, keys, route.path_values)])
 
     if not in_body:
         return (choose_by_query,)
     # The access checks come first, so that a client does not send a large body only to have it refused.
-    requested = gate(endpoints, services)
+    requested = steps_before_selection(endpoints, services)
     return (*requested, choose_by_body) if rate_limit is None else (rate_limit, *requested, choose_by_body)
 
 

@@ -28,7 +28,7 @@ from rowcall.service.handler.command_log import log_command
 from rowcall.service.handler.endpoint_call import call_of, is_procedure, preamble_of
 from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.idempotency.key import key_of
-from rowcall.service.idempotency.recorded_requests import take_once
+from rowcall.service.idempotency.recorded_requests import run_once
 from rowcall.service.jobs.enqueuing import enqueue
 from rowcall.service.jobs.running import run_in_job
 from rowcall.service.metrics.meters import cache_counter, key_counter
@@ -55,10 +55,10 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     None: the endpoint has no result that a table can show, or no format is enabled.
     """
     shape = endpoint.table_shape
-    if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
+    if shape is None or not services.options.tables.keys or is_sign_in_or_out(endpoint) or endpoint.options.invalidates:
         return None
     template = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
-    flat = replace(without_choice(endpoint), shape=shape)
+    flat = replace(without_response_set_by_sql(endpoint), shape=shape)
     headers = comment_headers(endpoint, services)
     report = _status_reporter(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
@@ -114,9 +114,9 @@ def send_write_position(endpoint: Endpoint, services: Services) -> Step | None:
     return record_position(endpoint, services, writes=volatile or is_procedure(routine))
 
 
-def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+def sign_in_or_out(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """Return the steps of a routine that signs in or out, including its response; None for other endpoints."""
-    if not is_sign(endpoint):
+    if not is_sign_in_or_out(endpoint):
         return None
     writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
     call = call_of(endpoint, services, writer)
@@ -132,7 +132,7 @@ def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     return (*_begin(call, endpoint, services), send_file(endpoint, services, call))
 
 
-def account(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+def account_steps(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """Return the steps of a routine for whose rows tokens are issued, or whose rows are sent as mail, including its
     response; None for other endpoints."""
     if not gives_rows_to_account_steps(endpoint):
@@ -143,10 +143,10 @@ def account(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 def _responds_itself(endpoint: Endpoint) -> bool:
     """Whether steps of a capability run the routine and make the response."""
-    return is_sign(endpoint) or endpoint.options.download is not None or gives_rows_to_account_steps(endpoint)
+    return is_sign_in_or_out(endpoint) or endpoint.options.download is not None or gives_rows_to_account_steps(endpoint)
 
 
-def is_sign(endpoint: Endpoint) -> bool:
+def is_sign_in_or_out(endpoint: Endpoint) -> bool:
     """Return whether the endpoint signs in or out."""
     return endpoint.options.login or endpoint.options.logout
 
@@ -183,7 +183,11 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if endpoint.recorded:
         find_key = key_of if endpoint.options.webhook is None else partial(delivery_key, endpoint)
         count = key_counter(services)
-        plain = (take_once(endpoint, call, services, plain, find_key, count, set_by_sql=chooses(endpoint, services)),)
+        plain = (
+            run_once(
+                endpoint, call, services, plain, find_key, count, set_by_sql=sql_sets_response(endpoint, services)
+            ),
+        )
     return (*((logged,) if logged else ()), *plain)
 
 
@@ -197,7 +201,7 @@ def _run(
     timed = services.options.http.server.server_timing
     measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
-    if chooses(endpoint, services):
+    if sql_sets_response(endpoint, services):
         call.made = with_reading(call.made or call.build_statement, services.codecs)
         call.rows = False
     if plan is not None:
@@ -219,7 +223,7 @@ def _is_measured(options: WorkerOptions) -> bool:
     return options.tracing is not None or (options.metrics is not None and options.metrics.rendering)
 
 
-def without_choice(endpoint: Endpoint) -> Endpoint:
+def without_response_set_by_sql(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint without a response set by SQL: results in a table format have the usual status, and all
     columns.
     """
@@ -228,7 +232,7 @@ def without_choice(endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, routine=replace(endpoint.routine, sets_response=False), options=plain, query=query)
 
 
-def chooses(endpoint: Endpoint, services: Services) -> bool:
+def sql_sets_response(endpoint: Endpoint, services: Services) -> bool:
     """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status."""
     is_cached = plan_of(endpoint, services) is not None
     return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None
@@ -240,7 +244,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     if endpoint.options.job is not None and not services.job_runs:
         return None  # it was enqueued
-    if chooses(endpoint, services):
+    if sql_sets_response(endpoint, services):
         return respond_as_set_by_sql(endpoint)
     if endpoint.query is not None and endpoint.query.page_size is not None:
         # Imported here: few services have such endpoints.

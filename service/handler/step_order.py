@@ -32,7 +32,15 @@ from rowcall.service.handler.before_call import (
     send_requests,
     skip_null_call,
 )
-from rowcall.service.handler.running import account, choose_format, download, respond, run, send_write_position, sign
+from rowcall.service.handler.running import (
+    account_steps,
+    choose_format,
+    download,
+    respond,
+    run,
+    send_write_position,
+    sign_in_or_out,
+)
 from rowcall.service.idempotency.key import check_key
 from rowcall.service.jobs.running import skip_if_bound
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
@@ -65,7 +73,7 @@ def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
     exports.
     """
     options = services.options.exports
-    if options is None or not options.of(endpoint):
+    if options is None or not options.formats_of(endpoint):
         return None
     before = (*STEPS[: STEPS.index(choose_export) + 1],)
     return Exports(endpoint, services, options, lambda other, using: _compile_steps(other, using, before)).choose
@@ -161,9 +169,9 @@ STEPS: Sequence[Factory] = (
     forward_to_proxy,
     catch_result,
     choose_format,
-    sign,
+    sign_in_or_out,
     download,
-    account,
+    account_steps,
     run,
     check_version,
     send_write_position,
@@ -175,7 +183,7 @@ STEPS: Sequence[Factory] = (
 def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Factory] = ()) -> tuple[Step, ...]:
     """Return the steps of one endpoint, in order. done: factories to leave out, as the route has their steps."""
     exports = services.options.exports
-    if exports is not None and exports.of(endpoint):
+    if exports is not None and exports.formats_of(endpoint):
         endpoint = with_exports(endpoint)
     return _compile_steps(endpoint, services.for_connection(endpoint.options.connection), done)
 

@@ -81,7 +81,7 @@ def _steps(
     closed = _is_closed(events, services)
     if endpoint.access.basic is not None:
         check = basic_step(endpoint, services)
-        yield check if closed else _if_given(check)
+        yield check if closed else _if_basic_credentials(check)
     elif services.options.auth.schemes:
         yield services.auth.sessions.authenticate
     authorizing = authorize(endpoint, services) if closed else None
@@ -93,11 +93,11 @@ def _steps(
     yield Subscription(path, terms, events, endpoint.options.tenant, services, broadcaster).open
 
 
-def _if_given(check: Step) -> Step:
+def _if_basic_credentials(check: Step) -> Step:
     """Return a step that runs `check` only for requests with HTTP Basic credentials, so that wrong ones are refused and
     callers without any pass."""
 
-    def check_if_given(context: RequestContext) -> Waiting:
+    def check_credentials(context: RequestContext) -> Waiting:
         return check(context) if has_scheme(context.scope.headers.get("authorization")) else None
 
-    return check_if_given
+    return check_credentials

@@ -17,7 +17,7 @@ METHODS = ("HEAD", "PATCH", "DELETE", "POST")
 """POST carries the other methods, for clients that cannot send them."""
 
 
-def piece_routes(routes: Iterable[Route], services: Services) -> Iterator[tuple[Route, tuple[Step, ...]]]:
+def chunk_routes(routes: Iterable[Route], services: Services) -> Iterator[tuple[Route, tuple[Step, ...]]]:
     """Yield the routes of upload chunks, with their steps: those of the endpoint, so that a chunk needs the same rights
     as the file. A route has them if all of its overloads are `resumable`; if only some are, a warning is logged.
     routes: of all endpoints."""

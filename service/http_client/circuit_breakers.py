@@ -78,12 +78,12 @@ class CircuitBreakers:
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             data = transaction.get(key)
             if data is None and bytes_in_use(transaction) > self._environment.size * FULL:
-                self._give_up_some(transaction)
+                self._delete_closed(transaction)
             count = 1 + (0 if data is None else _RECORD.unpack(data)[0])
             until = time.monotonic() + self._seconds if count >= self._failures else 0.0
             transaction.put(key, _RECORD.pack(min(count, self._failures), until))
 
-    def _give_up_some(self, transaction: Transaction) -> None:
+    def _delete_closed(self, transaction: Transaction) -> None:
         """Delete the records of servers whose circuit is closed, among the next `LOOKED_AT` ones."""
         now = time.monotonic()
         records = list(itertools.islice(items_between(transaction, self._last_examined, _END), LOOKED_AT))

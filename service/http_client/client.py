@@ -98,7 +98,8 @@ class Client:
         """Send a request to a host that the operator has named, if a connection is idle, so that nothing has to be
         waited for. Return False if nothing was sent; then `send` has to be called.
 
-        begun: has the request, and receives the response. It has to call either `record_end` or `go_on` afterwards.
+        begun: has the request, and receives the response. It has to call either `record_end` or `continue_request`
+        afterwards.
         """
         address = begun.request.address
         origin = address.origin
@@ -117,19 +118,19 @@ class Client:
         """Record the end of a request that `begin` has sent. Needed if `watches`. status: of the response; 0: it was
         given up.
         """
-        self._over(begun.request, begun.metered, status)
+        self._record_end(begun.request, begun.metered, status)
 
-    async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
+    async def continue_request(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does: if its receiver got an
         error or a response that is not final, or if a task is to wait for the response from now on.
 
         arriving: object to which the receiver passes the response or the error.
         """
-        return await self._send(begun.request, named=True, first=self._first(begun, arriving))
+        return await self._send(begun.request, named=True, first=self._first_response(begun, arriving))
 
-    async def _first(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
+    async def _first_response(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
         """Return the response to a request that `begin` has sent; the request is repeated once if `_repeats` allows it.
-        arriving: as for `go_on`."""
+        arriving: as for `continue_request`."""
 
         async def receive() -> HttpResponse:
             try:
@@ -196,7 +197,7 @@ class Client:
             if self._meters is not None:
                 self._meters(request.address.origin.authority).record_end(began, 0)
             raise
-        self._over(request, began, answer.status)
+        self._record_end(request, began, answer.status)
         return answer
 
     def _record_begin(self, request: OutgoingRequest) -> float:
@@ -215,7 +216,7 @@ class Client:
                 raise
         return began
 
-    def _over(self, request: OutgoingRequest, began: float, status: int) -> None:
+    def _record_end(self, request: OutgoingRequest, began: float, status: int) -> None:
         """Record the end of a request for circuit breakers and meters. began: what the meter returned at the begin.
         status: 0 without a response.
         """

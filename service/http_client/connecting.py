@@ -35,14 +35,33 @@ class ConnectionOpener:
     @cached_property
     def _tls(self) -> ssl.SSLContext:
         """TLS settings: certificates are verified, with the authorities of the system and the configured ones."""
+        return self._new_context()
+
+    def _new_context(self) -> ssl.SSLContext:
         options = self._options
         context = ssl.create_default_context()
         if options.ca_file is not None:
             context.load_verify_locations(options.ca_file)
-        if options.certificate is not None:
-            context.load_cert_chain(options.certificate, options.certificate_key)
         context.set_alpn_protocols(["h2", "http/1.1"] if options.http2 else ["http/1.1"])
         return context
+
+    @cached_property
+    def _tls_with_certificate(self) -> ssl.SSLContext:
+        """The same settings with the client certificate of the options."""
+        options = self._options
+        if options.certificate is None:
+            return self._tls
+        context = self._new_context()
+        context.load_cert_chain(options.certificate, options.certificate_key)
+        return context
+
+    def _tls_for(self, origin: Origin, guard: Guard | None) -> ssl.SSLContext | None:
+        """Return the TLS settings for a host; None for http. A host that a request or a redirect has selected gets the
+        client certificate only if the guard lists it. guard: None for a host that the operator has named.
+        """
+        if origin.scheme != "https":
+            return None
+        return self._tls_with_certificate if guard is None or guard.lists_host(origin) else self._tls
 
     async def open_connection(
         self, origin: Origin, guard: Guard | None, on_free: Callable[[Connection], None]
@@ -58,11 +77,12 @@ class ConnectionOpener:
         if guard is not None:
             for address in addresses:
                 guard.check_address(origin, ipaddress.ip_address(address.partition("%")[0]))
+        tls = self._tls_for(origin, guard)
         last: Exception | None = None
         for address in addresses:
             try:
                 async with asyncio.timeout(CONNECT_WITHIN):
-                    return await self._connect(origin, address, on_free)
+                    return await self._connect(origin, address, tls, on_free)
             except TimeoutError:
                 last = OSError(f"no answer within {CONNECT_WITHIN:g} s")
             except (OSError, ssl.SSLError) as error:
@@ -80,18 +100,21 @@ class ConnectionOpener:
             raise NotReachedError(f"the name {origin.host} is not known: {_reason(error)}") from None
         return list(dict.fromkeys(str(entry[4][0]) for entry in result))
 
-    async def _connect(self, origin: Origin, address: str, on_free: Callable[[Connection], None]) -> Connection:
-        """Connect to one IP address, with TLS for https; the server selects HTTP/2 or HTTP/1.1. Raises OSError."""
+    async def _connect(
+        self, origin: Origin, address: str, tls: ssl.SSLContext | None, on_free: Callable[[Connection], None]
+    ) -> Connection:
+        """Connect to one IP address; with TLS, the server selects HTTP/2 or HTTP/1.1. tls: None for http. Raises
+        OSError.
+        """
         loop = asyncio.get_running_loop()
-        secure = origin.scheme == "https"
         transport, connection = await loop.create_connection(
             lambda: Http1Connection(on_free),
             address,
             origin.port,
-            ssl=self._tls if secure else None,
-            server_hostname=origin.host if secure else None,
+            ssl=tls,
+            server_hostname=None if tls is None else origin.host,
         )
-        if secure and transport.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
+        if tls is not None and transport.get_extra_info("ssl_object").selected_alpn_protocol() == "h2":
             second = Http2Connection(on_free)
             transport.set_protocol(second)
             second.connection_made(transport)

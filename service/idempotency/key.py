@@ -8,6 +8,7 @@ import re
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 HEADER = "idempotency-key"
@@ -70,7 +71,7 @@ def digest_of(context: RequestContext, representation: str) -> bytes:
     """
     scope = context.scope
     whole = hashlib.sha256()
-    content_type = scope.headers.get("content-type") or ""
+    content_type = read_header(scope.headers, "content-type") or ""
     if representation:
         content_type = f"{content_type}\n{representation}"
     for part in (scope.method, scope.path, scope.query_string, content_type):

@@ -68,7 +68,7 @@ class _State(NamedTuple):
     result: Execution | None
 
 
-def take_once(
+def run_once(
     endpoint: Endpoint,
     call: Call,
     services: Services,
@@ -135,7 +135,7 @@ class _RecordedRequests:
             if state.word != "new":
                 # The key is free again before the response is sent, so that the next repetition finds it so.
                 await transaction.commit()
-            if self._take(context, state):
+            if self._replay_or_refuse(context, state):
                 return
             await transaction.call()
             await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution)]))
@@ -151,7 +151,7 @@ class _RecordedRequests:
         async with self._database.transaction(self._begin, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))
             await transaction.commit()
-        if self._take(context, state):
+        if self._replay_or_refuse(context, state):
             return
         names.append(state.expires)
         context.execution = None
@@ -206,7 +206,7 @@ class _RecordedRequests:
         representation = f"{self._format} {zone_of(self._time_zone, context) or ''}".strip()
         return names, [*names, digest_of(context, representation), self._seconds]
 
-    def _take(self, context: RequestContext, state: _State) -> bool:
+    def _replay_or_refuse(self, context: RequestContext, state: _State) -> bool:
         """If the response to an equal request is stored, make it the result of this one and return True. Return False
         if the key is new.
 

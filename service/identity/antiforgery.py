@@ -17,9 +17,10 @@ import orjson
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.cookies import cookie_value
-from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.protocols import Headers
 
 _RANDOM = re.compile(r"[A-Za-z0-9_-]{43}")

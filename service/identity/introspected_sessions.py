@@ -18,6 +18,7 @@ from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.identity.introspection_cache import IntrospectionCache
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext
 
 API_KEY = "ApiKey"
@@ -95,7 +96,7 @@ class IntrospectedSessions(Sessions):
         `context.user` if the session has ended. None: this needs no waiting. The awaitable raises `Problem` if a
         command of the configuration fails."""
         api_keys = self._keys_asked
-        if api_keys is not None and (key := context.scope.headers.get(api_keys.header)) is not None:
+        if api_keys is not None and (key := read_header(context.scope.headers, api_keys.header)) is not None:
             return self._by_key(context, key, api_keys)
         waiting = super().authenticate(context)
         if self._check_asked is None:
@@ -140,7 +141,7 @@ class IntrospectedSessions(Sessions):
 
         context.user = await self._users.ask(sent.text, find_user)
 
-    async def _key_holds(self, sent: _KeyArguments) -> bool:
+    async def _is_key_valid(self, sent: _KeyArguments) -> bool:
         """Return whether an API key is still valid; a recent result is used again."""
         cached = self._keys_holding.cached_result(sent.text)
         if cached is not None:
@@ -169,43 +170,43 @@ class IntrospectedSessions(Sessions):
         contains the session id are not checked.
         """
         user: User | None = context.user
-        number = None if user is None else user.first(options.claim)
-        if user is None or number is None:
+        session_id = None if user is None else user.first(options.claim)
+        if user is None or session_id is None:
             return None
-        owner = next(iter(user.ids), "")
-        cached = self._holding.cached_result(f"{number}\0{owner}")
+        user_id = next(iter(user.ids), "")
+        cached = self._holding.cached_result(f"{session_id}\0{user_id}")
         if cached is None:
-            return self._check_now(context, number, owner)
+            return self._check_now(context, session_id, user_id)
         if cached[0] is None:
             context.user = None
         return None
 
-    async def holds(self, user: User) -> bool:
+    async def is_still_valid(self, user: User) -> bool:
         """Return whether the API key or the session of a user with a long request, such as a stream, is still valid.
         True for users without a session id. A recent result is used again. Raises the errors of the database."""
         if (sent := self._sent.get(user)) is not None:
-            return await self._key_holds(sent)
-        number = None if self._check_asked is None else user.first(self._check_asked.claim)
-        if number is None:
+            return await self._is_key_valid(sent)
+        session_id = None if self._check_asked is None else user.first(self._check_asked.claim)
+        if session_id is None:
             return True
-        owner = next(iter(user.ids), "")
-        key = f"{number}\0{owner}"
+        user_id = next(iter(user.ids), "")
+        key = f"{session_id}\0{user_id}"
         cached = self._holding.cached_result(key)
         if cached is not None:
             return cached[0] is not None
 
         async def check_session() -> bool | None:
-            return await self.watch(number, owner) or None
+            return await self.watch(session_id, user_id) or None
 
         return await self._holding.ask(key, check_session) is not None
 
-    async def _check_now(self, context: RequestContext, number: str, owner: str) -> None:
-        """Ask the database, and clear `context.user` if the session has ended. number: id of the session. owner: id of
-        its user; empty if it has none.
+    async def _check_now(self, context: RequestContext, session_id: str, user_id: str) -> None:
+        """Ask the database, and clear `context.user` if the session has ended. session_id: id of the session. user_id:
+        id of its user; empty if it has none.
         """
 
         async def check_session() -> bool | None:
-            return await self.check(context, number, owner) or None
+            return await self.check(context, session_id, user_id) or None
 
-        if await self._holding.ask(f"{number}\0{owner}", check_session) is None:
+        if await self._holding.ask(f"{session_id}\0{user_id}", check_session) is None:
             context.user = None

@@ -74,7 +74,7 @@ class KeySet:
         return [(key, (algorithm,)) for key, algorithms in keys if algorithm in algorithms]
 
     @property
-    def holds_for(self) -> float:
+    def valid_for(self) -> float:
         """Seconds for which a token that was just verified need not be verified again, so that a withdrawn key
         invalidates its tokens."""
         next_fetch = max(self._fetched + self._fresh, self._tried + self._between)

@@ -44,7 +44,7 @@ class RefreshTokenStore(Protocol):
         Raises `psycopg.Error`, `OSError` or `ValueError`."""
 
 
-class InMemory:
+class MemoryStore:
     """Store in memory, lost at the end of the service."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class InMemory:
         return self._families.use(mark, time.time(), keep_until)
 
 
-class InFolder:
+class FolderStore:
     """Store in a folder, with one file for each family of tokens. The file has the name of the family, and contains the
     latest generation that was used."""
 
@@ -94,7 +94,7 @@ class InFolder:
                     os.unlink(entry.path)
 
 
-class InDatabase:
+class DatabaseStore:
     """Store in the database: an SQL command of the operator on the main connection records a use, and returns whether
     it is the first."""
 
@@ -117,18 +117,18 @@ def refresh_token_store_for(settings: Settings, connector: Connector) -> Refresh
     """Return the store that the configuration selects. To be called in the running event loop. Raises `ConfigError`."""
     command = settings.read(RefreshTokens).use_command
     if command:
-        return InDatabase(connector, command)
+        return DatabaseStore(connector, command)
     keys = settings.read(DataProtection)
     in_folder = keys.enabled and keys.storage == "FileSystem" and keys.folder
-    return InFolder(Path(in_folder) / FOLDER) if in_folder else InMemory()
+    return FolderStore(Path(in_folder) / FOLDER) if in_folder else MemoryStore()
 
 
-async def record_use(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
-    """Record the use of a refresh token in the store `uses`. Return the result of `RefreshTokenStore.use`, or None if
+async def record_use(store: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
+    """Record the use of a refresh token in the store. Return the result of `RefreshTokenStore.use`, or None if
     it is unknown because of an error, which is logged; the token has to be refused then. keep_until: seconds since
     1970."""
     try:
-        return await uses.use(mark, keep_until)
+        return await store.use(mark, keep_until)
     except (psycopg.Error, OSError, ValueError) as error:
         log.error("the use of a refresh token cannot be recorded: %s", str(error).strip())
         return None

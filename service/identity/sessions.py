@@ -25,6 +25,7 @@ from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.head_protocol import is_head
+from rowcall.service.request_context.header_values import cookie_header, read_header
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Sessions:
         context.user = None
         headers = context.scope.headers
         if self._takes_tokens:
-            header = headers.get("authorization")
+            header = read_header(headers, "authorization")
             if header is not None and is_bearer(header):
                 session = self._known.get(header)
                 # The begin is checked too, because clocks can be set back.
@@ -132,7 +133,7 @@ class Sessions:
         token, of a cookie, else the default one; None: there is no default. A token is not verified: if several schemes
         have tokens of its kind, the first configured one is returned. A sign-out without names ends the session of this
         scheme."""
-        header = scope.headers.get("authorization")
+        header = read_header(scope.headers, "authorization")
         if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):
             return kinds[0]
         cookies = cookie_header(scope.headers)
@@ -221,7 +222,7 @@ class Sessions:
                 verified = self.signed[scheme.name].verify_with(token, key, algorithms)
             except BadTokenError:
                 continue
-            until = time.time() + key_set.holds_for
+            until = time.time() + key_set.valid_for
             return self._session(scheme, verified._replace(expires=min(verified.expires, until)))
         raise BadTokenError("no key of the issuer verifies the token")
 
@@ -309,12 +310,6 @@ class Sessions:
             self._known.pop(next(iter(self._known)))
         self._known[credential] = session
         return session
-
-
-def cookie_header(headers: Any) -> str:
-    """Return all cookies of a request. HTTP/2 may send each cookie in its own header line."""
-    lines: list[str] = headers.get_all("cookie")
-    return lines[0] if len(lines) == 1 else "; ".join(lines)
 
 
 def _has_three_parts(token: str) -> bool:

@@ -186,21 +186,21 @@ class RedisCounts:
         return await self._host.begin(key, limit)
 
     async def give_back(self, key: bytes, limit: Limit) -> None:
-        if not await self._ran(_GIVE_BACK, key, limit.failures):
+        if not await self._run_script(_GIVE_BACK, key, limit.failures):
             await self._host.give_back(key, limit)
 
     async def forget(self, key: bytes) -> None:
-        await self._ran(_FORGET, key)
+        await self._run_script(_FORGET, key)
         await self._host.forget(key)
 
     async def remember(self, key: bytes, seconds: float) -> None:
-        if not await self._ran(_REMEMBER, key, _milliseconds(seconds)):
+        if not await self._run_script(_REMEMBER, key, _milliseconds(seconds)):
             await self._host.remember(key, seconds)
 
     async def knows(self, key: bytes) -> bool:
-        return bool(await self._ran(_KNOWS, key)) or await self._host.knows(key)
+        return bool(await self._run_script(_KNOWS, key)) or await self._host.knows(key)
 
-    async def _ran(self, script: str, key: bytes, *values: int) -> object:
+    async def _run_script(self, script: str, key: bytes, *values: int) -> object:
         """Return the result of a script for the counter of this key, or None if Redis is unavailable. values: its other
         arguments.
         """

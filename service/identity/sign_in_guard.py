@@ -24,11 +24,12 @@ from rowcall.core.auth.cookies import cookie_value
 from rowcall.core.errors.problems import Problem
 from rowcall.core.protection.key_ring import Key
 from rowcall.service.identity.session_cookies import RenewingProtocol
-from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.identity.sign_in_counts import SIZE, Counts, HostCounts, RedisCounts
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.shared_state.host_state import HostState
 
@@ -147,7 +148,7 @@ class SignInGuard:
         is counted for. Raises `NoKeyError`.
         """
         now = time.time()
-        key: Key | None = self._keys.ring.latest_active_key(now) or self._keys.ring.nearest(now)
+        key: Key | None = self._keys.ring.latest_active_key(now) or self._keys.ring.protecting_key(now)
         if key is None:
             raise NoKeyError
         secret = hashlib.sha256(b"rowcall sign-ins\0" + key.secret).digest()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.endpoint.capabilities import Job as JobSettings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
@@ -30,11 +31,13 @@ Start = Callable[[RequestContext, tuple[Step, ...]], None]
 
 class RunnableJobs(NamedTuple):
     """The endpoints whose jobs can run. endpoints: by name. steps: returns the compiled steps of an endpoint.
-    timestamps_utc: in arguments of jobs that were enqueued in SQL, timestamps without a zone are in UTC."""
+    timestamps_utc: in arguments of jobs that were enqueued in SQL, timestamps without a zone are in UTC. strict: the
+    JSON types that such arguments must have, as in `Binder`."""
 
     endpoints: Mapping[str, Endpoint]
     steps: Callable[[Endpoint], tuple[Step, ...]]
     timestamps_utc: bool = True
+    strict: StrictTypes | None = None
 
 
 class Attempt(NamedTuple):
@@ -83,7 +86,7 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
     context.scope.job = job
     try:
         context.user = job.user(auth)
-        bound = bind_arguments(endpoint, job, auth, timestamps_utc=jobs.timestamps_utc)
+        bound = bind_arguments(endpoint, job, auth, timestamps_utc=jobs.timestamps_utc, strict=jobs.strict)
         context.mask, context.arguments, context.has_null = bound
     except BindingError as error:
         return Attempt(_UNFIT, error.detail, retry=False)

@@ -7,7 +7,7 @@ import orjson
 from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Values
-from rowcall.service.jobs.job import arguments_of, names_of
+from rowcall.service.jobs.job import arguments_of, parameter_signature
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -30,7 +30,7 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
     database = services.database
     call = sql_call(f"{endpoint.name} enqueue", _ADD, 10, services)
     address = options.path.rstrip("/")
-    signed = orjson.dumps(names_of(endpoint))
+    signed = orjson.dumps(parameter_signature(endpoint))
     execution_header = services.options.events.execution_header
     chosen = None if job.unique_by is None else _indexes(endpoint, job.unique_by)
     serial = _indexes(endpoint, job.serial_by) if job.serial_by else ()

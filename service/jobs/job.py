@@ -13,6 +13,7 @@ from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.parameter_injection import claim_parameters, hashed_parameters, with_injected
 from rowcall.core.binding.binding import Binder, Binding
+from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import binding_parameters
@@ -121,24 +122,26 @@ def arguments_of(endpoint: Endpoint, context: RequestContext) -> bytes:
     )
 
 
-def names_of(endpoint: Endpoint) -> str:
+def parameter_signature(endpoint: Endpoint) -> str:
     """Return the names and types of the parameters as a text. It is stored with bound arguments, which fit only an
     endpoint with an equal text.
     """
     return ",".join(f"{item.db_name}:{item.cast}" for item in endpoint.parameters)
 
 
-def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timestamps_utc: bool) -> Binding:
+def bind_arguments(
+    endpoint: Endpoint, job: Job, options: AuthOptions, *, timestamps_utc: bool, strict: StrictTypes | None
+) -> Binding:
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
     like the body of a request.
 
     The document may leave out parameters that the service fills: hashes of other parameters and, if the job has claims,
-    parameters that are set from claims. timestamps_utc: timestamps without a zone are in UTC. Raises `BindingError` for
-    arguments that do not fit the endpoint.
+    parameters that are set from claims. timestamps_utc: timestamps without a zone are in UTC. strict: as in `Binder`.
+    Raises `BindingError` for arguments that do not fit the endpoint.
     """
     if job.bound:
         request = job.request
-        if request.get("signature") != names_of(endpoint):
+        if request.get("signature") != parameter_signature(endpoint):
             raise BindingError(409, "the parameters of the endpoint have changed since the job was enqueued")
         values: Mapping[str, str | None] = request.get("values", {})
         mask = sum(1 << int(index) for index in values)
@@ -156,5 +159,6 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions, *, timest
         endpoint.options.query_null,
         timestamps_utc,
         refusals=endpoint.refusals,
+        strict=strict,
     )
     return binder.bind_body(job.arguments.encode())

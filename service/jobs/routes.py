@@ -173,7 +173,7 @@ class _Jobs:
                 elif same % HEARTBEAT == 0:
                     data = b":\n\n"
                 sent = text
-                if data and not _arrives(transport.send_bytes(data)):
+                if data and not _is_connected(transport.send_bytes(data)):
                     return
                 if members["state"] in _ENDED or self._drain_state.stopping:
                     return
@@ -236,7 +236,7 @@ class _Jobs:
         return members
 
 
-def _arrives(sent: object) -> bool:
+def _is_connected(sent: object) -> bool:
     """Return whether the client was still connected when data was sent. sent: the result of `send_bytes`."""
     return sent is not False and type(sent).__name__ != _CLOSED
 

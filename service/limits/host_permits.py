@@ -140,7 +140,7 @@ class HostPermits:
 
     # --- windows and buckets ---------------------------------------------------------------------------------------
 
-    def ask(self, policy: Policy, caller: str) -> Decision:
+    def request_permit(self, policy: Policy, caller: str) -> Decision:
         """Request a permit of a window or bucket; return whether the request is admitted, refused or has to wait.
 
         If there is no room for a counter, the request is admitted.
@@ -156,9 +156,9 @@ class HostPermits:
             return NOW
         return decision
 
-    def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
+    def put_back(self, policy: Policy, caller: str, turn: Turn) -> None:
         """Put back the permit of a window or bucket that a request has waited for and does not use. turn: of the
-        decision of `ask`."""
+        decision of `request_permit`."""
         name = self._window_name(policy.name, caller)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             state = give_back(policy, transaction.get(name), turn, time.monotonic())
@@ -214,7 +214,7 @@ class HostPermits:
 
     # --- concurrency -----------------------------------------------------------------------------------------------
 
-    def enter(self, policy: Policy, caller: str) -> bool | int:
+    def request_concurrency_permit(self, policy: Policy, caller: str) -> bool | int:
         """Request a concurrency permit. True: it is held. False: refused. A number: `wait` for it."""
         return self._with_room(partial(self._enter, policy, caller), otherwise=True)
 
@@ -255,14 +255,14 @@ class HostPermits:
         return number
 
     async def wait(self, number: int) -> bool:
-        """Wait for a permit; return whether it is held. If waiting is cancelled, call `abandon`."""
+        """Wait for a permit; return whether it is held. If waiting is cancelled, call `end_wait`."""
         allowed = await asyncio.shield(self._waiting[number])
         del self._waiting[number]
         return allowed
 
-    def abandon(self, policy: Policy, caller: str, number: int) -> None:
+    def end_wait(self, policy: Policy, caller: str, number: int) -> None:
         """End waiting, because the client has disconnected. If the permit was granted meanwhile, release it. number: of
-        `enter`, for which `wait` has not returned.
+        `request_concurrency_permit`, for which `wait` has not returned.
         """
         if self._with_room(partial(self._end_waiting, policy, caller, number), otherwise=False):
             del self._waiting[number]
@@ -271,7 +271,7 @@ class HostPermits:
         def settle(granted: asyncio.Future[bool]) -> None:
             del self._waiting[number]
             if granted.result():
-                self.leave(policy, caller)
+                self.release(policy, caller)
 
         # Another worker may have granted or refused it, whose message has not arrived yet.
         self._waiting[number].add_done_callback(settle)
@@ -288,7 +288,7 @@ class HostPermits:
                 transaction.put(name, gate.pack())
         return waited
 
-    def leave(self, policy: Policy, caller: str) -> None:
+    def release(self, policy: Policy, caller: str) -> None:
         """Release a permit, which goes to the next waiting request."""
         self._notify_waiters(self._with_room(partial(self._release, policy, caller), otherwise=()))
 

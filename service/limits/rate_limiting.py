@@ -31,13 +31,13 @@ Caller = Callable[[RequestContext], str]
 def limit_all_callers(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step of a policy that does not depend on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
-    return None if policy is None or policy.asks_who_calls else limit(policy, services)
+    return None if policy is None or policy.depends_on_user else limit(policy, services)
 
 
 def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step of a policy that depends on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
-    return None if policy is None or not policy.asks_who_calls else limit(policy, services)
+    return None if policy is None or not policy.depends_on_user else limit(policy, services)
 
 
 def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | None:
@@ -147,11 +147,11 @@ def _text(source: Source, services: Services) -> Callable[[RequestContext], str 
 
 def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
     """Return the step for a window or bucket of this host."""
-    ask = permits.ask
+    request_permit = permits.request_permit
 
     def limit_rate(context: RequestContext) -> Awaitable[None] | None:
         name = caller(context)
-        decision = ask(policy, name)
+        decision = request_permit(policy, name)
         if not decision.allowed:
             raise refusal(policy, decision.wait)
         return wait(context, name, decision) if decision.wait > 0 else None
@@ -159,10 +159,10 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
     async def wait(context: RequestContext, name: str, decision: Decision) -> None:
         connected = False
         try:
-            connected = await _stays(decision.wait, context)
+            connected = await _wait_for_turn(decision.wait, context)
         finally:
             if not connected and decision.turn is not None:
-                permits.give_back(policy, name, decision.turn)
+                permits.put_back(policy, name, decision.turn)
         if not connected:
             raise _disconnect_error()
 
@@ -174,22 +174,22 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
 
     async def limit_rate_of_all(context: RequestContext) -> None:
         name = caller(context)
-        decision = await permits.ask(policy, name)
+        decision = await permits.request_permit(policy, name)
         if not decision.allowed:
             raise refusal(policy, decision.wait)
         connected = decision.wait <= 0
         try:
-            connected = connected or await _stays(decision.wait, context)
+            connected = connected or await _wait_for_turn(decision.wait, context)
         finally:
             if not connected and decision.turn is not None:
-                await asyncio.shield(permits.give_back(policy, name, decision.turn))
+                await asyncio.shield(permits.put_back(policy, name, decision.turn))
         if not connected:
             raise _disconnect_error()
 
     return limit_rate_of_all
 
 
-async def _stays(seconds: float, context: RequestContext) -> bool:
+async def _wait_for_turn(seconds: float, context: RequestContext) -> bool:
     """Wait for these seconds until the permit may be used. Return whether the client is still connected."""
     gone = asyncio.ensure_future(context.protocol.client_disconnect())
     try:
@@ -208,12 +208,12 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
 
     def limit_concurrency(context: RequestContext) -> Awaitable[None] | None:
         name = caller(context)
-        entered = permits.enter(policy, name)
+        entered = permits.request_concurrency_permit(policy, name)
         if entered is False:
             raise refusal(policy, 1.0)
         if entered is not True:
             return wait(context, name, entered)
-        context.at_end(lambda _context, _error: permits.leave(policy, name))
+        context.at_end(lambda _context, _error: permits.release(policy, name))
         return None
 
     async def wait(context: RequestContext, name: str, number: int) -> None:
@@ -231,15 +231,15 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
             raise _disconnect_error()
         if not turn.result():
             raise refusal(policy, 1.0)
-        context.at_end(lambda _context, _error: permits.leave(policy, name))
+        context.at_end(lambda _context, _error: permits.release(policy, name))
 
     def end_waiting(name: str, number: int, turn: asyncio.Future[bool]) -> None:
         """Give the permit back, exactly once if the request holds or will hold one. turn: the end of the wait."""
         if not turn.done():
             turn.cancel()
-            permits.abandon(policy, name, number)
+            permits.end_wait(policy, name, number)
         elif turn.result():
-            permits.leave(policy, name)
+            permits.release(policy, name)
 
     return limit_concurrency
 

@@ -107,12 +107,12 @@ class RedisPermits:
         self._host = host
         self._redis = LateLink(address, "RateLimiterOptions:RedisConfiguration", "each host counts for itself")
 
-    async def ask(self, policy: Policy, caller: str) -> Decision:
+    async def request_permit(self, policy: Policy, caller: str) -> Decision:
         """Request a permit of a window or bucket in Redis, or of this host if Redis is unavailable. policy: no
         concurrency limit."""
         link = await self._redis.link()
         if link is None:
-            return self._host.ask(policy, caller)
+            return self._host.request_permit(policy, caller)
         numbers = (policy.permits, int(policy.seconds * 1000), policy.segments, policy.added, policy.queue)
         try:
             allowed, wait, begin, number = await link.run(
@@ -120,14 +120,14 @@ class RedisPermits:
             )
             wait = wait / 1000
         except (RedisUnavailableError, *MALFORMED):
-            return self._host.ask(policy, caller)
+            return self._host.request_permit(policy, caller)
         return Decision(bool(allowed), wait, _RedisTurn(begin, number))
 
-    async def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Put back the permit that a request has waited for and does not use. turn: of the decision of `ask`; says
-        whether the permit is in Redis or in the shared state of the host."""
+    async def put_back(self, policy: Policy, caller: str, turn: Turn) -> None:
+        """Put back the permit that a request has waited for and does not use. turn: of the decision of
+        `request_permit`; says whether the permit is in Redis or in the shared state of the host."""
         if not isinstance(turn, _RedisTurn):
-            self._host.give_back(policy, caller, turn)
+            self._host.put_back(policy, caller, turn)
             return
         link = await self._redis.link()
         if link is not None:

@@ -77,7 +77,7 @@ class Log:
             self.handler.add(SinkThread(self._recent, self.options.floor, self._say))
         return self._recent
 
-    def take(self, batch: Iterable[Entry | RequestRecord]) -> None:
+    def submit(self, batch: Iterable[Entry | RequestRecord]) -> None:
         """Pass entries and requests of a worker to the sinks."""
         self.handler.submit([item if isinstance(item, Entry) else request_entry(item) for item in batch])
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from rowcall.core.text.lines import ESCAPES, printable_line
+
 VERBOSE = 5
 """Level below DEBUG."""
 OFF = logging.CRITICAL + 10
@@ -50,22 +52,11 @@ def level_name(level: int) -> str:
     )
 
 
-class _Escapes(dict[int, str]):
-    """Table for `str.translate` that escapes unprintable characters as in Python."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        return character if character.isprintable() else repr(character)[1:-1]
-
-
-_FREQUENT = _Escapes({code: _Escapes()[code] for code in range(256)})
-_BUT_TABS = _Escapes(_FREQUENT | {ord("\t"): "\t"})
-"""Leaves tabs as they are."""
 _LIKE_AN_ENTRY = re.compile(r"\n(?=[\[{0-9])")
 """A line break before a time or a brace, with which the built-in forms of an entry begin."""
 
 
-def harmless(text: str) -> str:
+def escape_message(text: str) -> str:
     """Return a message, parts of which may come from routines, clients or servers, with unprintable characters escaped
     except line breaks and tabs.
 
@@ -74,15 +65,14 @@ def harmless(text: str) -> str:
     """
     if text.isprintable():
         return text
-    lines = (line if line.isprintable() else line.translate(_BUT_TABS) for line in text.split("\n"))
-    return _LIKE_AN_ENTRY.sub("\n    ", "\n".join(lines))
+    return _LIKE_AN_ENTRY.sub("\n    ", "\n".join(map(printable_line, text.split("\n"))))
 
 
 def escape_unprintable(text: str) -> str:
     """Return a text from outside with unprintable characters escaped, line breaks included, so that it can neither look
     like a log entry nor affect the terminal.
     """
-    return text if text.isprintable() else text.translate(_FREQUENT)
+    return text if text.isprintable() else text.translate(ESCAPES)
 
 
 def json_line(entry: Entry) -> str:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from rowcall.service.log.entry import NOTHING, Entry, harmless
+from rowcall.service.log.entry import NOTHING, Entry, escape_message
 from rowcall.service.log.request_line import RequestRecord
 from rowcall.service.log.sinks import SinkThread
 
@@ -22,10 +22,10 @@ _format_exception = logging.Formatter().formatException
 
 def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry:
     """Return the entry of a record. client_name: shown instead of `rowcall.client`; None: that name is shown."""
-    exception = harmless(_format_exception(record.exc_info)) if record.exc_info and record.exc_info[0] else None
+    exception = escape_message(_format_exception(record.exc_info)) if record.exc_info and record.exc_info[0] else None
     source = client_name if client_name and record.name == "rowcall.client" else record.name
     properties = getattr(record, "properties", NOTHING)
-    return Entry(record.created, record.levelno, source, harmless(record.getMessage()), exception, properties)
+    return Entry(record.created, record.levelno, source, escape_message(record.getMessage()), exception, properties)
 
 
 class SinkHandler(logging.Handler):
@@ -96,11 +96,11 @@ class Forwarder(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         entry = entry_of(record, self._client_name)
         if threading.get_ident() == self._thread:
-            self._take(entry)
+            self._add(entry)
         else:
-            self._loop.call_soon_threadsafe(self._take, entry)
+            self._loop.call_soon_threadsafe(self._add, entry)
 
-    def _take(self, entry: Entry) -> None:
+    def _add(self, entry: Entry) -> None:
         """Add an entry to the batch.
 
         Entries of one turn of the event loop are sent together, because each batch wakes the supervisor. Errors are

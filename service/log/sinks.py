@@ -98,7 +98,7 @@ class SinkThread:
 
     def _run(self) -> None:
         """Pass batches to the sink until `close`, in the thread of the sink."""
-        while (batch := self._take()) is not None:
+        while (batch := self._next_batch()) is not None:
             try:
                 self._sink.write(batch)
             except Exception as error:
@@ -111,7 +111,7 @@ class SinkThread:
                 self._changed.notify_all()
         self._sink.close()
 
-    def _take(self) -> list[Entry] | None:
+    def _next_batch(self) -> list[Entry] | None:
         """Wait for entries, and return the next batch; None: the sink is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)

@@ -35,7 +35,7 @@ _LARGEST_BODY = 16_777_216
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"none", "same-origin"})
 _SECONDS = 10.0
-"""Seconds in which a client must send its request and read the response."""
+"""Seconds in which a client must send the head of its request, and in which it must read the response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +201,30 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
         return result
 
+    def handle_one_request(self) -> None:
+        """Handle a request whose head arrives within `_SECONDS`. The timeout of the socket begins anew with each byte,
+        so that a slow client could occupy its place for ever."""
+        self._too_late = False
+        self._timer = threading.Timer(_SECONDS, self._end_connection)
+        self._timer.daemon = True
+        self._timer.start()
+        try:
+            super().handle_one_request()
+        finally:
+            self._timer.cancel()
+
+    def _end_connection(self) -> None:
+        """End the connection, so that the thread that waits for the client continues."""
+        self._too_late = True
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def finish(self) -> None:
+        """Close the files of the connection, also if the client is gone before everything was sent."""
+        with suppress(OSError):
+            super().finish()
+        self.rfile.close()
+
     def do_GET(self) -> None:
         self._answer()
 
@@ -215,6 +239,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         """Respond with the page or with a problem document."""
+        self._timer.cancel()
+        if self._too_late:
+            # The base class takes the end of the connection for that of the head, which is incomplete.
+            self.close_connection = True
+            return
         # A body is not read, except by a mount that asks for it: on the same connection it would be the next request.
         if "content-length" in self.headers or "transfer-encoding" in self.headers:
             self.close_connection = True

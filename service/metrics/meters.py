@@ -98,17 +98,18 @@ def upstream_meters(options: WorkerOptions, host: HostState) -> Callable[[str], 
 
 
 def with_event_count(
-    does: Callable[[Something], None], options: WorkerOptions, host: HostState
+    publish: Callable[[Something], None], options: WorkerOptions, host: HostState
 ) -> Callable[[Something], None]:
-    """Return a function that calls `does` and counts each call as a published event. Without metrics, `does` itself."""
+    """Return a function that calls `publish` and counts each call as a published event. Without metrics, `publish`
+    itself."""
     segment = segment_of(options, host)
     if segment is None:
-        return does
+        return publish
     meter = segment.meter("worker", "events")
 
     def count(something: Something) -> None:
         meter.add("rows")
-        does(something)
+        publish(something)
 
     return count
 

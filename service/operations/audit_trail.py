@@ -52,7 +52,7 @@ def record_call(endpoint: Endpoint, services: Services) -> Step | None:
     return _audit_step(options, services, endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}")
 
 
-def note_path(method: str, services: Services) -> Step | None:
+def record_path(method: str, services: Services) -> Step | None:
     """Return the step that records requests without an endpoint, by their paths; None if they are not recorded."""
     options = services.options.audit_trail
     if options is None or not options.everything:
@@ -65,7 +65,7 @@ def note_path(method: str, services: Services) -> Step | None:
     return note
 
 
-def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]:
+def record_signing(services: Services, method: str, path: str) -> tuple[Step, ...]:
     """Return steps that record calls of reserved paths that start, renew or end a session; empty for GET, and if they
     are not recorded.
     """

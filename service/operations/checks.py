@@ -74,14 +74,14 @@ class Check:
         """
         if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._probe.ask())
-            self._asking.add_done_callback(_outcome)
+            self._asking.add_done_callback(_retrieve_exception)
         done, _ = await asyncio.wait({self._asking}, timeout=self._within)
         if not done:
             raise TimeoutError
         self._asking.result()
 
 
-def _outcome(asking: asyncio.Task[None]) -> None:
+def _retrieve_exception(asking: asyncio.Task[None]) -> None:
     """Retrieve the exception of a finished task, because asyncio logs one that is never retrieved, as when no caller
     waits any more."""
     if not asking.cancelled():

@@ -39,7 +39,7 @@ Make = Callable[[RequestContext], Awaitable[Answer]]
 """Function that computes the response to a request."""
 
 
-Form = Callable[[RequestContext], str]
+ResponseFormat = Callable[[RequestContext], str]
 """Function that returns the form of the response to a request; each form is cached separately."""
 
 
@@ -86,7 +86,7 @@ def _with_age(answer: Answer, seconds: float) -> Answer:
     return Answer(answer.status, [*answer.headers, ("age", str(int(seconds)))], answer.body)
 
 
-def _outcome(making: asyncio.Task[Answer]) -> None:
+def _retrieve_exception(making: asyncio.Task[Answer]) -> None:
     """Retrieve the exception of a finished task, because asyncio logs one that is never retrieved, as when no caller
     waits any more."""
     if not making.cancelled():
@@ -138,7 +138,7 @@ class HostCachedPage:
             await self._send_new(context)
         else:
             making = asyncio.ensure_future(self._make_and_cache(context, answers, key, result))
-            making.add_done_callback(_outcome)
+            making.add_done_callback(_retrieve_exception)
             _send(context, await asyncio.shield(making))
 
     async def _make_and_cache(
@@ -164,13 +164,13 @@ class CachedPage:
     200 are cached; callers who may be signed in, and requests with other methods than GET and HEAD, get new ones.
 
     A worker never waits for another worker, whose failure may be the reason of the request. seconds: lifetime of a
-    response. form: returns the format that a request asks for, such as `json`; each format is cached separately, and
-    the rest of the query string is ignored.
+    response. response_format: returns the format that a request asks for, such as `json`; each format is cached
+    separately, and the rest of the query string is ignored.
     """
 
-    def __init__(self, seconds: float, make: Make, form: Form) -> None:
+    def __init__(self, seconds: float, make: Make, response_format: ResponseFormat) -> None:
         self._seconds = seconds
-        self._form = form
+        self._response_format = response_format
         self._make = make
         self._cached: dict[tuple[str, ...], tuple[float, Answer]] = {}
         self._making: dict[tuple[str, ...], asyncio.Task[Answer]] = {}
@@ -178,7 +178,7 @@ class CachedPage:
     def __call__(self, context: RequestContext) -> Awaitable[None] | None:
         if _wants_new(context):
             return self._send_new(context)
-        key = (*_place(context.scope), self._form(context))
+        key = (*_place(context.scope), self._response_format(context))
         made, answer = self._cached.get(key, (0.0, None))
         age = time.monotonic() - made
         if answer is None or age >= self._seconds:

@@ -24,13 +24,13 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """Methods of health paths; load balancers use various ones."""
 
-_NOT_KEPT: Headers = [
+_NO_STORE: Headers = [
     ("cache-control", "no-store, no-cache"),
     ("pragma", "no-cache"),
     ("expires", "Thu, 01 Jan 1970 00:00:00 GMT"),
 ]
-_AS_TEXT: Headers = [("content-type", "text/plain"), *_NOT_KEPT]
-_AS_JSON: Headers = [("content-type", "application/json"), *_NOT_KEPT]
+_AS_TEXT: Headers = [("content-type", "text/plain"), *_NO_STORE]
+_AS_JSON: Headers = [("content-type", "application/json"), *_NO_STORE]
 _STOPPING = (Finding("stopping", Status.UNHEALTHY),)
 
 
@@ -54,7 +54,7 @@ def _report_step(options: HealthOptions, checks: Sequence[Check]) -> Step:
     one.
     """
     keep, make = options.guarded.keep, _report_maker(checks)
-    return make_answer(make) if keep is None else CachedPage(keep, make, _form)
+    return make_answer(make) if keep is None else CachedPage(keep, make, _response_format)
 
 
 def _database(options: HealthOptions, services: Services) -> Iterator[Check]:
@@ -123,12 +123,12 @@ def _unless_draining(drain_state: DrainState, step: Step) -> Step:
 
 def _answer(findings: Sequence[Finding], context: RequestContext) -> Answer:
     status = worst_status(findings)
-    if _form(context):
+    if _response_format(context):
         return Answer(status_code(status), _AS_JSON, as_json(findings))
     return Answer(status_code(status), _AS_TEXT, as_text(status))
 
 
-def _form(context: RequestContext) -> str:
+def _response_format(context: RequestContext) -> str:
     """Return the format of the response: `json` if the query string contains `format=json`, else an empty text."""
     pairs = parse_qsl(context.scope.query_string)
     return "json" if any(name == "format" and value.casefold() == "json" for name, value in pairs) else ""

@@ -25,15 +25,15 @@ def json_application_name(settings: Settings) -> JsonApplicationName | None:
     """Return the data of the JSON `application_name`, or None if `UseJsonApplicationName` is off."""
     if not settings.read(ConnectionSettings).names_request:
         return None
-    return JsonApplicationName(running_name(settings), settings.read(ServiceOptions).execution_header.lower())
+    return JsonApplicationName(application_name(settings), settings.read(ServiceOptions).execution_header.lower())
+
+
+def encryption_name(settings: Settings) -> str:
+    """Return the name that separates the encryption of services: services with different names cannot decrypt each
+    other's values (protection-6). It is that of the section `DataProtection`, else `application_name`."""
+    return settings.read(DataProtection).application or application_name(settings)
 
 
 def application_name(settings: Settings) -> str:
-    """Return the name that separates the encryption of services: services with different names cannot decrypt each
-    other's values (protection-6). It is that of the section `DataProtection`, else `running_name`."""
-    return settings.read(DataProtection).application or running_name(settings)
-
-
-def running_name(settings: Settings) -> str:
     """Return the name of the application, which is that of the working directory unless the configuration has one."""
     return settings.read(ApplicationNames).application or Path.cwd().name

@@ -41,7 +41,7 @@ def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Fi
     """Yield a finding for each setting that weakens security. Raises `ConfigError`, and `StartupError` for invalid
     listeners."""
     for key, opens, consequence in _OPENED:
-        if settings.at(key) is opens:
+        if settings.value_of(key) is opens:
             yield _key(Severity.MEDIUM, "opened", key, consequence, f"leave {key} at its default")
     if options.auth.schemes.cookies:
         yield from _cookie_findings(settings, options)

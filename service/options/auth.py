@@ -27,7 +27,7 @@ from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.config.tree import find
 from rowcall.core.http.cors import Cors
 from rowcall.service.options.external import external_options
-from rowcall.service.options.server.browsers import as_browsers_write
+from rowcall.service.options.server.browsers import serialized_origins
 from rowcall.service.options.server.http import listener_plans
 from rowcall.service.options.sign_in.schemes import schemes_of
 from rowcall.service.startup_error import StartupError
@@ -88,13 +88,13 @@ def _cross_site(settings: Settings) -> CrossSite | None:
     trusted = [text.strip() for text in options.origins]
     if "null" in map(str.lower, trusted):
         raise StartupError(f"{key}: 'null' is not an origin: every sandboxed page sends it")
-    origins = set(as_browsers_write(trusted, key))
+    origins = set(serialized_origins(trusted, key))
     cors = settings.read_enabled(Cors)
     if cors is not None:
         # `*` applies to calls without a session only, and any sandboxed page has the origin `null`.
         allowed = [text.strip() for text in cors.allowed]
         origin_texts = [text for text in allowed if text and text.lower() not in ("*", "null")]
-        origins.update(as_browsers_write(origin_texts, "Cors:AllowedOrigins"))
+        origins.update(serialized_origins(origin_texts, "Cors:AllowedOrigins"))
     return replace(options, origins=frozenset(origins))
 
 

@@ -130,7 +130,7 @@ def _parse_embedded(path: str) -> EmbeddedServerPath:
 _NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
 
 
-def _with_numbers(parameters: dict[str, str]) -> dict[str, str]:
+def _check_numbers(parameters: dict[str, str]) -> dict[str, str]:
     """Check the numbers among libpq parameters, and return the parameters unchanged. Raises `StartupError` for an
     invalid number.
 
@@ -154,7 +154,7 @@ def _parse_with_libpq(text: str) -> dict[str, str]:
         parsed = conninfo.conninfo_to_dict(text)
     except psycopg.ProgrammingError as error:
         raise StartupError(f"not a valid libpq connection string: {_without_secrets(str(error), text)}") from None
-    return _with_numbers({name: str(value) for name, value in parsed.items() if value is not None})
+    return _check_numbers({name: str(value) for name, value in parsed.items() if value is not None})
 
 
 def _without_secrets(message: str, text: str) -> str:
@@ -197,7 +197,8 @@ _PAIR = re.compile(
 )
 
 
-def _split_pairs(text: str) -> list[tuple[str, str]]:
+def _split_pairs(text: str) -> list[tuple[str, str, bool]]:
+    """Return the keyword and the value of each pair, and whether the value is in quotes. Raises StartupError."""
     pairs, at = [], 0
     while at < len(text.rstrip("; \t\r\n")):
         if text[at] in "; \t\r\n":
@@ -206,7 +207,7 @@ def _split_pairs(text: str) -> list[tuple[str, str]]:
         match = _PAIR.match(text, at)
         if match is None or not match["name"]:
             raise StartupError(f"expected Keyword=value; at position {at + 1}")
-        pairs.append((match["name"], _unquote(match)))
+        pairs.append((match["name"], _unquote(match), match["plain"] is None))
         at = match.end()
     return pairs
 
@@ -260,9 +261,9 @@ _PASSWORD = re.compile(r"(?:password|psw|pwd)\s*=", re.IGNORECASE)
 """A password in another value, where libpq keywords are mixed with `;`."""
 
 
-def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
+def _from_pairs(pairs: list[tuple[str, str, bool]]) -> ConnectionInfo:
     """Map `Keyword=value` pairs to libpq parameters; case, spaces and underscores in a keyword are ignored. Raises
-    StartupError.
+    StartupError. pairs: as `_split_pairs` returns them.
     """
     parameters: dict[str, str] = {}
     settings: dict[str, str] = {}
@@ -270,7 +271,7 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
     libpq = {name.replace("_", ""): name for name in _libpq_keywords()}
     before = ""
     holds_password = False
-    for name_as_written, value in pairs:
+    for name_as_written, value, _ in pairs:
         keyword = name_as_written.casefold().replace(" ", "").replace("_", "")
         if keyword == "commandtimeout":
             command_timeout = float(_number(name_as_written, value))
@@ -298,10 +299,30 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
             raise StartupError(f"unknown keyword {name_as_written!r} in the connection string")
         before = keyword
         holds_password = holds_password or _PASSWORD.search(value) is not None
+    _refuse_keywords_in_values(pairs)
     _spread_hosts(parameters)
     _add_session_settings(parameters, settings)
     present = {name: value for name, value in parameters.items() if value != ""}
-    return ConnectionInfo(_with_numbers(present), command_timeout, maximum_pool_size)
+    return ConnectionInfo(_check_numbers(present), command_timeout, maximum_pool_size)
+
+
+def _refuse_keywords_in_values(pairs: list[tuple[str, str, bool]]) -> None:
+    """Raise StartupError if a value without quotes contains a keyword and `=` behind a blank: blanks are mixed with
+    `;` as separators, and a password would be part of the host. `options` may have such values. pairs: as
+    `_split_pairs` returns them.
+    """
+    keywords = _libpq_keywords() | _LIBPQ_NAME.keys()
+    for name, value, quoted in pairs:
+        within = () if quoted or name.casefold() == "options" else _KEYWORD_IN_VALUE.findall(value)
+        mixed = next((keyword for keyword in within if keyword.casefold() in keywords), None)
+        if mixed is not None:
+            raise StartupError(
+                f"`;` has to be in front of {mixed}=, as `;` separates pairs here: write either host=… dbname=… or "
+                "Host=…;Database=…, and a value that contains `=` behind a blank in quotes"
+            )
+
+
+_KEYWORD_IN_VALUE = re.compile(r"\s([A-Za-z_]+)\s*=")
 
 
 def _number(keyword: str, value: str) -> int:

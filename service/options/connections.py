@@ -135,7 +135,7 @@ def _without(names: Iterable[str], main: str) -> tuple[str, ...]:
     return tuple(name for name in names if name.casefold() != main.casefold())
 
 
-def with_role(settings: Settings, name: str, info: ConnectionInfo) -> ConnectionInfo:
+def with_target_session_attrs(settings: Settings, name: str, info: ConnectionInfo) -> ConnectionInfo:
     """Return the connection with the `target_session_attrs` (primary, standby, …) that `MultiHostConnectionTargets`
     sets for the connection of this name.
 

@@ -40,7 +40,7 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import has_message
-from rowcall.service.options.application_name import application_name, json_application_name
+from rowcall.service.options.application_name import encryption_name, json_application_name
 from rowcall.service.options.auth import auth_options, warn_if_on
 from rowcall.service.options.before_routine import parse_before_commands
 from rowcall.service.options.capabilities.cache import cache_options
@@ -54,7 +54,7 @@ from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import FolderCheck, download_options, upload_options
 from rowcall.service.options.connection_string import ConnectionInfo, connection_names
-from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
+from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_target_session_attrs
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.queues import delivery_options, mail_options
 from rowcall.service.options.server.browsers import antiforgery_options
@@ -103,7 +103,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             unroutable=() if plan.routable else connection_names(settings),
         ),
         around=CallSurroundings.of(
-            options.before, others=options.application_name is not None, pooled=options.target.pooler
+            options.before, others=options.json_application_name is not None, pooled=options.target.pooler
         ),
         off=tuple(_switched_off(settings, options)),
         variables=_variables(settings),
@@ -227,14 +227,14 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         audit_trail=settings.read_enabled(AuditTrailOptions),
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.is_enabled(DataProtection),
-        application=application_name(settings),
+        encryption_name=encryption_name(settings),
         tenant=service.tenant,
         requires_authorization=service.requires_authorization,
         hides_paths=service.hide_paths,
         headers=_request_headers(service),
         notices=NoticeMode(service.notice_mode) if service.log_notices else None,
         before=parse_before_commands(service.before),
-        application_name=json_application_name(settings),
+        json_application_name=json_application_name(settings),
         wrap_in_transaction=service.wrap_in_transaction,
         log_commands=service.log_commands,
         log_file_texts=settings.read(SqlFileLog).log_texts,
@@ -266,7 +266,9 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
             "requests"
         )
     pooler = pools.transaction_pooler
-    target = ConnectionTarget(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
+    target = ConnectionTarget(
+        with_target_session_attrs(settings, name, connection).parameters, pooler=pooler, timeout=timeout
+    )
     return target, DatabaseOptions(pools, timeout)
 
 

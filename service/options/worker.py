@@ -204,9 +204,9 @@ class WorkerOptions:
     audit_trail: AuditTrailOptions | None
     encrypts: bool
     """Whether `encrypt` and `decrypt` have an effect."""
-    application: str
+    encryption_name: str
     """Isolation boundary of encryption: other applications cannot decrypt the values of this one."""
-    application_name: JsonApplicationName | None
+    json_application_name: JsonApplicationName | None
     """None: `application_name` stays that of the connection."""
     outbound: OutboundOptions
     deadlines: DeadlineOptions
@@ -229,9 +229,9 @@ class WorkerOptions:
         return replace(self, openapi=requested.openapi, mcp=requested.mcp, tool_schemas=requested.tool_schemas)
 
     @property
-    def asks_who_calls(self) -> bool:
+    def needs_caller(self) -> bool:
         """Whether every call needs the identity of the caller, for commands before routines or for
         `application_name`.
         """
         uses_claims = any(value.source is ValueSource.CLAIM for command in self.before for value in command.values)
-        return uses_claims or self.application_name is not None
+        return uses_claims or self.json_application_name is not None

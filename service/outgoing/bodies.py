@@ -65,9 +65,9 @@ class UpstreamTimeout:
 
 async def read_whole_body(context: RequestContext, length: int | None, limit: int, upstream: UpstreamTimeout) -> bytes:
     """Return the whole body as it arrives, without decoding it. length: its announced length in bytes; None: unknown.
-    limit: in bytes. upstream: its time limit is paused meanwhile. Raises `Problem` as `pieces` does.
+    limit: in bytes. upstream: its time limit is paused meanwhile. Raises `Problem` as `body_chunks` does.
     """
-    return b"".join([piece async for piece in pieces(context, length, limit, upstream)])
+    return b"".join([piece async for piece in body_chunks(context, length, limit, upstream)])
 
 
 async def whole_body(context: RequestContext, limit: int) -> bytes:
@@ -104,7 +104,7 @@ def may_have_body(scope: Any) -> bool:
     )
 
 
-async def pieces(
+async def body_chunks(
     context: RequestContext, length: int | None, limit: int, upstream: UpstreamTimeout
 ) -> AsyncIterator[bytes]:
     """Yield the body in chunks as the client sends it. For the limits of slow bodies, only the time spent waiting for

@@ -35,8 +35,8 @@ from rowcall.service.outgoing.bodies import (
     SMALL,
     UpstreamTimeout,
     announced_length,
+    body_chunks,
     may_have_body,
-    pieces,
     read_whole_body,
     whole_body,
 )
@@ -63,19 +63,19 @@ NO_HOST = "Proxy host is not configured. Name one in the annotation, or set Serv
 
 
 class ForwardRequest:
-    """Forwards the requests of one endpoint to the target of its proxy. wish: method and URL of the annotation.
+    """Forwards the requests of one endpoint to the target of its proxy. forwarding: method and URL of the annotation.
 
     keeps_body: attribute; the body is read completely before it is sent, because this service needs it too.
     """
 
-    def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
+    def __init__(self, endpoint: Endpoint, forwarding: Forwarding, services: Services) -> None:
         options = services.options.outbound.proxy
         self._options = options
         self._endpoint = endpoint
         self._client = services.client
         self._inside = services.send_subrequest
-        self._method = wish.method
-        self._host = wish.url or options.host
+        self._method = forwarding.method
+        self._host = forwarding.url or options.host
         self._base: Address | None = None
         self._last: tuple[str, str, Address] | None = None
         self._limit = services.options.http.limits.body_size
@@ -91,16 +91,16 @@ class ForwardRequest:
         if endpoint.options.upload is not None and options.forward_uploads:
             self.keeps_body = False
         self._leaves_body = uploads_here(endpoint, options)
-        self._hedge = endpoint.options.hedge if (wish.method or endpoint.method) in IDEMPOTENT else None
+        self._hedge = endpoint.options.hedge if (forwarding.method or endpoint.method) in IDEMPOTENT else None
         self._own = None if options.forward_credentials else service_credentials(endpoint, services)
         outside = self._host is not None and not self._host.startswith("/")
         self._client_headers = client_headers(services) if options.forwarded_headers and outside else None
         self._timeouts = services.options.deadlines.headers
         self._traced = services.options.tracing is not None
-        self.may_begin = self._begins()
+        self.may_begin = self._may_begin()
         """Whether its requests may be sent by `begin`."""
 
-    def _begins(self) -> bool:
+    def _may_begin(self) -> bool:
         """Return whether requests may be sent by `begin`: they go to another server, without hedging and added
         parameters, and their time limit is not shorter than `WATCH_AFTER_SECONDS`."""
         other = self._host is not None and not self._host.startswith("/")
@@ -130,7 +130,7 @@ class ForwardRequest:
         in_flight_request.request = OutgoingRequest(method, address, headers, body)
         return client.begin(in_flight_request)
 
-    async def go_on(self, begun: RequestWithoutTask, arriving: ResponseWaiter, began: float) -> HttpResponse:
+    async def continue_request(self, begun: RequestWithoutTask, arriving: ResponseWaiter, began: float) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does.
 
         begun: the request in flight. arriving: waits for its response. began: when it was sent, in the time of the
@@ -141,7 +141,7 @@ class ForwardRequest:
             raise Problem(500, NO_HOST)
         try:
             async with asyncio.timeout_at(began + self._options.timeout):
-                return await client.go_on(begun, arriving)
+                return await client.continue_request(begun, arriving)
         except TimeoutError:
             client.record_timeout(begun.request.address)
             raise
@@ -239,7 +239,7 @@ class ForwardRequest:
     async def _body(self, context: RequestContext, upstream: UpstreamTimeout) -> tuple[Body, int | None]:
         """Return the body of the client's request: as bytes, or as an iterator over its chunks with their total length
         in bytes, if that is known. None: there is no body, or uploads store it here. upstream: its time limit is paused
-        while the client is waited for. Raises `Problem` as `bodies.pieces` does.
+        while the client is waited for. Raises `Problem` as `bodies.body_chunks` does.
         """
         if context.body is not None:
             return context.body or None, None
@@ -255,7 +255,7 @@ class ForwardRequest:
                 return await whole_body(context, self._limit) or None, None
         if length is not None and length <= SMALL:
             return await read_whole_body(context, length, self._limit, upstream) or None, None
-        return pieces(context, length, self._limit, upstream), length
+        return body_chunks(context, length, self._limit, upstream), length
 
     def _headers(self, context: RequestContext, *, with_body: bool) -> Headers:
         """Return the headers of the request to send. with_body: it has a body, so they contain a content type."""

@@ -31,19 +31,19 @@ class InFlightRequests:
     """The requests in flight of one endpoint.
 
     finish: called with the context, a response that has arrived completely, and the time at which its request was sent,
-    in the time of the event loop. It sends the response to the client. go_on: called with the context, the request in
-    flight, and the object that waits for its response. It returns what completes the request in a task.
+    in the time of the event loop. It sends the response to the client. continue_request: called with the context, the
+    request in flight, and the object that waits for its response. It returns what completes the request in a task.
     """
 
     def __init__(
         self,
         client: Client,
         finish: Callable[[RequestContext, HttpResponse, float], None],
-        go_on: Callable[[RequestContext, InFlightRequest, ResponseWaiter], Awaitable[None]],
+        continue_request: Callable[[RequestContext, InFlightRequest, ResponseWaiter], Awaitable[None]],
     ) -> None:
         self.client = client
         self.finish = finish
-        self.go_on = go_on
+        self.continue_request = continue_request
         self._loop = asyncio.get_running_loop()
         self.unwatched: dict[InFlightRequest, None] = {}
         """Requests without a task, in the order in which they were sent."""
@@ -51,7 +51,7 @@ class InFlightRequests:
 
     def add(self, in_flight_request: InFlightRequest) -> None:
         """Watch a request that was sent now: if it takes too long, it is moved to a task."""
-        in_flight_request.moment = self._loop.time()
+        in_flight_request.sent_at = self._loop.time()
         self.unwatched[in_flight_request] = None
         if self._timer is None:
             self._timer = self._loop.call_later(WATCH_AFTER_SECONDS, self._move_slow_requests)
@@ -61,12 +61,12 @@ class InFlightRequests:
         timeout, and set the timer for the next one. One timer serves all requests.
         """
         latest = self._loop.time() - WATCH_AFTER_SECONDS + _IN_WHOLE_MILLISECONDS
-        for in_flight_request in list(takewhile(lambda item: item.moment <= latest, self.unwatched)):
+        for in_flight_request in list(takewhile(lambda item: item.sent_at <= latest, self.unwatched)):
             in_flight_request.continue_in_task()
         self._timer = None
         first = next(iter(self.unwatched), None)
         if first is not None:
-            self._timer = self._loop.call_at(first.moment + WATCH_AFTER_SECONDS, self._move_slow_requests)
+            self._timer = self._loop.call_at(first.sent_at + WATCH_AFTER_SECONDS, self._move_slow_requests)
 
 
 class InFlightRequest(PendingHttpResponse):
@@ -102,7 +102,7 @@ class InFlightRequest(PendingHttpResponse):
             else:
                 self.continue_in_task()
 
-    def _count(self, status: int) -> None:
+    def _record_end(self, status: int) -> None:
         """Report the end of the request to the HTTP client, which counts it for circuit breakers and metrics. status:
         of the response; 0: there is none."""
         if self._owner.client.watches:
@@ -122,14 +122,14 @@ class InFlightRequest(PendingHttpResponse):
         if self._answer is not None:
             self._answer.on_end = None
             arriving.on_response(self._answer)
-        self.wait_for(self._owner.go_on(self.context, self, arriving))
+        self.wait_for(self._owner.continue_request(self.context, self, arriving))
 
     def cancel(self) -> None:
         """End the request with a `DeadlineError`, and its connection, as its deadline has passed."""
         self._owner.unwatched.pop(self, None)
         if self._answer is not None:
             self._answer.on_end = None
-        self._count(0)
+        self._record_end(0)
         self.fail(DeadlineError(self.context))
         self.connection.abort()
 

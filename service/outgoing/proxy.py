@@ -50,10 +50,10 @@ def proxy(endpoint: Endpoint, services: Services) -> Step | None:
     In both cases, it raises `Problem` below 500 for a request of the client that cannot be forwarded, such as one with
     an invalid path or body.
     """
-    wish = endpoint.options.proxy
-    if wish is None:
+    forwarding = endpoint.options.proxy
+    if forwarding is None:
         return None
-    forward = ForwardRequest(endpoint, wish, services)
+    forward = ForwardRequest(endpoint, forwarding, services)
     if endpoint.passes_through:
         return _passthrough(endpoint, forward, services)
     return _transform(endpoint, forward, services)
@@ -117,15 +117,19 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
         context.protocol.response_bytes(answer.status, headers, answer.take())
         context.follow(())
 
-    def go_on(context: RequestContext, in_flight_request: InFlightRequest, arriving: ResponseWaiter) -> Awaitable[None]:
+    def continue_request(
+        context: RequestContext, in_flight_request: InFlightRequest, arriving: ResponseWaiter
+    ) -> Awaitable[None]:
         return answer_with(
-            context, forward.go_on(in_flight_request, arriving, in_flight_request.moment), in_flight_request.moment
+            context,
+            forward.continue_request(in_flight_request, arriving, in_flight_request.sent_at),
+            in_flight_request.sent_at,
         )
 
     client = services.client
     if client is None or not forward.may_begin:
         return send
-    in_flight_requests = InFlightRequests(client, finish, go_on)
+    in_flight_requests = InFlightRequests(client, finish, continue_request)
 
     def begin(context: RequestContext) -> Waiting:
         in_flight_request = InFlightRequest(context, in_flight_requests)
@@ -183,8 +187,8 @@ async def _reply(forward: ForwardRequest, context: RequestContext, limit: int | 
 
 def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
     """Return whether the target is an endpoint of this service."""
-    wish = endpoint.options.proxy or endpoint.options.proxy_out
-    host = None if wish is None else wish.url or options.host
+    forwarding = endpoint.options.proxy or endpoint.options.proxy_out
+    host = None if forwarding is None else forwarding.url or options.host
     return host is not None and host.startswith("/")
 
 

@@ -69,14 +69,14 @@ class _Result(CapturedResponse):
 
 
 class _Sender:
-    """Sends the results of one endpoint to the other service. wish: method and URL of the annotation."""
+    """Sends the results of one endpoint to the other service. forwarding: method and URL of the annotation."""
 
-    def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
+    def __init__(self, endpoint: Endpoint, forwarding: Forwarding, services: Services) -> None:
         self._options = services.options.outbound.proxy
         self._client = services.client
         self._inside = services.send_subrequest
-        self._method = wish.method
-        self._host = wish.url or self._options.host
+        self._method = forwarding.method
+        self._host = forwarding.url or self._options.host
 
     async def send(self, context: RequestContext, result: HttpResponse) -> HttpResponse:
         """Send the result as the body, if the method has one, and return the response once its header section has
@@ -127,10 +127,10 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
     The step raises `Problem` if the path cannot be sent.
     """
-    wish = endpoint.options.proxy_out
-    if wish is None or endpoint.passes_through or endpoint.options.invalidates:
+    forwarding = endpoint.options.proxy_out
+    if forwarding is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
-    sender = _Sender(endpoint, wish, services)
+    sender = _Sender(endpoint, forwarding, services)
 
     def catch(context: RequestContext) -> None:
         checked_path(context.scope)  # before the routine runs

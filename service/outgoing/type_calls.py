@@ -77,7 +77,7 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
 
     async def send(context: RequestContext) -> None:
         began = asyncio.get_running_loop().time()
-        await cancel_on_disconnect(context.protocol, _all(calls, context))
+        await cancel_on_disconnect(context.protocol, _send_all(calls, context))
         if timed:
             record_time(context, "calls", asyncio.get_running_loop().time() - began)
         if endpoint.routine.strict:
@@ -86,7 +86,7 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
     return send
 
 
-async def _all(calls: list[_Call], context: RequestContext) -> None:
+async def _send_all(calls: list[_Call], context: RequestContext) -> None:
     """Send the requests of all types at the same time, and fill the parameters when all have ended. Raises `Problem`
     400 as `_Call.check_path` does, before any request is sent.
     """
@@ -149,9 +149,9 @@ class _Call:
         url = self._url.fill(value_of)
         try:
             attempt = (
-                self._attempt_inside(context, url, value_of)
+                self._new_internal_attempt(context, url, value_of)
                 if url.startswith("/")
-                else self._attempt(context, url, value_of)
+                else self._new_attempt(context, url, value_of)
             )
         except (BadUrlError, RefusedError) as error:
             log.error("%s: type %s: %s is not called: %s", self._endpoint, self._type.name, url_for_logs(url), error)
@@ -164,7 +164,7 @@ class _Call:
             keeps, attempt.key, self._definition.cache_seconds, partial(self._with_retries, shown, attempt)
         )
 
-    def _attempt(self, context: RequestContext, url: str, value_of: ValueOf) -> _Attempt:
+    def _new_attempt(self, context: RequestContext, url: str, value_of: ValueOf) -> _Attempt:
         """Return the attempt, not yet run, that sends the request to another service. url: with values filled in.
         value_of: returns the value of a placeholder. Raises `BadUrlError` and `RefusedError` if the request cannot be
         sent."""
@@ -184,7 +184,7 @@ class _Call:
             hedge=self._definition.hedge,
         )
 
-    def _attempt_inside(self, context: RequestContext, target: str, value_of: ValueOf) -> _Attempt:
+    def _new_internal_attempt(self, context: RequestContext, target: str, value_of: ValueOf) -> _Attempt:
         """Return the attempt, not yet run, that sends an internal subrequest. target: path and query. value_of: returns
         the value of a placeholder. Raises `RefusedError` if outgoing requests are off."""
         headers = self._filled_headers(value_of)

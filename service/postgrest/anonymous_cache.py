@@ -49,7 +49,7 @@ class AnonymousCache:
         # A NUL within a part would make keys ambiguous. PostgreSQL refuses it.
         return key if key.count(b"\0") == len(parts) else None
 
-    def miss(self, context: RequestContext, found: CacheLease | NotShareable) -> None:
+    def record_miss(self, context: RequestContext, found: CacheLease | NotShareable) -> None:
         """Record a miss, or a bypass if the result is not shareable. found: outcome of the lookup. If it is a lease, it
         is stored in the request context: this request computes the result for all that wait for it, and the lease ends
         with the request at the latest."""
@@ -78,7 +78,7 @@ class AnonymousCache:
         context.lease = None
         body = execution.body or b""
         if result.headers is not None or result.status is not None or len(body) >= self._largest:
-            lease.pass_on()
+            lease.release_unshared()
         else:
             lease.keep(Entry(body, execution.rows), self._seconds)
 
@@ -87,4 +87,4 @@ class AnonymousCache:
         lease: CacheLease | None = context.lease
         if lease is not None:
             context.lease = None
-            lease.pass_on()
+            lease.release_unshared()

@@ -27,7 +27,6 @@ from rowcall.service.postgrest.request import (
     LONGEST,
     WRITE_METHODS,
     ApiRequest,
-    header_value,
     profile_header,
     read_kind,
     segments_of,
@@ -39,6 +38,7 @@ from rowcall.service.postgrest.settings import RequestSettings
 from rowcall.service.postgrest.statement_cache import StatementCache
 from rowcall.service.postgrest.transactions import Transactions
 from rowcall.service.request.body import BODIES, read_body
+from rowcall.service.request_context.header_values import decode_header, decode_header_lines
 from rowcall.service.request_context.request_context import (
     ClientDisconnectedError,
     RequestContext,
@@ -125,7 +125,7 @@ class PostgRestInterface:
                 self.responder.send(context, response)
                 return None
         try:
-            user = self._authentication.authenticate(header_value(scope.headers, "authorization"))
+            user = self._authentication.authenticate(decode_header(scope.headers, "authorization"))
         except TokenError as error:
             raise self.responder.token_error(error) from None
         if self._identity is not None and user.claims:
@@ -133,9 +133,9 @@ class PostgRestInterface:
         if timing is not None:
             timing.mark("jwt")
         headers, method = scope.headers, scope.method
-        accept, prefer = tuple(headers.get_all("accept")), tuple(headers.get_all("prefer"))
+        accept, prefer = tuple(decode_header_lines(headers, "accept")), tuple(decode_header_lines(headers, "prefer"))
         kind_of = self._known_kind if sum(map(len, (path, *accept, *prefer))) <= LONGEST else self._kind
-        kind = kind_of(segments, method, header_value(headers, profile_header(method)), accept, prefer)
+        kind = kind_of(segments, method, decode_header(headers, profile_header(method)), accept, prefer)
         return ApiRequest(scope, context.protocol.client_disconnect, path, user, *kind)
 
 
@@ -197,7 +197,7 @@ class _Steps:
                 context.body = b""
                 return None
             limit = self._interface.body_limit
-            arriving = BODIES.arrive(context, limit)
+            arriving = BODIES.read_small(context, limit)
             if arriving is not None or context.body is not None:
                 return arriving
             return self._read(context, limit)
@@ -272,7 +272,7 @@ class _Steps:
                     work.options.check(result)
                 context.answered = True
                 return self._send(context, work, result)
-            cache.miss(context, found)
+            cache.record_miss(context, found)
             return self._run(context, request, work)
         except (ApiError, Problem) as error:
             self._fail(context, error)

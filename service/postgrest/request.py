@@ -191,17 +191,6 @@ def profile_header(method: str) -> str:
     return "content-profile" if method in WRITE_METHODS else "accept-profile"
 
 
-def header_value(headers: Any, name: str) -> str | None:
-    """Return the value of a header of the request, read as UTF-8 with U+FFFD for other bytes; None without it. granian
-    passes only values in ASCII. name: in lower case.
-    """
-    value: str | None = headers.get(name)
-    if value is not None or name not in headers:
-        return value
-    decoded = getattr(headers, "decoded_items", None)
-    return None if decoded is None else next(text for other, text in decoded() if other == name)
-
-
 @lru_cache(maxsize=512)
 def negotiation_headers(accept: tuple[str, ...], prefer: tuple[str, ...]) -> NegotiationHeaders:
     """Parse the values of all `Accept` and `Prefer` headers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
@@ -25,8 +26,9 @@ from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.pools.overload import ConnectionTimeoutError, UnreachableError
 from rowcall.service.postgrest.authentication import TokenError
 from rowcall.service.postgrest.planning.work import Headers, Response
-from rowcall.service.postgrest.request import FUNCTION, ApiRequest, header_value
+from rowcall.service.postgrest.request import FUNCTION, ApiRequest
 from rowcall.service.postgrest.result import Result
+from rowcall.service.request_context.header_values import decode_header
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall")
@@ -65,7 +67,8 @@ class Responder:
         if origin is not None and scope.method != "OPTIONS":
             headers += exposing_headers(origin, self._options.cors_allowed_origins)
         if self._trace is not None:
-            headers.append((self._trace, header_value(scope.headers, self._trace) or ""))
+            with suppress(Problem):
+                headers.append((self._trace, decode_header(scope.headers, self._trace) or ""))
         return headers
 
     def preflight(self, scope: Any) -> Response | None:

@@ -83,10 +83,10 @@ class KeyRotation:
         worker has met an unknown key. Errors are logged; the known keys stay in use."""
         longest, between_looks = 86_400.0, self._storage.between_looks
         while True:
-            due = max(1.0, self.ring.next_look(time.time()) - time.time())
+            due = max(1.0, self.ring.next_read_time(time.time()) - time.time())
             await self._wait(min(longest, due), between_looks)
             self._reading_requested.clear()
-            succeeded = await self._look()
+            succeeded = await self._read_and_renew()
             # An unreadable storage reports a change at every check; without this, each would be logged.
             longest, between_looks = (
                 (86_400.0, self._storage.between_looks) if succeeded else (FAILED_AGAIN_AFTER, math.inf)
@@ -104,7 +104,7 @@ class KeyRotation:
             if await self._storage.has_changed():
                 return
 
-    async def _look(self) -> bool:
+    async def _read_and_renew(self) -> bool:
         """Read and rotate the ring; log errors. Return whether it succeeded."""
         start = time.monotonic()
         try:
@@ -114,11 +114,11 @@ class KeyRotation:
             text = str(error).strip() or type(error).__name__
             log.error("the key ring cannot be read, the known keys stay in use: %s", text)
             # Requests that wait for this reading must not wait any longer.
-            self._set(self.ring.with_keys((), start))
+            self._publish_ring(self.ring.with_keys((), start))
             return False
         return True
 
-    def look_again(self) -> None:
+    def request_reading(self) -> None:
         """Let `run` read the ring soon, because another host may have created a key since the last reading."""
         self._reading_requested.set()
 
@@ -127,7 +127,7 @@ class KeyRotation:
         start = time.monotonic() if self._storage.shared else math.inf
         keys = [key for text in await self._storage.elements() if (key := self._decrypt_key(text)) is not None]
         self._report_lost({key.id for key in keys})
-        self._set(self.ring.with_keys(keys, start))
+        self._publish_ring(self.ring.with_keys(keys, start))
 
     def _report_lost(self, stored_ids: set[bytes]) -> None:
         """Log keys of the ring that the storage no longer has. Otherwise, this would be noticed only at the next start,
@@ -159,9 +159,9 @@ class KeyRotation:
             now = time.time()
             start = self.ring.successor_start(now)
             if start is not None:
-                await self._make(now, start)
+                await self._create_key(now, start)
 
-    async def _make(self, now: float, start: float) -> None:
+    async def _create_key(self, now: float, start: float) -> None:
         """Create and store a key that protects from `start` on. Times are in seconds since 1970. Raises as `start`
         does.
         """
@@ -178,9 +178,9 @@ class KeyRotation:
         )
         await self._storage.store(key.name, element_text(key, self._encryption.wrap(key.secret)))
         log.info("%s was added to the key ring and protects from %s", key.name, _moment(start))
-        self._set(self.ring.with_keys([key]))
+        self._publish_ring(self.ring.with_keys([key]))
 
-    def _set(self, ring: KeyRing) -> None:
+    def _publish_ring(self, ring: KeyRing) -> None:
         """Set the ring of this process and publish it to the workers."""
         self.ring = ring
         self._publish(ring)

@@ -166,7 +166,7 @@ class Folder:
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self._path.stat()
-            self._look_at(state)
+            self._report_permissions(state)
             # Taken before the names are read, so that the next check sees files that are added meanwhile. Timestamps of
             # file systems are coarse: another file may still get the same timestamp.
             settled = time.time_ns() - state.st_mtime_ns > _COARSEST
@@ -176,7 +176,7 @@ class Folder:
             raise StartupError(f"DataProtection:FileSystemPath cannot be read: {error}") from None
         return [text for file in files if (text := self._text(file)) is not None]
 
-    def _look_at(self, folder: os.stat_result) -> None:
+    def _report_permissions(self, folder: os.stat_result) -> None:
         """Check the permissions of the folder: log an error, once, if other users can write or read it."""
         if not _is_ours(folder):
             self._report(f"the key folder {self._path} can be written by others: let the service own it, and chmod 700")

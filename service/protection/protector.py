@@ -105,10 +105,10 @@ class Keys:
         """
         if self.on_unknown is not None:
             self.on_unknown()
-        nearest = self._ring.nearest(now)
-        if nearest is None:
+        key = self._ring.protecting_key(now)
+        if key is None:
             raise NoKeyError
-        return nearest
+        return key
 
     def cipher_of(self, head: bytes, purpose: str) -> KeyCipher:
         """Return the cipher that decrypts a sealed text. head: its version and the id of its key. Raises

@@ -28,7 +28,7 @@ def application_name(_endpoint: Endpoint, services: Services) -> Preamble | None
     """Return the preamble that sets application_name for the call, as in `{"app":"shop","uid":"7","id":null}`; None: it
     is off.
     """
-    application = services.options.application_name
+    application = services.options.json_application_name
     if application is None:
         return None
     user_id = services.options.auth.identity.user_id

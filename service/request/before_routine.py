@@ -17,6 +17,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.driver.execution import Statement
 from rowcall.service.database.preamble import Command, Preamble
 from rowcall.service.database.statements import numbers, statement_for
+from rowcall.service.request_context.header_values import read_header_lines
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -85,5 +86,5 @@ def _header(context: RequestContext, name: str) -> bytes | None:
     """Return the values of a header, several joined by commas; None: the request does not have it. name: in lower
     case.
     """
-    headers = [value for key, value in context.scope.headers.items() if key == name]
+    headers = read_header_lines(context.scope.headers, name)
     return ",".join(headers).encode() if headers else None

@@ -17,7 +17,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text
 from rowcall.ext.binding.parameters import FastBinder
 from rowcall.service.request.body import BODIES, read_body
-from rowcall.service.request.body_thread import LARGE_BODY, aside
+from rowcall.service.request.body_thread import LARGE_BODY, run_in_body_thread
 from rowcall.service.request.form_fields import kind_of
 from rowcall.service.request.forms import URLENCODED, form_pairs, members_of
 from rowcall.service.request_context.redaction import bind_redacted
@@ -70,7 +70,7 @@ def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
     limit = body_limit(endpoint, services)
 
     def read(context: RequestContext) -> Waiting:
-        return BODIES.arrive(context, limit) if context.body is None else None
+        return BODIES.read_small(context, limit) if context.body is None else None
 
     return read
 
@@ -157,7 +157,7 @@ def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values
         bound: Bound | None = fast.bind_body(body, values)
         if bound is None and len(body) > LARGE_BODY:
             # Exact but in Python: a large body would delay every other request of this worker.
-            bound = await aside(bind_exactly, context, body, values)
+            bound = await run_in_body_thread(bind_exactly, context, body, values)
         _set_arguments(context, bound or bind_exactly(context, body, values))
 
     bind_fast = fast.bind_body
@@ -205,7 +205,11 @@ def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_val
             return
         body = context.body
         large = len(body) > LARGE_BODY
-        bound = await aside(bind_fields, context, body, values) if large else bind_fields(context, body, values)
+        bound = (
+            await run_in_body_thread(bind_fields, context, body, values)
+            if large
+            else bind_fields(context, body, values)
+        )
         _set_arguments(context, bound)
 
     def bind_fields(context: RequestContext, body: bytes, values: dict[str, str]) -> Bound:

@@ -22,6 +22,7 @@ from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.http.limits import BodyLimits
 from rowcall.ext.driver.request_context import BodyArrival
 from rowcall.service.request_context.deadline import DeadlineError, is_past
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext, Waiting
 
 SMALL = 65_536
@@ -64,7 +65,7 @@ def too_large(limit: int) -> Problem:
 
 def _refuse_encoded(scope: Any) -> None:
     """Raise `Problem` 415 for a compressed body, which would be misread as broken text."""
-    coding = scope.headers.get("content-encoding")
+    coding = read_header(scope.headers, "content-encoding")
     if coding is None or coding.strip().lower() in ("", "identity"):
         return
     detail = f"the body has the Content-Encoding {coding[:40]!r}, and only plain ones are read"
@@ -82,7 +83,7 @@ def invalid_chunks_problem() -> Problem:
     return Problem(400, detail, headers=(("connection", "close"),))
 
 
-def silent(time_limit: float) -> Problem:
+def silent_client_problem(time_limit: float) -> Problem:
     """Return the problem of a client that has sent nothing for `time_limit` seconds (408)."""
     detail = f"nothing of the body has arrived for {time_limit:g} s"
     return Problem(408, detail, headers=(("connection", "close"),))
@@ -107,15 +108,15 @@ class _BodyReader:
     """The progress of one body that is being read. received: bytes that have arrived. late: reading was cancelled,
     because the body arrived too slowly."""
 
-    __slots__ = ("began", "late", "received", "task", "unseen")
+    __slots__ = ("began", "hidden_bytes", "late", "received", "task")
 
-    def __init__(self, began: float, task: asyncio.Task[Any] | None, unseen: int) -> None:
+    def __init__(self, began: float, task: asyncio.Task[Any] | None, hidden_bytes: int) -> None:
         """began: in seconds of the event loop's clock. task: reads the body, and is cancelled if it arrives too slowly.
-        unseen: bytes of a small body, which are only visible when it is complete; 0 for a large one.
+        hidden_bytes: bytes of a small body, which are only visible when it is complete; 0 for a large one.
         """
         self.began = began
         self.task = task
-        self.unseen = unseen
+        self.hidden_bytes = hidden_bytes
         self.received = 0
         self.late = False
 
@@ -182,7 +183,7 @@ class Bodies:
         finally:
             self._reading.discard(reading)
 
-    def arrive(self, context: RequestContext, limit: int) -> Waiting:
+    def read_small(self, context: RequestContext, limit: int) -> Waiting:
         """Read a small body into the request context, without a task if the HTTP server can call back. Return what has
         to be awaited.
 
@@ -194,7 +195,7 @@ class Bodies:
         if announced is None or len(announced) > 5 or not (announced.isascii() and announced.isdigit()):
             return None
         size = int(announced)
-        if size > limit or size > SMALL or headers.get("content-encoding") is not None:
+        if size > limit or size > SMALL or "content-encoding" in headers:
             return None
         protocol = context.protocol
         # Of the event loop's HTTP server: nearly every small body arrives with its head, and needs no future.
@@ -216,7 +217,7 @@ class Bodies:
         """Begin the periodic checks of bodies, unless they run."""
         if not self._looking:
             self._looking = True
-            loop.call_later(LOOK_EVERY, self._look)
+            loop.call_later(LOOK_EVERY, self._check_progress)
 
     async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _BodyReader, *, counted: bool) -> bytes:
         """Read a body completely and return it. Raises `Problem` if the body is larger than `limit` bytes, incomplete,
@@ -267,12 +268,12 @@ class Bodies:
             return
         if self._arriving + size + sum(map(len, self._whole)) <= self._limits.budget:
             return
-        self._let_go()
+        self._release_unreferenced()
         others = self._arriving - reading.received + sum(map(len, self._whole))
         if others and self._arriving + size + sum(map(len, self._whole)) > self._limits.budget:
             raise _no_room()
 
-    def _let_go(self) -> None:
+    def _release_unreferenced(self) -> None:
         """Release complete bodies that are no longer referenced elsewhere."""
         referenced: list[bytes] = []
         while self._whole:
@@ -284,7 +285,7 @@ class Bodies:
                 self._freed += len(body)
         self._whole = referenced
 
-    def _look(self) -> None:
+    def _check_progress(self) -> None:
         """End bodies that arrive too slowly or take too long, release complete ones, and schedule the next check."""
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -292,11 +293,11 @@ class Bodies:
         for reading in list(self._reading):
             age = now - reading.began
             due = (age - limits.grace) * limits.rate
-            behind = due > max(reading.received, reading.unseen)
+            behind = due > max(reading.received, reading.hidden_bytes)
             if (behind or 0 < limits.longest < age) and not reading.late:
                 reading.late = True
                 reading.cancel()
-        self._let_go()
+        self._release_unreferenced()
         enough = self._freed >= GIVEN_BACK
         if enough:
             self._freed = 0
@@ -305,7 +306,7 @@ class Bodies:
         self._settling = enough
         self._looking = bool(self._reading or self._whole or self._settling)
         if self._looking:
-            loop.call_later(LOOK_EVERY, self._look)
+            loop.call_later(LOOK_EVERY, self._check_progress)
 
 
 def _return_freed_memory() -> None:
@@ -347,7 +348,7 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
         arriving.discard(scope)
 
 
-async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) -> AsyncIterator[bytes]:
+async def body_chunks(scope: Any, protocol: Any, limit: int, time_limit: float) -> AsyncIterator[bytes]:
     """Iterate over the chunks of a body as they arrive: each is read from the client when it is requested.
 
     limit: largest size in bytes. time_limit: longest silence of a client, in seconds. Raises `Problem`: 413, 400 and
@@ -367,7 +368,7 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) 
             async with asyncio.timeout(time_limit):
                 piece = await anext(chunks, None)
         except TimeoutError:
-            raise silent(time_limit) from None
+            raise silent_client_problem(time_limit) from None
         if piece is None:
             break
         size += len(piece)

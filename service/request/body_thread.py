@@ -19,7 +19,7 @@ LARGE_BODY = 65_536
 _thread = ThreadPoolExecutor(1, "bodies")
 
 
-async def aside(work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+async def run_in_body_thread(work: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
     """Run the work in the thread for large bodies, after all work that was submitted to the thread before, and return
     its result."""
     return await asyncio.get_running_loop().run_in_executor(_thread, work, *arguments)

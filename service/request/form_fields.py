@@ -8,6 +8,7 @@ from python_multipart.multipart import parse_options_header
 
 from rowcall.ext.binding.query_string import unescape
 from rowcall.service.request.forms import LONGEST_HEADERS, MOST_FIELDS, MULTIPART, URLENCODED, too_many_fields
+from rowcall.service.request_context.header_values import read_header
 
 FORMS = frozenset({URLENCODED, MULTIPART, b"text/plain"})
 """Content types that a page of another site can send without a CORS preflight request."""
@@ -15,7 +16,7 @@ FORMS = frozenset({URLENCODED, MULTIPART, b"text/plain"})
 
 def kind_of(scope: Any) -> bytes:
     """Return the content type of a request, in lower case and without its parameters."""
-    text: str = scope.headers.get("content-type") or ""
+    text = read_header(scope.headers, "content-type") or ""
     return text.partition(";")[0].strip().lower().encode("latin-1", "replace")
 
 
@@ -26,7 +27,7 @@ def take_field(scope: Any, body: bytes, name: str) -> tuple[str | None, bytes]:
 
     Raises: Problem: 400 for a form with too many fields.
     """
-    kind, options = parse_options_header(scope.headers.get("content-type"))
+    kind, options = parse_options_header(read_header(scope.headers, "content-type"))
     if kind == URLENCODED:
         return _take_pair(body, name)
     boundary = options.get(b"boundary")

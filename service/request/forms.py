@@ -11,7 +11,8 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.binding import json_object
-from rowcall.ext.binding.query_string import QueryError, holds_beyond_ascii, parse_form
+from rowcall.ext.binding.query_string import QueryError, has_non_ascii, parse_form
+from rowcall.service.request_context.header_values import read_header
 
 URLENCODED = b"application/x-www-form-urlencoded"
 MULTIPART = b"multipart/form-data"
@@ -44,7 +45,7 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     Raises `Problem`: 400 for a form that is invalid, contains a file or has too many fields; 415 for another charset
     than UTF-8, or a transfer encoding such as base64.
     """
-    kind, options = parse_options_header(scope.headers.get("content-type"))
+    kind, options = parse_options_header(read_header(scope.headers, "content-type"))
     if kind not in (URLENCODED, MULTIPART) or _begins_like_json(body):
         return None
     if kind == MULTIPART:
@@ -53,7 +54,7 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
         return None
     if body.count(b"&") >= MOST_FIELDS:
         raise too_many_fields()
-    if not _is_utf8(options) and holds_beyond_ascii(body):
+    if not _is_utf8(options) and has_non_ascii(body):
         raise _charset_problem(options)
     try:
         return parse_form(body)

@@ -15,11 +15,13 @@ from rowcall.core.tables.versions import (
     array_of,
     entity_tag,
     excluded_versions,
+    is_insert,
     version_key,
     version_parameter_index,
     versions_of,
 )
 from rowcall.service.request_context.arguments import remove_argument, set_argument
+from rowcall.service.request_context.header_values import read_header_lines
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.entity_tag import TaggedProtocol
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 _CHANGED = "the row has another version by now, or does not exist; read it again"
+_EXISTS = "the row exists already"
 _EXCLUDED = "the header If-None-Match excludes the version in If-Match; leave it out"
 
 
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step after binding that sets the parameter for the version from `If-Match`; None: the endpoint has no
-    version.
+    version. For an insert, return the step `_require_absence`.
 
     The step raises `Problem`: 428 without the header; 412 if no version can match, or `If-None-Match` excludes all of
     them; 400 for headers that are invalid, or that the endpoint cannot use (`*`, or several versions).
@@ -41,13 +44,15 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     index = endpoint.version_index
     if index is None:
         return None
+    if is_insert(endpoint):
+        return partial(_require_absence, index)
     many = isinstance(endpoint.routine.source, TableOperation)
     sent = version_parameter_index(endpoint)
 
     def fill(context: RequestContext) -> None:
         if sent is not None:
             remove_argument(context, sent)
-        headers = context.scope.headers.get_all("if-match")
+        headers = read_header_lines(context.scope.headers, "if-match")
         if not headers:
             detail = "this request needs the header If-Match with the ETag of the row as it was read"
             raise Problem(428, detail)
@@ -55,7 +60,7 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
             versions = versions_of(",".join(headers))
         except ValueError as error:
             raise Problem(400, f"the header If-Match: {error}") from None
-        excluding = context.scope.headers.get_all("if-none-match")
+        excluding = read_header_lines(context.scope.headers, "if-none-match")
         if excluding:
             versions = _not_excluded(versions, ",".join(excluding))
         if versions is None and many:
@@ -73,6 +78,21 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
             set_argument(context, index, versions[0].encode())
 
     return fill
+
+
+def _require_absence(index: int, context: RequestContext) -> None:
+    """Set the parameter of an insert that leaves an existing row unchanged if the request has `If-None-Match: *`.
+
+    Raises `Problem` 400 for another value: whether a row has one of the versions is not compared. index: of the
+    parameter.
+    """
+    header = ",".join(read_header_lines(context.scope.headers, "if-none-match"))
+    if not header:
+        remove_argument(context, index)
+    elif header.strip() == "*":
+        set_argument(context, index, b"true")
+    else:
+        raise Problem(400, "the header If-None-Match: an insert supports only *, with which no row may exist")
 
 
 def _not_excluded(versions: tuple[str, ...] | None, header: str) -> tuple[str, ...] | None:
@@ -96,16 +116,23 @@ def _not_excluded(versions: tuple[str, ...] | None, header: str) -> tuple[str, .
 
 
 def check_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step behind a write that raises `Problem` 412 if no row had the expected version; None: there is no
-    version, or the number of rows does not show whether it was found.
+    """Return the step behind a write that raises `Problem` 412 if no row had the expected version, or if an insert that
+    requires the absence of its row has inserted none; None: there is no version, or the number of rows does not show
+    whether it was found.
     """
-    if endpoint.version_index is None or not counts_rows(endpoint):
+    index = endpoint.version_index
+    if index is None or not counts_rows(endpoint):
         return None
+    inserts = is_insert(endpoint)
 
     def check(context: RequestContext) -> None:
         execution = context.execution
-        if execution is not None and not execution.streaming and execution.rows == 0:
+        if execution is None or execution.streaming or execution.rows:
+            return
+        if not inserts:
             raise Problem(412, _CHANGED)
+        if context.mask >> index & 1:
+            raise Problem(412, _EXISTS)
 
     return check
 
@@ -145,7 +172,7 @@ def _with_entity_tag(key: str, sent: str, status: int, headers: Headers, body: b
     if mark is None:
         return status, headers
     headers = [field for field in headers if field[0].lower() != "etag"]
-    if status == 200 and sent and _has(sent, mark):
+    if status == 200 and sent and _contains_tag(sent, mark):
         return 304, [
             *((name, value) for name, value in headers if not name.lower().startswith("content-")),
             ("etag", mark),
@@ -153,7 +180,7 @@ def _with_entity_tag(key: str, sent: str, status: int, headers: Headers, body: b
     return status, [*headers, ("etag", mark)]
 
 
-def _has(sent: str, mark: str) -> bool:
+def _contains_tag(sent: str, mark: str) -> bool:
     """Return whether the value of `If-None-Match` contains the tag. An invalid value contains none."""
     try:
         excluded = excluded_versions(sent)

@@ -15,7 +15,7 @@ from rowcall.core.text import json_text, query_text
 from rowcall.core.text.array_literal import count_elements
 from rowcall.service.request.binding import body_limit, read_fields
 from rowcall.service.request.body import read_body
-from rowcall.service.request.body_thread import LARGE_BODY, aside
+from rowcall.service.request.body_thread import LARGE_BODY, run_in_body_thread
 from rowcall.service.request.forms import form_pairs
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.response.headers import argument_text
@@ -64,7 +64,7 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
 
     def check_values(context: RequestContext) -> Waiting:
         if context.body is not None and len(context.body) > LARGE_BODY:
-            return aside(check, context)
+            return run_in_body_thread(check, context)
         check(context)
         return None
 

@@ -32,7 +32,7 @@ def end_by(context: RequestContext, moment: float) -> None:
     if context.deadline and context.deadline <= moment:
         return
     context.deadline = moment
-    timer = asyncio.get_running_loop().call_at(moment, _end, context)
+    timer = asyncio.get_running_loop().call_at(moment, _end_at_deadline, context)
     context.at_end(partial(_forget, timer))
 
 
@@ -46,7 +46,7 @@ def _forget(timer: asyncio.TimerHandle, _context: RequestContext, _error: Except
     timer.cancel()
 
 
-def _end(context: RequestContext) -> None:
+def _end_at_deadline(context: RequestContext) -> None:
     """End the work of a request whose deadline has passed, unless its response has begun."""
     request = context.execution
     if context.answered or (request is not None and request.streaming):

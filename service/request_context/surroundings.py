@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.capabilities import Tenant, TimeZone, ValuePlace
 from rowcall.core.text.ascii_case import ascii_lower
+from rowcall.service.request_context.header_values import read_header, read_header_lines
 from rowcall.service.request_context.request_context import RequestContext
 
 LONGEST = 255
@@ -72,7 +73,7 @@ def zone_of(zone: TimeZone | None, context: RequestContext) -> str | None:
     if zone is None:
         return None
     if zone.place is ValuePlace.PREFER:
-        match = _TIME_ZONE.search(",".join(context.scope.headers.get_all("prefer")))
+        match = _TIME_ZONE.search(",".join(read_header_lines(context.scope.headers, "prefer")))
         return None if match is None else match[1]
     return _value(zone.place, zone.name, context) or None
 
@@ -80,8 +81,7 @@ def zone_of(zone: TimeZone | None, context: RequestContext) -> str | None:
 def _value(place: ValuePlace, name: str, context: RequestContext) -> str | None:
     """Return the value of the header or of the claim (as `place` says) with this name; None without it."""
     if place is ValuePlace.HEADER:
-        value: str | None = context.scope.headers.get(name.lower())
-        return value
+        return read_header(context.scope.headers, name.lower())
     user: User | None = context.user
     return None if user is None else user.first(name)
 

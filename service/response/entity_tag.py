@@ -48,7 +48,7 @@ def _with_entity_tag(tags: str, status: int, headers: Headers, body: bytes) -> t
     if mark is None:
         mark = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
         headers = [*headers, ("etag", mark)]
-    if tags and _fits(tags, mark):
+    if tags and _contains_tag(tags, mark):
         return 304, [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
     return status, headers
 
@@ -72,7 +72,7 @@ class TaggedProtocol(ObservedProtocol):
             self.inner.response_bytes(status, headers, body)
 
 
-def _fits(if_none_match: str, mark: str) -> bool:
+def _contains_tag(if_none_match: str, mark: str) -> bool:
     """Return whether the value of `If-None-Match` is `*` or contains the tag `mark`, by weak comparison (RFC 9110,
     13.1.2).
     """

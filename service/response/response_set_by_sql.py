@@ -47,7 +47,7 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
         parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True),)
         last = parts[-1]
         # In the transaction of the last statement: transaction-local settings end with it.
-        open_ended = Part(last.statement, False, last.fresh, last.first_row_only, last.behind_commit)
+        open_ended = Part(last.statement, False, last.ahead_first, last.first_row_only, last.behind_commit)
         tail = statement.tail if isinstance(statement, Script) else b""
         return Script(
             next(numbers),

@@ -67,7 +67,7 @@ class PipeBody:
                 fcntl.fcntl(self._write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._watching = self._loop.create_task(self._watch(protocol))
-        self._looking: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
         # granian opens the reading end next, by its name.
         os.close(spare)
         try:
@@ -83,9 +83,9 @@ class PipeBody:
         the pipe instead.
         """
         await protocol.client_disconnect()
-        self._leave()
+        self._record_disconnect()
 
-    def _leave(self) -> None:
+    def _record_disconnect(self) -> None:
         """Record that the client has disconnected, or that granian has closed the pipe."""
         self._loop.remove_reader(self._write_end)
         _wake(self._gone)
@@ -119,7 +119,7 @@ class PipeBody:
             await asyncio.wait({event, self._gone}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             # While granian waits for the pipe, it neither closes it nor reports a disconnect.
             if not event.done() and self._presence.is_disconnected():
-                self._leave()
+                self._record_disconnect()
         if not event.done():
             raise ClientDisconnectedError("the client has closed the connection")
 
@@ -148,9 +148,9 @@ class PipeBody:
         only little data that never fills the pipe: without these checks, a disconnect would never be noticed. seconds:
         until the first check.
         """
-        self._looking = self._loop.call_later(seconds, self._look, seconds)
+        self._next_check = self._loop.call_later(seconds, self._check_reader, seconds)
 
-    def _look(self, seconds: float) -> None:
+    def _check_reader(self, seconds: float) -> None:
         """Check once, and schedule the next check if granian has not opened the pipe. seconds: between the previous
         check and this one; the next one follows after twice the time, at most after one second.
         """
@@ -164,7 +164,7 @@ class PipeBody:
         if self._read_end >= 0 and _unread(self._read_end) < self._written:
             self._close_read_end()
             # The writing end of a pipe is never readable: this callback runs when the last reader has closed its end.
-            self._loop.add_reader(self._write_end, self._leave)
+            self._loop.add_reader(self._write_end, self._record_disconnect)
 
     def _is_unread(self) -> bool:
         """Whether no other descriptor of this process has the reading end open, so that granian does not read."""
@@ -178,8 +178,8 @@ class PipeBody:
 
     async def close(self) -> None:
         """End the body. The reading end stays open until granian has opened it, at a time of its own."""
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         try:
             if self._read_end >= 0:
                 await self._until_read()

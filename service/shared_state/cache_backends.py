@@ -97,7 +97,7 @@ class CacheBackends:
             )
         return None
 
-    def require_listener(self, place: Place) -> None:
+    def require_shared_or_serving(self, place: Place) -> None:
         """Raise `Problem` 503 if an invalidation in this process would not reach the process that serves now: another
         process has taken over, and the backend of this `Type` is a memory of its own."""
         retired = self._retired or (self._memory is not None and self._memory.retired)
@@ -112,7 +112,7 @@ class CacheBackends:
         confirmed everywhere.
         """
         for place in self.options.places:
-            self.require_listener(place)
+            self.require_shared_or_serving(place)
         count = 0
         for store in self.every():
             for tag in tags:
@@ -135,7 +135,7 @@ class CacheBackends:
     def _create_backend(self, place: Place) -> CacheBackend:
         """Create the backend for a `Type`."""
         if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
-            return self._memory_answers()
+            return self._create_memory_backend()
         return _ConnectingBackend(self._backend_with_redis(place), self._absent)
 
     async def _backend_with_redis(self, place: Place) -> CacheBackend:
@@ -143,13 +143,13 @@ class CacheBackends:
         Redis: the memory backend if Redis is not used (`_connect_to_redis`)."""
         redis = await self._connect()
         if redis is None:
-            return self._memory_answers()
+            return self._create_memory_backend()
         self._common.add(place)
         if place is Place.REDIS:
             return redis
         from rowcall.service.shared_state.hybrid_cache import HybridCache
 
-        return HybridCache(redis, self._memory_answers(), self.options.hybrid)
+        return HybridCache(redis, self._create_memory_backend(), self.options.hybrid)
 
     def _connect(self) -> asyncio.Task[RedisCache | None]:
         """Return the task that connects to Redis. All backends share this connection."""
@@ -188,9 +188,9 @@ class CacheBackends:
                 await asyncio.sleep(AGAIN_SECONDS)
                 reason = await _try_to_connect(link, 1)
             log.warning("Redis at %s is back", address)
-        return self._redis_answers(link)
+        return self._create_redis_backend(link)
 
-    def _redis_answers(self, link: RedisLink) -> RedisCache:
+    def _create_redis_backend(self, link: RedisLink) -> RedisCache:
         """Create the Redis backend, and let it release the leases of workers that exit."""
         from rowcall.service.shared_state.redis_cache import RedisCache
 
@@ -203,7 +203,7 @@ class CacheBackends:
         most = min(self.options.memory // LARGEST, MOST_BUFFERED)
         return min(most, self.options.hybrid.largest_answer + 1) if place is Place.HYBRID else most
 
-    def _memory_answers(self) -> MemoryCache:
+    def _create_memory_backend(self) -> MemoryCache:
         """Return the memory backend, which is created once."""
         if self._memory is None:
             self._memory = MemoryCache(
@@ -234,7 +234,7 @@ class CacheBackends:
             self._memory.close()
 
 
-class _Absent:
+class _UnreachableBackend:
     """Backend while Redis is unreachable: every request computes its response, and every invalidation fails."""
 
     def begin(self, _key: bytes, _time_limit: float) -> LookupResult:
@@ -261,43 +261,43 @@ class _ConnectingBackend:
     def __init__(self, coming: Awaitable[CacheBackend], absent: asyncio.Event) -> None:
         self._coming = asyncio.ensure_future(coming)
         self._absent = absent
-        self._nothing: CacheBackend = _Absent()
+        self._nothing: CacheBackend = _UnreachableBackend()
 
-    def _ask(self, ask: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result | Awaitable[Result]:
-        """Run `ask` with the backend if it has connected, or with one that caches nothing if it is known to be
+    def _call_backend(self, call: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result | Awaitable[Result]:
+        """Run `call` with the backend if it has connected, or with one that caches nothing if it is known to be
         unreachable. Return the result, or an awaitable of it while neither is known yet."""
         if self._coming.done():
-            return ask(self._coming.result())
-        return ask(self._nothing) if self._absent.is_set() else self._ask_later(ask)
+            return call(self._coming.result())
+        return call(self._nothing) if self._absent.is_set() else self._call_later(call)
 
-    async def _ask_later(self, ask: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result:
-        """Wait until the backend has connected, or is known to be unreachable, and return the result of `ask` as `_ask`
-        does.
+    async def _call_later(self, call: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result:
+        """Wait until the backend has connected, or is known to be unreachable, and return the result of `call` as
+        `_call_backend` does.
         """
         absent = asyncio.ensure_future(self._absent.wait())
         await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
         absent.cancel()
-        result = ask(self._coming.result() if self._coming.done() else self._nothing)
+        result = call(self._coming.result() if self._coming.done() else self._nothing)
         return await result if isinstance(result, Awaitable) else result
 
     def begin(self, key: bytes, time_limit: float) -> LookupResult | Awaitable[LookupResult]:
         if self._coming.done():
             return self._coming.result().begin(key, time_limit)
-        return self._ask(lambda store: store.begin(key, time_limit))
+        return self._call_backend(lambda store: store.begin(key, time_limit))
 
     def begin_stale(
         self, key: bytes, time_limit: float, stale: Stale
     ) -> StaleLookupResult | Awaitable[StaleLookupResult]:
-        return self._ask(lambda store: store.begin_stale(key, time_limit, stale))
+        return self._call_backend(lambda store: store.begin_stale(key, time_limit, stale))
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
-        return self._ask(lambda store: store.last(key, stale))
+        return self._call_backend(lambda store: store.last(key, stale))
 
     def invalidate(self, key: bytes) -> bool | Awaitable[bool]:
-        return self._ask(lambda store: store.invalidate(key))
+        return self._call_backend(lambda store: store.invalidate(key))
 
     def invalidate_tag(self, tag: str) -> int | Awaitable[int]:
-        return self._ask(lambda store: store.invalidate_tag(tag))
+        return self._call_backend(lambda store: store.invalidate_tag(tag))
 
     def close(self) -> None:
         self._coming.cancel()

@@ -32,17 +32,17 @@ REPLY_TIMEOUT = 1.3
 """Seconds for which an invalidation waits for workers with copies; longer than `SILENT`."""
 SHORTEST = 0.01
 """Shortest time limit in seconds for a blocking command of Redis. It counts in milliseconds, and 0 means no limit."""
-NOTED = 2.5
+REGISTRATION_SECONDS = 2.5
 """Seconds for which a registration of a listener is valid: `SILENT`, and the time that registering may take."""
 _COPY = b"copy\0"
-_NOTE = """
+_REGISTER = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 60000)
 redis.call('PEXPIRE', KEYS[1], 60000)
 """
-_NOTED = """
+_REGISTERED = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
@@ -69,7 +69,7 @@ class HybridCache:
         self._listener_name = secrets.token_hex(8).encode()
         self._last_reply = 0.0
         """The latest time, by the monotonic clock, up to which this worker has certainly received all invalidations."""
-        self._noted = -NOTED
+        self._registered_at = -REGISTRATION_SECONDS
         """Time of the last successful registration as a listener."""
         self._since = time.monotonic()
         """Time since which this worker has listened without interruption."""
@@ -78,7 +78,7 @@ class HybridCache:
         missed some.
         """
         redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._record_reply))
-        redis.link.background(self._note())
+        redis.link.background(self._register_forever())
 
     # --- lookup ----------------------------------------------------------------------------------------------------
 
@@ -183,11 +183,13 @@ class HybridCache:
         try:
             await link.ask(link.client.publish, CHANNEL, reply + word)
             until = time.monotonic() + REPLY_TIMEOUT
-            missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._listener_name}
+            missing = set(await link.run(_REGISTERED, [LISTENERS], [int(REGISTRATION_SECONDS * 1000)])) - {
+                self._listener_name
+            }
         except RedisUnavailableError:
             raise invalidation_failed() from None
         # A Redis that has just restarted does not know all listeners yet.
-        if not self._hears() or time.monotonic() - self._since < NOTED:
+        if not self._hears() or time.monotonic() - self._since < REGISTRATION_SECONDS:
             missing.add(b"unknown")
         while missing and (remaining := until - time.monotonic()) > SHORTEST:
             missing.discard(await self._next_reply(reply, remaining))
@@ -209,15 +211,15 @@ class HybridCache:
 
     # --- listening -------------------------------------------------------------------------------------------------
 
-    async def _note(self) -> None:
+    async def _register_forever(self) -> None:
         """Register this worker as a listener in Redis every `PING` seconds. Without a registration it uses no copies,
         as no invalidation would wait for it.
         """
         while True:
             began = time.monotonic()
             with contextlib.suppress(RedisUnavailableError):
-                await self._redis.link.run(_NOTE, [LISTENERS], [self._listener_name])
-                self._noted = began
+                await self._redis.link.run(_REGISTER, [LISTENERS], [self._listener_name])
+                self._registered_at = began
             await asyncio.sleep(PING)
 
     def _began(self) -> None:
@@ -233,7 +235,7 @@ class HybridCache:
 
         All invalidations published before that time have been received, so copies are as current as they were then.
         """
-        if requested_at - self._noted < SILENT:
+        if requested_at - self._registered_at < SILENT:
             self._last_reply = requested_at
 
     async def _hear(self, data: bytes) -> None:

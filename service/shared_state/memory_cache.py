@@ -91,8 +91,8 @@ class MemoryLease(Lease):
             entry = Entry(body, rows, is_null, at, fresh + stale, fresh if stale else 0.0, head, tags)
         self.cache.complete(self, entry, at)
 
-    def pass_on(self) -> None:
-        self.cache.pass_on(self)
+    def release_unshared(self) -> None:
+        self.cache.release_unshared(self)
 
     def give_up(self, problem: Problem | None) -> None:
         self.cache.end(self, RETRY_LOOKUP if problem is None else problem)
@@ -241,7 +241,15 @@ class MemoryCache:
         completed = self._report_stored
         waiting = self._waiters.futures
         return CacheWriter(
-            self._table.keep, waiting, completed, release_unused_lease, lifetime, most_bytes, needs_row, most, otherwise
+            self._table.store_and_release,
+            waiting,
+            completed,
+            release_unused_lease,
+            lifetime,
+            most_bytes,
+            needs_row,
+            most,
+            otherwise,
         )
 
     def _report_stored(self, lease: Lease, values: tuple[Any, ...], flags: int) -> None:
@@ -254,14 +262,15 @@ class MemoryCache:
 
     def complete(self, lease: MemoryLease, entry: Entry, at: float) -> None:
         """Store the response, unless it was invalidated while it was computed, and deliver it to the waiting requests.
-        If it is too large for the table, it is neither stored nor delivered, and the lease ends as by `pass_on`.
+        If it is too large for the table, it is neither stored nor delivered, and the lease ends as by
+        `release_unshared`.
 
         at: the time now, by the monotonic clock.
         """
         if len(entry.body) > self._largest:
-            self.pass_on(lease)
+            self.release_unshared(lease)
             return
-        flags = self._table.keep(lease.name, lease.number, lease.began, entry, at)
+        flags = self._table.store_and_release(lease.name, lease.number, lease.began, entry, at)
         self._report_cached(lease, entry, flags)
 
     def _report_cached(self, lease: Lease, entry: Entry, flags: int) -> None:
@@ -270,7 +279,7 @@ class MemoryCache:
         """
         self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & INVALIDATED else entry, flags)
 
-    def pass_on(self, lease: MemoryLease) -> None:
+    def release_unshared(self, lease: MemoryLease) -> None:
         """End a lease whose response is not stored: each waiting request computes its own. For `UNSHARED` seconds,
         requests of this process for the same key do not wait for each other."""
         if len(self._unshared) >= MOST_UNSHARED:
@@ -280,7 +289,7 @@ class MemoryCache:
 
     def end(self, lease: MemoryLease, outcome: Outcome) -> None:
         """End a lease without a stored response, and report the outcome to the waiting requests."""
-        self._report_outcome(lease.name, outcome, self._table.drop(lease.name, lease.number))
+        self._report_outcome(lease.name, outcome, self._table.release(lease.name, lease.number))
 
     def _report_outcome(self, name: bytes, outcome: Outcome, flags: int) -> None:
         """Report the outcome to the waiting requests, in other processes too if some wait there. name: under which the

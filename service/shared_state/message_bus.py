@@ -25,7 +25,7 @@ log = logging.getLogger("rowcall")
 WORKER_GONE = "worker-gone"
 """Topic on which the supervisor reports the exit of a worker. The message is its process id in decimal digits."""
 
-KEPT = 8192
+RETAINED_MESSAGES = 8192
 """Number of retained messages."""
 SIZE = 67_108_864
 """Bytes of all messages together."""
@@ -151,6 +151,6 @@ def _trim(transaction: Transaction, number: int) -> None:
     while True:
         oldest = next(items_between(transaction, _MESSAGE, _AFTER))[0]
         first = int.from_bytes(oldest[1:], "big")
-        if first == number or (number - first < KEPT and bytes_in_use(transaction) <= SIZE):
+        if first == number or (number - first < RETAINED_MESSAGES and bytes_in_use(transaction) <= SIZE):
             return
         transaction.delete(oldest)

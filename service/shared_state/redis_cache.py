@@ -196,14 +196,14 @@ class RedisLease:
 
     def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
         if not self._shared:
-            self.pass_on()
+            self.release_unshared()
             return
         lifetime = None if seconds is None else seconds + stale
         # The lifetime is a duration and not a point in time, because hosts may have different clocks.
         entry = entry._replace(written=0.0, ends=lifetime or 0.0)
         self._cache.link.background(self._cache.complete(self._name, self.number, entry, lifetime))
 
-    def pass_on(self) -> None:
+    def release_unshared(self) -> None:
         self._cache.end(self._name, self.number, NOT_SHARED)
 
     def give_up(self, problem: Problem | None) -> None:
@@ -305,11 +305,11 @@ class RedisCache:
                     await self._remove_refused(name, value)
             except MALFORMED:
                 self._waiters.leave(name, future)
-                self._awaits_no_more(name)
+                self._forget_awaited(name)
                 raise RedisUnavailableError from None
             except BaseException:
                 self._waiters.leave(name, future)
-                self._awaits_no_more(name)
+                self._forget_awaited(name)
                 raise
             if refused and kind != 5 and refusals < MOST_REFUSALS:
                 self._waiters.leave(name, future)
@@ -318,7 +318,7 @@ class RedisCache:
                 self._waiters.leave(name, future)
                 return self._parse_lookup_reply(kind, value, name, number)
             self.awaited[name] = value
-            self._waiters.awaits(name, future, value)
+            self._waiters.record_lease_number(name, future, value)
             # The time limit may have passed already, while the script ran.
             left = max(0.001, until - time.monotonic()) if time_limit > 0 else math.inf
             outcome = await self._await(name, future, left)
@@ -354,7 +354,7 @@ class RedisCache:
                 return await self._waiters.wait(name, future, LEASE, late=RETRY_LOOKUP)
             return await self._waiters.wait(name, future, left)
         except BaseException:
-            self._awaits_no_more(name)
+            self._forget_awaited(name)
             raise
 
     def _parse_entry(self, name: bytes, data: Any) -> Entry | None:
@@ -371,7 +371,7 @@ class RedisCache:
         log.warning("a cached response in Redis is corrupt; it is removed and computed anew")
         await self.link.run(_BREAK, _keys(name)[:1], [data])
 
-    def _awaits_no_more(self, name: bytes) -> None:
+    def _forget_awaited(self, name: bytes) -> None:
         """Remove the name from `awaited` if no request of this worker waits for it any more."""
         if not self._waiters.has(name):
             self.awaited.pop(name, None)

@@ -160,23 +160,23 @@ async def _master(address: RedisAddress, options: dict[str, Any]) -> Client:
     """
     own = {**_tls(address), "socket_connect_timeout": address.connect_timeout, "socket_timeout": 1.0}
     service = address.service or ""
-    watchers = _watchers(address, own)
+    sentinel_client = _sentinel_client(address, own)
     try:
-        await watchers.discover_master(service)
+        await sentinel_client.discover_master(service)
     except (AuthenticationError, ResponseError, MasterNotFoundError):
         # Most Sentinels require no credentials, and some answer with an error to a client that sends them.
         if address.password is None:
             raise
-        watchers = _watchers(address, {**own, "username": address.user, "password": address.password})
-        await watchers.discover_master(service)
+        sentinel_client = _sentinel_client(address, {**own, "username": address.user, "password": address.password})
+        await sentinel_client.discover_master(service)
     kind: dict[str, Any] = {}
     if address.tls and address.tls_host is not None:
         kind = {"connection_class": _with_server_name(SentinelManagedSSLConnection, address.tls_host)}
         options = {name: value for name, value in options.items() if name != "ssl"}
-    return watchers.master_for(service, db=address.database, **options, **kind)
+    return sentinel_client.master_for(service, db=address.database, **options, **kind)
 
 
-def _watchers(address: RedisAddress, own: dict[str, Any]) -> Any:
+def _sentinel_client(address: RedisAddress, own: dict[str, Any]) -> Any:
     """Return the client of the Sentinels. own: arguments of redis-py for the connections to them."""
     return cast("Any", Sentinel)(list(address.hosts), sentinel_kwargs=own)
 

@@ -40,8 +40,8 @@ processes let waiting requests look up again for kinds that they do not know.
 
 
 class CacheLease(Protocol):
-    """The right, and the duty, to compute the response for a key. Exactly one of `keep`, `pass_on` and `give_up` is
-    called, once.
+    """The right, and the duty, to compute the response for a key. Exactly one of `keep`, `release_unshared` and
+    `give_up` is called, once.
     """
 
     tags: tuple[str, ...]
@@ -62,7 +62,7 @@ class CacheLease(Protocol):
         seconds: for how long it is fresh; None: until invalidated. stale: seconds for which it may be used after that.
         """
 
-    def pass_on(self) -> None:
+    def release_unshared(self) -> None:
         """Release the lease, as the response turned out to be one that is not stored: each waiting request computes its
         own."""
 
@@ -160,7 +160,7 @@ class SingleFlightWaiters:
         self.futures.setdefault(key, {})[future] = b""
         return future
 
-    def awaits(self, key: bytes, future: asyncio.Future[Outcome], number: bytes) -> None:
+    def record_lease_number(self, key: bytes, future: asyncio.Future[Outcome], number: bytes) -> None:
         """Record the number of the lease for which a waiting request waits. future: as `join` has returned it."""
         waiting = self.futures.get(key)
         if waiting is not None and future in waiting:
@@ -205,8 +205,9 @@ class SingleFlightWaiters:
         """Report an outcome to the waiting requests of a key, and remove them.
 
         number: the lease that ended so, for backends that learn of an end later than it happened: only requests that
-        wait for this lease (`awaits`) get the outcome. Those without a recorded number, and those that wait for a newer
-        lease, which was acquired after an invalidation, look up again. None: all requests get the outcome.
+        wait for this lease (`record_lease_number`) get the outcome. Those without a recorded number, and those that
+        wait for a newer lease, which was acquired after an invalidation, look up again. None: all requests get the
+        outcome.
         """
         for future, awaited in self.futures.pop(key, {}).items():
             if future.done():

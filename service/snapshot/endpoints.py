@@ -178,7 +178,7 @@ class EndpointBuilder:
         public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
         diagnostics += (
             *self._reserved_paths.diagnose_conflicts(public),
-            *self._reserved_paths.unsent(public),
+            *self._reserved_paths.diagnose_unsent_cookies(public),
             *self._reserved_paths.diagnose_missing_paths(public),
         )
         diagnostics += self._basic.unusable(endpoint for group in groups for endpoint in group)

@@ -72,9 +72,9 @@ class ReservedPaths:
 
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
-        self._paths = {key: str(settings.at(key)) for key in self._keys.values()}
+        self._paths = {key: str(settings.value_of(key)) for key in self._keys.values()}
         self._cookies = dict(_cookie_paths(settings))
-        self._signing = {key: path for key in _SIGNING if (path := settings.at(key))}
+        self._signing = {key: path for key in _SIGNING if (path := settings.value_of(key))}
         self._level = settings.read(ServiceOptions).event_level
 
     def diagnose_conflicts(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
@@ -109,7 +109,7 @@ class ReservedPaths:
                 message = f"{endpoint.name} is not reached: {reserved} answers there; give one of them another path"
                 yield Diagnostic(endpoint.routine.identity, None, message)
 
-    def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    def diagnose_unsent_cookies(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each session cookie whose path covers no endpoint (RFC 6265, 5.1.4): users who have
         signed in would be anonymous. Yields none if there are no endpoints, or if static files are served, for which
         the cookie may be."""
@@ -177,7 +177,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     keys with the same method and path, the first one is used, which is logged."""
     keys: dict[tuple[str | None, str], str] = {}
     for method, key in _enabled_paths(settings):
-        path = settings.at(key)
+        path = settings.value_of(key)
         if path:
             other = keys.setdefault((method, _bare(path)), key)
             if other != key:
@@ -188,7 +188,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
 def _enabled_paths(settings: Settings) -> Iterator[tuple[str | None, str]]:
     """Yield the method (None: any) and the configuration key of each enabled path."""
     for switches, method, keys in _AT:
-        if all(settings.at(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
+        if all(settings.value_of(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
             yield from ((method, key) for key in keys)
     for name in settings.names_of(NamedScheme):
         scheme = settings.read_enabled(NamedScheme, name)

@@ -52,7 +52,7 @@ class FileReader:
         types = NamedTypes(oids, await load_types(connection, sorted(set(oids.values()))) if oids else {})
         valid: list[ParsedFile] = []
         for item in parsed:
-            error = _invalid_return(item, oids)
+            error = _resolve_returns(item, oids)
             if error is None:
                 valid.append(item)
             else:
@@ -95,7 +95,7 @@ def _question(parsed: ParsedFile, index: int, types: NamedTypes) -> Question:
     return Question(numbered.text, types.parameter_types(parsed.file, numbered.numbers))
 
 
-def _invalid_return(parsed: ParsedFile, oids: Mapping[str, int]) -> str | None:
+def _resolve_returns(parsed: ParsedFile, oids: Mapping[str, int]) -> str | None:
     """Decide for each line that begins with `returns` whether it names a type or is prose, and correct the notes of the
     file accordingly. Return a message if one is certainly meant to name a type and names none, else None. oids: of all
     types that comments name, by name.

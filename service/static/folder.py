@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, content_type, entity_tag, last_modified, relative_path
 
-KEPT_BYTES = 1_048_576
+LARGEST_CACHED_FILE = 1_048_576
 """Most bytes of a file that is cached as a whole. The HTTP server reads larger files while it sends them."""
-KEPT_FOR = 1.0
+CACHED_SECONDS = 1.0
 """Seconds after which a cached file is read again, so that compressed files are noticed that are added beside it."""
-KEPT_FILES = 1024
+MOST_CACHED_FILES = 1024
 """Most cached files."""
-KEPT_IN_ALL = 33_554_432
+MOST_CACHED_BYTES = 33_554_432
 """Most bytes of all cached files."""
 _CODINGS = (("br", ".br"), ("gzip", ".gz"))
 
@@ -151,7 +151,7 @@ class Folder:
             date=last_modified(state[2] / 1e9),
             body=body,
             siblings=tuple(self._siblings(target, state)),
-            until=time.monotonic() + KEPT_FOR,
+            until=time.monotonic() + CACHED_SECONDS,
         )
         self._keep(path, file)
         return file
@@ -170,7 +170,7 @@ class Folder:
         """Cache a file under the path of its request, and remove the oldest ones above the limits."""
         self._files[path] = file
         self._bytes += len(file.body or b"")
-        while len(self._files) > KEPT_FILES or self._bytes > KEPT_IN_ALL:
+        while len(self._files) > MOST_CACHED_FILES or self._bytes > MOST_CACHED_BYTES:
             self._forget(next(iter(self._files)))
 
     def _forget(self, path: str) -> None:
@@ -201,11 +201,12 @@ def _regular(status: os.stat_result) -> State | None:
 
 
 def _content(path: str, state: State) -> bytes | None:
-    """Return the content of a file; None if it is larger than `KEPT_BYTES` or cannot be read. state: of the file."""
-    if state[3] > KEPT_BYTES:
+    """Return the content of a file; None if it is larger than `LARGEST_CACHED_FILE` or cannot be read. state: of the
+    file."""
+    if state[3] > LARGEST_CACHED_FILE:
         return None
     try:
         with open(path, "rb") as file:
-            return file.read(KEPT_BYTES + 1)
+            return file.read(LARGEST_CACHED_FILE + 1)
     except OSError:
         return None

@@ -35,7 +35,7 @@ class Pages:
             self._name.encode(): b"null",
             self._roles.encode(): b"[]",
         }
-        self._real = {name.encode() for name, text in (*pages.variables.items(), *pages.claims.items()) if text}
+        self._not_empty = {name.encode() for name, text in (*pages.variables.items(), *pages.claims.items()) if text}
 
     def fills(self, url: str) -> bool:
         """Return whether the file at this request path has placeholders."""
@@ -51,14 +51,14 @@ class Pages:
         environment. The headers contain neither ETag nor Last-Modified, because the page differs between callers. A
         page of HTML gets a new antiforgery token, if these are enabled. user: None: an anonymous caller, for whom the
         configured values are used. Raises `OSError` if a page that is not cached cannot be read."""
-        values, real = dict(self._defaults), set(self._real)
+        values, not_empty = dict(self._defaults), set(self._not_empty)
         headers = self._pages.headers
         guard = self._guard if file.url.lower().endswith(_FORMS_IN) else None
         if guard is not None:
             issued = guard.issue(scope, user)
             tags = _tags(guard.options, issued.token)
             values.update(tags)
-            real.update(tags)
+            not_empty.update(tags)
             replaced = {name for name, _ in issued.headers}
             headers = (*(field for field in headers if field[0] not in replaced), *issued.headers)
         if user is not None:
@@ -66,8 +66,8 @@ class Pages:
                 # Claims that AvailableClaims does not list are filled too, because the author of the page uses them.
                 if value is not None:
                     values[kind.encode()] = json_text(value)
-                    real.add(kind.encode())
-        body = self._template(file).fill(values, real)
+                    not_empty.add(kind.encode())
+        body = self._template(file).fill(values, not_empty)
         return [("content-type", file.content_type), *headers], body
 
     def _template(self, file: StaticFile) -> PageTemplate:

@@ -14,6 +14,7 @@ from rowcall.core.operations.static_files import StaticFileOptions
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.header_values import read_validator
 from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.static.folder import Folder, StaticFile, without_compression_suffix
@@ -135,7 +136,7 @@ class StaticFiles:
         headers: Headers = [("etag", tag), ("last-modified", file.date), ("accept-ranges", "bytes"), *cached]
         if file.siblings:
             headers.append(("vary", "Accept-Encoding"))
-        if is_unchanged(tag, file.modified, request.get("if-none-match"), request.get("if-modified-since")):
+        if is_unchanged(tag, file.modified, read_validator(request, "if-none-match"), request.get("if-modified-since")):
             protocol.response_empty(304, headers)
             return
         headers.append(("content-type", file.content_type))
@@ -143,7 +144,7 @@ class StaticFiles:
             protocol.response_file(200, [*headers, ("content-encoding", sibling.coding)], sibling.path)
             return
         try:
-            part = byte_range(requested, request.get("if-range"), file.tag, file.date, file.size)
+            part = byte_range(requested, read_validator(request, "if-range"), file.tag, file.date, file.size)
         except UnsatisfiableError:
             protocol.response_empty(416, [("content-range", f"bytes */{file.size}"), ("content-length", "0")])
             return

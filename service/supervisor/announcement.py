@@ -82,7 +82,7 @@ _WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:Api
 
 def _report_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     """Warn about endpoints that require a signed-in user if no way to sign in is configured."""
-    if any(settings.at(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
+    if any(settings.value_of(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
         return
     closed = [
         item.name

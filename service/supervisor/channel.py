@@ -204,13 +204,13 @@ class Leave:
     """Supervisor → worker: a phase of the graceful shutdown. Requests are still answered.
 
     unready: report in health checks that the service is not ready. closing: send `Connection: close`. stop_accepting:
-    accept no new connections. succeeded: a successor serves already.
+    accept no new connections. has_successor: a successor serves already.
     """
 
     unready: bool = False
     closing: bool = False
     stop_accepting: bool = False
-    succeeded: bool = False
+    has_successor: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,15 +55,15 @@ class EventRouting:
         streams.
         """
         if isinstance(message, PublishedEvents):
-            self._hub.take(message.packed)
+            self._hub.publish(message.packed)
         elif isinstance(message, UnpublishedNotice):
             self._hub.unpublished_notices(message.path, message.severity)
         elif message.subscribed:
             channel = worker.channel
-            so_far = self._hub.want(worker, lambda packed: channel.send(DeliveredEvents(packed)))
+            so_far = self._hub.add_worker(worker, lambda packed: channel.send(DeliveredEvents(packed)))
             channel.send(ReplayedEvents(so_far))
         else:
-            self._hub.forget(worker)
+            self._hub.remove_worker(worker)
 
     async def listen_also(self, channels: frozenset[str]) -> None:
         """Listen to these channels too, besides those of the snapshot that is still active. Behind a transaction

@@ -66,7 +66,7 @@ class GracefulShutdown:
             self._say(Leave(unready=True))
             await self._unless_hurried(delay)
         if (stay := self._stay()) or delay:
-            self._say(Leave(unready, closing=True, stop_accepting=stay, succeeded=not unready))
+            self._say(Leave(unready, closing=True, stop_accepting=stay, has_successor=not unready))
             await self._unless_hurried(self._options.close_announcement)
 
     def _say(self, message: Leave) -> None:

@@ -82,7 +82,7 @@ class PreviousProcess:
                 f"({error or 'no answer'}); perhaps another process is already taking over"
             ) from None
 
-    async def leave(self) -> None:
+    async def report_serving(self) -> None:
         """Report to the previous process that this one serves, and wait until it has closed its hand-over socket, at
         most `_TIMEOUT` seconds.
         """

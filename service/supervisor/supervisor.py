@@ -212,7 +212,7 @@ class Supervisor:
         if self._graceful_shutdown.begun:
             return
         log.info("another process serves; this one finishes what runs")
-        self._operators.make_way(self._background)
+        self._operators.close_for_successor(self._background)
         self._graceful_shutdown.begin()
         self._background.start(self._end_after(self._graceful_shutdown.yield_to_successor()))
 
@@ -285,8 +285,8 @@ class Supervisor:
     async def _take_place(self) -> None:
         """Take over from the previous process, and wait for a successor from now on."""
         if self._previous_process is not None:
-            await self._previous_process.leave()
-            self._background.start(self._operators.take_over())
+            await self._previous_process.report_serving()
+            self._background.start(self._operators.open_after_previous())
         if self._successor_listener is not None:
             self._successor_listener.open()
             self._background.start(self._successor_listener.run())
@@ -333,7 +333,7 @@ class Supervisor:
                 "the database has changed under a prepared statement; its catalogue is read again"
             )
         elif isinstance(message, KeyRingRequest):
-            self._key_rotation.look_again()
+            self._key_rotation.request_reading()
         elif isinstance(message, TokenUseRequest):
             self._background.start(self._answer_token_use(worker, message))
         elif isinstance(message, ProfileRequest):

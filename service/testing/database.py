@@ -74,7 +74,7 @@ class _Runs(DedicatedRuns):
         """Run once on the connection of the test. Raises `Problem` 503 if it was lost."""
         connection = self._pool.try_acquire()
         if self.session is not None and connection is not None:
-            await self.session.keep(self.set_by(call, context))
+            await self.session.record_settings(self.set_by(call, context))
             execution = self.execution(call, context)
             execution.began = tries.began = tries.began or execution.began
             if await self._run_on(connection, call, context, execution):

@@ -24,7 +24,7 @@ from rowcall.service.log.entry import VERBOSE
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.calls import Caller, CallRefusedError, Reply
 from rowcall.service.testing.files import TestFile, connection_key, isolation_of, runnable, warnings
-from rowcall.service.testing.preparation import Connect, Preparation, PreparationError, said
+from rowcall.service.testing.preparation import Connect, Preparation, PreparationError, error_text
 from rowcall.service.testing.responses import ResponseTables
 from rowcall.service.testing.session import Session
 from rowcall.service.testing.snapshots import Snapshots
@@ -111,7 +111,7 @@ class FileRunner:
         except TimeoutError:
             self._error(f"timed out after {limit:g}s")
         except (psycopg.Error, PreparationError, StartupError, OSError) as error:
-            self._error(said(error))
+            self._error(error_text(error))
         except Exception as error:
             self._log.exception("%s: the runner itself has failed", self._file.path)
             self._error(f"the runner itself has failed: {type(error).__name__}: {error}")
@@ -192,10 +192,10 @@ class FileRunner:
             cursor = await session.run(step.text)
         except psycopg.Error as error:
             if session.lost:
-                self._fail_step(step, Verdict.ERROR, f"the connection to the database was lost: {said(error)}")
+                self._fail_step(step, Verdict.ERROR, f"the connection to the database was lost: {error_text(error)}")
             if step.do_block and error.sqlstate == ASSERT_FAILURE:
                 self._fail_step(step, Verdict.FAIL, error.diag.message_primary or "")
-            self._fail_step(step, Verdict.ERROR, said(error))
+            self._fail_step(step, Verdict.ERROR, error_text(error))
         result = cursor.pgresult
         if expected is not None:
             self._judge_expected(step, expected, result)
@@ -270,7 +270,7 @@ class FileRunner:
         except CallRefusedError as error:
             self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, str(error)))
         except psycopg.OperationalError as error:
-            message = f"the connection to the database was lost: {said(error)}"
+            message = f"the connection to the database was lost: {error_text(error)}"
             self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, message))
         self._check_stubs(reply.unexpected, block.title, step)
         if not reply.found:
@@ -280,7 +280,7 @@ class FileRunner:
         except psycopg.Error as error:
             if session.lost:
                 raise
-            self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, said(error)))
+            self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, error_text(error)))
         if self._means.debug is not None:
             self._means.debug(self._file.path, table, block, reply)
         self._judge_reply(step, reply)
@@ -290,7 +290,7 @@ class FileRunner:
         try:
             unexpected = await self._caller.run_jobs(session, self._stubs)
         except (CallRefusedError, psycopg.Error) as error:
-            message = str(error) if isinstance(error, CallRefusedError) else said(error)
+            message = str(error) if isinstance(error, CallRefusedError) else error_text(error)
             self._fail(Assertion(step.title, Verdict.ERROR, step.file, step.line, message))
         self._check_stubs(unexpected, step.title, step)
 

@@ -69,7 +69,7 @@ class _NestedTransaction(PlainTransaction):
         if self._nested and ahead:
             # The first statement in front is BEGIN.
             if self._session is not None:
-                await self._session.keep(_settings_of(ahead))
+                await self._session.record_settings(_settings_of(ahead))
             ahead = ((_BEGIN, []), *ahead[1:])
         return await super().run(statement, values, ahead)
 

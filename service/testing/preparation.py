@@ -61,7 +61,7 @@ class Preparation:
             else:
                 await self._statements(step, _read(step.sql_file or ""))
         except (psycopg.Error, OSError, StartupError, PreparationError) as error:
-            raise PreparationError(f"step {step.name}: {said(error)}") from error
+            raise PreparationError(f"step {step.name}: {error_text(error)}") from error
 
     async def _statements(self, step: PreparationStep, text: str) -> None:
         """Run SQL statements on a new connection, without a statement timeout. Raises `psycopg.Error` and
@@ -120,7 +120,7 @@ def _read(path: str) -> str:
         raise PreparationError(f"its SqlFile {path!r} is not UTF-8") from error
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """Return an error as text: for an error of PostgreSQL its SQLSTATE and message, with detail and hint on further
     lines; for an error without a message its type.
     """

@@ -153,7 +153,7 @@ class Session:
         self._marked = True
         return commands
 
-    async def keep(self, names: Iterable[str]) -> None:
+    async def record_settings(self, names: Iterable[str]) -> None:
         """During a request: record the values of these settings, to restore them afterwards. Settings that are recorded
         already are left as they are; in an aborted transaction nothing is recorded.
         """

@@ -34,7 +34,7 @@ class NestedTransaction(Transaction):
 
     async def _begin_statements(self) -> PrecedingStatements:
         if self._session is not None:
-            await self._session.keep(self._changed)
+            await self._session.record_settings(self._changed)
         return await super()._begin_statements()
 
     async def __aexit__(

@@ -8,6 +8,7 @@ from typing import Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.digest import announced_digest
+from rowcall.service.request_context.header_values import read_header
 
 
 def with_digest_check(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -15,7 +16,7 @@ def with_digest_check(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator
 
     Raises `Problem` 400 at once for an invalid header `Content-Digest`.
     """
-    header = scope.headers.get("content-digest")
+    header = read_header(scope.headers, "content-digest")
     if header is None:
         return pieces
     try:

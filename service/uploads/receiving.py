@@ -17,14 +17,15 @@ from rowcall.core.endpoint.resolved_parameters import metadata_parameter
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.checks import Status
 from rowcall.core.uploads.entries import Entry, metadata
-from rowcall.core.uploads.options import in_transaction
+from rowcall.core.uploads.options import shares_transaction
 from rowcall.core.uploads.settings import ClimbingPathError
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import escape_unprintable
-from rowcall.service.request.body import body_pieces
+from rowcall.service.request.body import body_chunks
 from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.uploads.checking import passes
 from rowcall.service.uploads.digests import with_digest_check
@@ -67,7 +68,7 @@ class UploadStep:
         self._by_name = {key.lower(): factory for key, factory in self._factories.items()}
         self._keys = upload.handlers or (options.default_handler,)
         self._metadata = metadata_parameter(endpoint)
-        self._in_transaction = services.options.wrap_in_transaction or in_transaction(endpoint, options)
+        self._in_transaction = services.options.wrap_in_transaction or shares_transaction(endpoint, options)
         self._reports_progress = upload.progress
         self._adds_claims = bool(options.common.claims_key)
 
@@ -157,9 +158,9 @@ class UploadStep:
 
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
         """Yield the body of the request, verified against its digest, and report progress. Sets `turn.body_read` at its
-        end. Raises `Problem` as `body_pieces` and `with_digest_check` do.
+        end. Raises `Problem` as `body_chunks` and `with_digest_check` do.
         """
-        pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
+        pieces = body_chunks(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = with_digest_check(context.scope, pieces)
         if turn.progress is not None:
             pieces = with_progress(pieces, turn.progress)
@@ -287,7 +288,7 @@ def _form(context: RequestContext) -> Form | None:
     """Return the parser of the form, or None for a form that cannot contain files. Raises `Problem`: 415 for other
     content types, 400 without a boundary.
     """
-    content_type = context.scope.headers.get("content-type") or ""
+    content_type = read_header(context.scope.headers, "content-type") or ""
     kind, options = parse_options_header(content_type)
     if kind == URLENCODED:
         return None

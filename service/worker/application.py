@@ -90,7 +90,7 @@ class Application:
         self._step_tasks = StepTasks(self._fail)
         self._runner = self._step_tasks.runner
         self.drain_state = DrainState()
-        self.keys = Keys(options.application)
+        self.keys = Keys(options.encryption_name)
         self._identity = Identity(
             options.auth, self.keys, options.forwarding, options.outbound.client, options.antiforgery
         )
@@ -293,7 +293,7 @@ class Application:
             await asyncio.sleep(sessions.watched)
             for user in self.events.users():
                 try:
-                    held = await sessions.holds(user)
+                    held = await sessions.is_still_valid(user)
                 except (psycopg.Error, OSError) as error:
                     log.error("the sessions of event stream subscribers cannot be checked: %s", str(error).strip())
                     break
@@ -344,7 +344,7 @@ class Application:
             if match is None and self._options.hides_paths:
                 self._runner.start(context, (self._identity.sessions.authenticate, self._find_for_user))
                 return
-            match = match or self._table.find_otherwise(context)
+            match = match or self._table.find_fallback(context)
             if match is None:
                 return
             context.values = match.values
@@ -356,7 +356,7 @@ class Application:
             return
         self._runner.start(context, steps)
 
-    def keeps_to_its_origin(self, method: str, path: str) -> bool:
+    def has_cors_off(self, method: str, path: str) -> bool:
         """Whether the endpoint at this method and path has `cors off`."""
         table = self._table
         if not table.closed:
@@ -365,7 +365,7 @@ class Application:
         return match is not None and id(match.route) in table.closed
 
     def _find_for_user(self, context: RequestContext) -> None:
-        """Do what `RouteTable.find_otherwise` does, for signed-in callers; raise `Problem` 401 for others, from whom
+        """Do what `RouteTable.find_fallback` does, for signed-in callers; raise `Problem` 401 for others, from whom
         existing paths are hidden.
 
         HEAD of a path with GET continues for all callers with the steps of GET, which check access themselves.
@@ -373,7 +373,7 @@ class Application:
         head = context.scope.method == "HEAD" and self._table.find("GET", context.scope.path) is not None
         if context.user is None and not head:
             raise anonymous_refusal(self._options.auth, context, "paths are hidden from who is not signed in")
-        match = self._table.find_otherwise(context)
+        match = self._table.find_fallback(context)
         if match is None:
             context.answered = True
             return

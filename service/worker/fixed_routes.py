@@ -12,14 +12,14 @@ from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.http.router import Route
 from rowcall.core.text.ascii_case import ascii_lower
-from rowcall.service.auth.antiforgery import guards, token_routes
+from rowcall.service.auth.antiforgery import steps_of_fixed_routes, token_routes
 from rowcall.service.auth.cross_site import foreign_refusal
 from rowcall.service.auth.token_refresh import refresh_routes
 from rowcall.service.cache.tag_invalidation import tag_routes
 from rowcall.service.database.databases import Databases
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.limits.rate_limiting import limit_named
-from rowcall.service.operations.audit_trail import note_signing
+from rowcall.service.operations.audit_trail import record_signing
 from rowcall.service.operations.health import health_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
@@ -44,7 +44,7 @@ def service_routes(
     identity = services.auth
     for fixed in (
         *_operations(services),
-        *tag_routes(services, guards(services)),
+        *tag_routes(services, steps_of_fixed_routes(services)),
         *token_routes(identity),
         *_reference(services),
     ):
@@ -55,7 +55,7 @@ def service_routes(
         *_second_factor(services),
         *_external(services, keys, single_use),
     ):
-        yield _route(fixed), (*note_signing(services, fixed.method, fixed.path), *fixed.steps)
+        yield _route(fixed), (*record_signing(services, fixed.method, fixed.path), *fixed.steps)
 
 
 def compile_routes(routes: FixedRoutes) -> Iterator[CompiledRoute]:
@@ -143,7 +143,7 @@ def snapshot_routes(
             options.mcp,
             services,
             send_subrequest.call_for_caller,
-            guards(services),
+            steps_of_fixed_routes(services),
             foreign,
             snapshot.postgrest,
             send_subrequest.call_interface,

@@ -14,11 +14,12 @@ import orjson
 
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.compression import Compression
-from rowcall.core.http.forwarded_headers import is_allowed
+from rowcall.core.http.forwarded_headers import FORWARDED, is_allowed
 from rowcall.service.log.request_line import RequestRecord
 from rowcall.service.log.request_log import with_correlation, with_log
 from rowcall.service.options.worker import HttpOptions, WorkerOptions
 from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.header_values import decode_header_lines
 from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol
 from rowcall.service.response.browsers import with_cors, with_security_headers
 from rowcall.service.sockets.listeners import Listener
@@ -47,13 +48,15 @@ def with_middleware(
         handle = with_https_redirect(handle, port, options)
     handle = with_head_limits(handle, options)
     handle = with_one_host(handle, options, listener)
+    if options.forwarding.enabled:
+        handle = with_readable_forwarding(handle, options)
     # The log wraps the application directly, which reports the endpoint to it.
     if options.request_log:
         handle = with_log(handle, add)
     if http.compression is not None:
         handle = with_response_compression(handle, http.compression, options, listener)
     if http.cors is not None:
-        handle = with_cors(handle, http.cors, application.keeps_to_its_origin)
+        handle = with_cors(handle, http.cors, application.has_cors_off)
     if http.security_headers:
         handle = with_security_headers(handle, http.security_headers)
     if http.ssl.enabled and http.ssl.hsts and (listener.secure or options.forwarding.enabled):
@@ -137,6 +140,23 @@ def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) ->
         _refuse(protocol, scope, options, Problem(400, detail))
 
     return handle_named
+
+
+def with_readable_forwarding(handle: Handle, options: WorkerOptions) -> Handle:
+    """Wrap `handle` so that a request with forwarded headers that cannot be read gets 400. Otherwise the trusted proxy
+    would count as the client, whose header it has continued.
+    """
+
+    def handle_readable(scope: Any, protocol: Any) -> None:
+        try:
+            for name in FORWARDED:
+                decode_header_lines(scope.headers, name)
+        except Problem as problem:
+            _refuse(protocol, scope, options, problem)
+            return
+        handle(scope, protocol)
+
+    return handle_readable
 
 
 def _may_lack_host(scope: Any) -> bool:

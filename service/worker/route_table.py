@@ -18,7 +18,7 @@ from rowcall.service.events.stream import Stream
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.step_order import compile_job
 from rowcall.service.handler.streams import EventStreamRoute
-from rowcall.service.handler.upload_chunks import piece_routes
+from rowcall.service.handler.upload_chunks import chunk_routes
 from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.head_protocol import HeadProtocol
@@ -50,7 +50,7 @@ def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
             compiled = steps[endpoint.name] = compile_job(endpoint, services)
         return compiled
 
-    return RunnableJobs(of_jobs, steps_of, services.options.timestamps_utc)
+    return RunnableJobs(of_jobs, steps_of, services.options.timestamps_utc, services.options.strict_types)
 
 
 class CompiledRoutes(dict[int, tuple[Step, ...]]):
@@ -96,7 +96,7 @@ class RouteTable:
         )
         # The routes whose response to OPTIONS differs from the default one.
         advertised = routes if has_headers else ()
-        pieces = dict(piece_routes(advertised, services))
+        pieces = dict(chunk_routes(advertised, services))
         self.router = routing.router.with_changes((), (*pieces, *fixed))
         self.closed = frozenset(id(route) for route in (*advertised, *pieces) if not route.primary.options.cors)
         """Routes that send no CORS headers to pages of other origins."""
@@ -130,7 +130,7 @@ class RouteTable:
         """
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
-    def find_otherwise(self, context: RequestContext) -> Match | None:
+    def find_fallback(self, context: RequestContext) -> Match | None:
         """Find a route for a request whose method has no route at its path.
 
         HEAD of a path with GET: return the route of GET, and let the protocol of the context send no body. OPTIONS of

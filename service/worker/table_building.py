@@ -22,7 +22,7 @@ from rowcall.service.events.publishing import Publish, hear_notices_of_roles
 from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.metrics.meters import count_path, with_request_count
-from rowcall.service.operations.audit_trail import note_path
+from rowcall.service.operations.audit_trail import record_path
 from rowcall.service.operations.slow_requests import record_slow_path
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.subrequests import Start, Subrequests, call_further
@@ -181,7 +181,7 @@ class TableBuilder:
             # A notice of a pipelined statement could be attributed to another request (driver-17).
             how = replace(how, pools=replace(how.pools, sharing=False))
         database = self._databases.with_own_pools(name, target, how)
-        ahead = _steps_ahead(options.path, self._for_all)
+        ahead = _observing_steps(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
         body_limit = self._options.http.limits.body_size
         cache = _anonymous_cache(snapshot.number, options, self._for_all)
@@ -206,7 +206,7 @@ class TableBuilder:
         return hear_notices_of_roles(level, self._options.tenant, self._options.events, self._publish)
 
 
-def _steps_ahead(path: str, services: Services) -> Ahead:
+def _observing_steps(path: str, services: Services) -> Ahead:
     """Return the steps that run in front of requests of PostgREST's interface, by method and whether a function is
     called; empty if no option needs any. path: below which the interface is. Traces and metrics name a template such as
     `/{relation}` instead of the path, so that the number of their names stays small."""
@@ -217,7 +217,7 @@ def _steps_ahead(path: str, services: Services) -> Ahead:
             trace_path(method, template, services),
             record_slow_path(method, services),
             count_path(method, template, services),
-            note_path(method, services),
+            record_path(method, services),
         )
         for calls, template in templates.items()
         for method in _POSTGREST_METHODS

@@ -128,7 +128,7 @@ class Worker:
         )
         self._feed = self._application.events.feed
         self._feed.send = lambda packed: channel.send(PublishedEvents(packed))
-        self._feed.want = lambda wanted: channel.send(EventSubscription(wanted))
+        self._feed.request_delivery = lambda wanted: channel.send(EventSubscription(wanted))
 
     async def run(self) -> None:
         """Serve until the supervisor says to stop or has ended."""
@@ -186,9 +186,9 @@ class Worker:
             elif isinstance(message, TokenUseReply):
                 self._application.single_use.answer(message.number, message.first)
             elif isinstance(message, DeliveredEvents):
-                self._feed.arrive(message.packed)
+                self._feed.on_events(message.packed)
             elif isinstance(message, ReplayedEvents):
-                self._feed.begin(message.packed)
+                self._feed.on_join_answer(message.packed)
             elif isinstance(message, TakeProfile):
                 self._background.start(self._profile(message))
             elif isinstance(message, InvalidateTags | InvalidateEntry):
@@ -308,7 +308,7 @@ class Worker:
             for server in self._servers:
                 server.announce_close()
         drain_state.unready, drain_state.closing = message.unready, message.closing
-        if message.succeeded:
+        if message.has_successor:
             self._application.retire_cache()
         if message.stop_accepting:
             self._accepts = False

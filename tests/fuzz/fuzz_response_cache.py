@@ -238,7 +238,7 @@ class Trial:
         if self.choices.of(3):
             self.land(process, key)
             return
-        message = self.tables[process].drop(key, lease.number)
+        message = self.tables[process].release(key, lease.number)
         if process != lease.process:
             assert message == GONE
             return
@@ -247,7 +247,7 @@ class Trial:
 
     def land(self, process: int, key: bytes) -> None:
         lease, entry = self.judge.leases[key], self.entry
-        message = self.tables[process].keep(key, lease.number, lease.began, entry, self.at)
+        message = self.tables[process].store_and_release(key, lease.number, lease.began, entry, self.at)
         if process != lease.process:
             assert message == GONE
             return
@@ -288,7 +288,7 @@ class Trial:
     def has(self) -> None:
         process, key = self.process, self.key
         lease = self.judge.leases.get(key)
-        has = self.tables[process].has(key, lease.number if lease else 1)
+        has = self.tables[process].holds_lease(key, lease.number if lease else 1)
         assert has == (lease is not None and lease.process == process) or (lease is not None and self.is_over(lease))
 
     def forget(self) -> None:
@@ -389,7 +389,7 @@ class Trial:
         elif done == 1:
             result = table.begin(key, 0.0, self.at)
             if isinstance(result, int) and result > 0:
-                table.keep(key, result, self.at, self.entry, self.at)
+                table.store_and_release(key, result, self.at, self.entry, self.at)
         elif done < 5:
             assert isinstance(table.find(key, self.at), Entry | None)
         elif done == 5:

@@ -71,15 +71,15 @@ def collect_over_http() -> Iterator[Received]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             if self.path.endswith("/v1/traces"):
                 received.traces.append((headers, trace_messages.ExportTraceServiceRequest.FromString(body)))
-                answer = trace_messages.ExportTraceServiceResponse().SerializeToString()
+                response = trace_messages.ExportTraceServiceResponse().SerializeToString()
             else:
                 received.requests.append((headers, messages.ExportLogsServiceRequest.FromString(body)))
-                answer = messages.ExportLogsServiceResponse().SerializeToString()
+                response = messages.ExportLogsServiceResponse().SerializeToString()
             self.send_response(200)
             self.send_header("content-type", "application/x-protobuf")
-            self.send_header("content-length", str(len(answer)))
+            self.send_header("content-length", str(len(response)))
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(response)
 
         def log_message(self, *_args: Any) -> None:
             """Do not log."""

@@ -65,8 +65,8 @@ class Hostile:
         self._random = random.Random(seed)
         self._lock = threading.Lock()
 
-    def __call__(self, seen: Seen, connection: socket.socket) -> bytes | None:
-        match = re.search(r"[?&]n=(\d+)", seen.target)
+    def __call__(self, request: Seen, connection: socket.socket) -> bytes | None:
+        match = re.search(r"[?&]n=(\d+)", request.target)
         honest = answer(signed(match[1] if match else "0"), content_type="text/plain")
         with self._lock:
             sent, closes = self._draw(honest)

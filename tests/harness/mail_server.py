@@ -61,9 +61,9 @@ class MailServer:
 
     async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:
         self.attempts += 1
-        answer = self.refusal(envelope)
-        if answer is not None:
-            return answer
+        response = self.refusal(envelope)
+        if response is not None:
+            return response
         content = envelope.content
         assert isinstance(content, bytes)
         self.messages.append(email.message_from_bytes(content, policy=default))

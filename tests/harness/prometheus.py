@@ -56,7 +56,7 @@ def _is_ready(client: httpx.Client) -> bool:
 
 def query(client: httpx.Client, expression: str) -> list[dict[str, Any]]:
     """Return the result of an instant query; fail if Prometheus refuses it."""
-    answer = client.get("/api/v1/query", params={"query": expression}).json()
-    assert answer["status"] == "success", f"{expression}: {answer}"
-    result: list[dict[str, Any]] = answer["data"]["result"]
+    response = client.get("/api/v1/query", params={"query": expression}).json()
+    assert response["status"] == "success", f"{expression}: {response}"
+    result: list[dict[str, Any]] = response["data"]["result"]
     return result

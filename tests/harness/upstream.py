@@ -57,13 +57,13 @@ def answer(
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
 
 
-def echo(seen: Seen, _connection: socket.socket) -> bytes:
+def echo(request: Seen, _connection: socket.socket) -> bytes:
     """Return the request as JSON."""
     content = {
-        "method": seen.method,
-        "target": seen.target,
-        "headers": {name.lower(): value for name, value in seen.headers},
-        "body": seen.body.decode("latin-1"),
+        "method": request.method,
+        "target": request.target,
+        "headers": {name.lower(): value for name, value in request.headers},
+        "body": request.body.decode("latin-1"),
     }
     return answer(content)
 

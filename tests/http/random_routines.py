@@ -132,13 +132,13 @@ def _segments(random: Random, parameters: tuple[Parameter, ...]) -> str:
 
 
 def _result(random: Random, types: Types, parameters: tuple[Parameter, ...]) -> tuple[str, str]:
-    seen = ", ".join(f"${index + 1}::text" for index in range(len(parameters))) or "'none'"
+    received = ", ".join(f"${index + 1}::text" for index in range(len(parameters))) or "'none'"
     kind = random.choice([parameter.kind for parameter in parameters] or [types.make(1)])
     index = next((index + 1 for index, parameter in enumerate(parameters) if parameter.kind is kind), None)
     value = f"null::{kind.sql}" if index is None else f"${index}"
     return random.choice(
         [
-            ("returns text", f"select concat_ws('|', {seen})"),
+            ("returns text", f"select concat_ws('|', {received})"),
             ("returns text", "select null::text"),
             ("returns int", "select 1"),
             ("returns void", "select 1"),

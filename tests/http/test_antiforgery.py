@@ -121,13 +121,13 @@ def test_antiforgery_cookie_is_reused_for_later_tokens(service: Service) -> None
 
 def test_token_is_accepted_by_every_worker(service: Service) -> None:
     token, cookie = fetch_token(service)
-    answers = {
+    responses = {
         request_on_new_connection(
             service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, HEADER: token}
         ).text
         for _ in range(24)
     }
-    assert answers == {"x"}
+    assert responses == {"x"}
 
 
 @pytest.mark.parametrize(

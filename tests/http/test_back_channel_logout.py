@@ -165,8 +165,8 @@ def test_logout_token_with_invalid_signature_ends_no_session(service: Service, p
 
 def test_logout_token_is_accepted_once(service: Service, provider: IdentityProvider) -> None:
     token = provider.logout_token(sub="another")
-    answers = [notify(service, token).status_code for _ in range(6)]
-    assert answers == [200, 400, 400, 400, 400, 400]
+    responses = [notify(service, token).status_code for _ in range(6)]
+    assert responses == [200, 400, 400, 400, 400, 400]
 
 
 def test_malformed_logout_requests_are_refused(service: Service, provider: IdentityProvider) -> None:

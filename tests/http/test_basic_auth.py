@@ -318,8 +318,10 @@ def test_responses_behind_basic_auth_are_not_publicly_cacheable(
     mate = credentials("mate", "s3cret")
     assert "public" in service.get(path).headers["cache-control"]
     for headers, status in (({}, 401), (mate, 200)):
-        answer = everywhere.get(path, headers=headers)
-        assert answer.status_code == status
-        assert not {"public", "s-maxage"} & set(answer.headers.get("cache-control", "").replace("=", ", ").split(", "))
+        response = everywhere.get(path, headers=headers)
+        assert response.status_code == status
+        assert not {"public", "s-maxage"} & set(
+            response.headers.get("cache-control", "").replace("=", ", ").split(", ")
+        )
     assert everywhere.get(path, headers=mate).headers["cache-control"] == "private, max-age=60"
     assert "is personal, so its responses are sent with `private, max-age=60`" in everywhere.log

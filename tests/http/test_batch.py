@@ -190,18 +190,18 @@ def test_later_requests_use_earlier_results(service: Service, database: Database
             "/echo", {"value": {"order": "$1.body", "rows": ["$4.body[1].product", "$4.body.0.id"], "at": "$1.status"}}
         ),
     )
-    answers = response.json()
+    responses = response.json()
     assert response.status_code == 200, response.text
-    assert [item["status"] for item in answers] == [201, 200, 200, 200, 200]
-    order = answers[0]["body"]
+    assert [item["status"] for item in responses] == [201, 200, 200, 200, 200]
+    order = responses[0]["body"]
     assert order["customer"] == "ann"
-    assert [line["product"] for line in answers[3]["body"]] == ["a", "b"]
-    assert answers[4]["body"] == {
+    assert [line["product"] for line in responses[3]["body"]] == ["a", "b"]
+    assert responses[4]["body"] == {
         "order": order,
-        "rows": ["b", answers[1]["body"]["id"]],
+        "rows": ["b", responses[1]["body"]["id"]],
         "at": 201,
     }
-    assert answers[0]["headers"]["content-type"].startswith("application/json")
+    assert responses[0]["headers"]["content-type"].startswith("application/json")
     assert database.value("select count(*) from order_line where order_id = %s", order["id"]) == 2
     assert '"price":1.50' in response.text
     database.execute("delete from order_line")
@@ -249,8 +249,13 @@ def test_transaction_is_rolled_back_if_one_request_fails(
 
 def test_uncommitted_writes_are_visible_only_within_the_batch(service: Service, database: Database) -> None:
     before = service.get("/sees").json()
-    seen = bodies(post(service, request("/orders", {"customer": "x"}), get("/sees"), request("/stays"), get("/sees")))
-    assert [seen[1], seen[3]] == [str(before + 1), str(before + 2)] or [seen[1], seen[3]] == [before + 1, before + 2]
+    received = bodies(
+        post(service, request("/orders", {"customer": "x"}), get("/sees"), request("/stays"), get("/sees"))
+    )
+    assert [received[1], received[3]] == [str(before + 1), str(before + 2)] or [received[1], received[3]] == [
+        before + 1,
+        before + 2,
+    ]
 
 
 def test_resolved_parameters_on_other_connections_are_refused_in_a_transaction(service: Service) -> None:
@@ -272,13 +277,13 @@ def test_a_cache_is_neither_read_nor_filled_in_a_transaction(service: Service) -
 
 
 def test_settings_of_one_request_do_not_affect_the_next(service: Service) -> None:
-    answers = post(
+    responses = post(
         service, request("/located"), request("/plain"), request("/nothing"), get("$1.headers.location")
     ).json()
-    assert [item["status"] for item in answers[:3]] == [201, 200, 204]
-    assert answers[0]["headers"]["location"] == "/orders/1/lines"
-    assert answers[1]["body"] == "x"
-    assert answers[2]["body"] is None
+    assert [item["status"] for item in responses[:3]] == [201, 200, 204]
+    assert responses[0]["headers"]["location"] == "/orders/1/lines"
+    assert responses[1]["body"] == "x"
+    assert responses[2]["body"] is None
     with service.new_client() as client:
         client.post("/enter", json={"name": "ann"})
         response = client.post("/batch", json=[get("/who"), get("/who-openly"), get("/who")])
@@ -500,10 +505,10 @@ def test_a_batch_is_off_by_default(database: Database, serve_once: Serve) -> Non
 
 def test_values_of_references_are_encoded_in_paths(service: Service) -> None:
     first = request("/echo", {"value": {"x": "1/../../x?y=1#z", "away": "https://other.example/"}})
-    answers = post(service, first, get("/orders/$1.body.x"), get("$1.body.away"), transaction=False).json()
-    assert [item["status"] for item in answers] == [200, 400, 424]
-    assert "'1/../../x?y=1#z' is not an integer" in answers[1]["body"]["detail"]
-    assert "is no path of this service" in answers[2]["body"]["detail"]
+    responses = post(service, first, get("/orders/$1.body.x"), get("$1.body.away"), transaction=False).json()
+    assert [item["status"] for item in responses] == [200, 400, 424]
+    assert "'1/../../x?y=1#z' is not an integer" in responses[1]["body"]["detail"]
+    assert "is no path of this service" in responses[2]["body"]["detail"]
 
 
 def test_idempotency_keys_apply_to_independent_requests(service: Service, database: Database) -> None:

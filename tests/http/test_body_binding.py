@@ -91,13 +91,13 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize(
-    ("number", "value", "seen"),
+    ("number", "value", "received"),
     [(n, value, seen) for n, (_, value, seen) in enumerate(CONVERSIONS)],
     ids=[f"{type}={value}" for type, value, _ in CONVERSIONS],
 )
-def test_json_value_is_converted_to_each_type(service: Service, number: int, value: str, seen: str) -> None:
+def test_json_value_is_converted_to_each_type(service: Service, number: int, value: str, received: str) -> None:
     response = service.post(f"/take/{number}", content=f'{{"v":{value}}}'.encode())
-    assert answer(response) == (200, TEXT, seen)
+    assert answer(response) == (200, TEXT, received)
 
 
 def test_json_object_for_a_text_parameter_is_passed_as_json_text(service: Service) -> None:
@@ -132,7 +132,7 @@ def test_value_of_the_wrong_type_gets_400_with_its_path(service: Service, type: 
 
 
 @pytest.mark.parametrize(
-    ("body", "seen"),
+    ("body", "received"),
     [
         (b'{"a":1}', "1|10|x"),
         (b'{"c":null,"b":null,"a":null}', "NULL|NULL|NULL"),
@@ -141,8 +141,8 @@ def test_value_of_the_wrong_type_gets_400_with_its_path(service: Service, type: 
         (b'\xef\xbb\xbf{"a":1}', "1|10|x"),
     ],
 )
-def test_missing_members_take_parameter_defaults(service: Service, body: bytes, seen: str) -> None:
-    assert answer(service.post("/api/defaults", content=body)) == (200, TEXT, seen)
+def test_missing_members_take_parameter_defaults(service: Service, body: bytes, received: str) -> None:
+    assert answer(service.post("/api/defaults", content=body)) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "nonsense"])
@@ -201,11 +201,11 @@ def test_procedure_is_called_with_body_arguments(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "body", "seen"),
+    ("query", "body", "received"),
     [("parcel=7", b"hello {x}", "7:hello {x}"), ("parcel=7", b"", "7:"), ("parcel=", b"b", "NULL:b")],
 )
-def test_raw_body_parameter_takes_the_whole_body(service: Service, query: str, body: bytes, seen: str) -> None:
-    assert answer(service.post(f"/api/put-note?{query}", content=body)) == (200, TEXT, seen)
+def test_raw_body_parameter_takes_the_whole_body(service: Service, query: str, body: bytes, received: str) -> None:
+    assert answer(service.post(f"/api/put-note?{query}", content=body)) == (200, TEXT, received)
 
 
 def test_raw_body_endpoint_refuses_unknown_query_keys(service: Service) -> None:
@@ -226,7 +226,7 @@ def test_get_and_head_can_read_a_body(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "seen"),
+    ("path", "body", "received"),
     [
         ("/searched/7", b"{}", "7"),
         ("/searched/7", b'{"texts":["a",null]}', "7{a,NULL}"),
@@ -234,8 +234,8 @@ def test_get_and_head_can_read_a_body(service: Service) -> None:
         ("/searched-query?a=9", b"ignored", "q9"),
     ],
 )
-def test_query_method_reads_its_body(service: Service, path: str, body: bytes, seen: str) -> None:
-    assert answer(service.request("QUERY", path, content=body)) == (200, TEXT, seen)
+def test_query_method_reads_its_body(service: Service, path: str, body: bytes, received: str) -> None:
+    assert answer(service.request("QUERY", path, content=body)) == (200, TEXT, received)
 
 
 def test_get_on_a_query_route_gets_405(service: Service) -> None:
@@ -245,7 +245,7 @@ def test_get_on_a_query_route_gets_405(service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "seen"),
+    ("path", "body", "received"),
     [
         ("/paged/3", b'{"size":10}', "10/3"),
         ("/paged", b'{"size":10}', "10/1"),
@@ -253,5 +253,7 @@ def test_get_on_a_query_route_gets_405(service: Service) -> None:
         ("/paged/3", b'{"size":10,"page":4}', "10/3"),
     ],
 )
-def test_optional_path_segment_combines_with_body_members(service: Service, path: str, body: bytes, seen: str) -> None:
-    assert answer(service.post(path, content=body)) == (200, TEXT, seen)
+def test_optional_path_segment_combines_with_body_members(
+    service: Service, path: str, body: bytes, received: str
+) -> None:
+    assert answer(service.post(path, content=body)) == (200, TEXT, received)

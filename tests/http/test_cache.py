@@ -196,8 +196,8 @@ def ask(service: Service, path: str, method: str = "GET", **options: object) -> 
 
 def have_equal_responses(service: Service, *paths: str, method: str = "GET", **options: object) -> bool:
     """Return whether these requests get the same response from all workers."""
-    answers = {ask(service, path, method, **options).text for path in paths for _ in range(4)}
-    return len(answers) == 1
+    responses = {ask(service, path, method, **options).text for path in paths for _ in range(4)}
+    return len(responses) == 1
 
 
 @pytest.mark.parametrize(

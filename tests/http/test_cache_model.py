@@ -91,19 +91,19 @@ class Model:
         name, user, row = dice.choice(("lasting", "stale")), dice.choice(sorted(self.users)), dice.choice(ITEMS)
         with self._lock:
             least = self._least[name, user, row]
-        answer = self._ask(dice, "GET", f"/api/{name}?id={row}", user)
-        if answer is None:
+        response = self._ask(dice, "GET", f"/api/{name}?id={row}", user)
+        if response is None:
             self.seen["no answer"] += 1
             return
-        self.seen[f"{answer.status_code} {answer.headers.get('x-cache', '')}"] += 1
-        if answer.status_code != 200:
-            self.wrong.append(f"{name} {user} {row}: {answer.status_code} {answer.text[:300]}")
+        self.seen[f"{response.status_code} {response.headers.get('x-cache', '')}"] += 1
+        if response.status_code != 200:
+            self.wrong.append(f"{name} {user} {row}: {response.status_code} {response.text[:300]}")
             return
-        problem = _describe_damage(answer.text, user, row)
+        problem = _describe_damage(response.text, user, row)
         if problem:
-            self.wrong.append(f"{name} {user} {row}: {problem}: {answer.text[:80]}")
-        elif int(answer.text.split("|")[2]) < least:
-            self.wrong.append(f"{name} {user} {row}: {answer.text[:30]} where {least} had been acknowledged")
+            self.wrong.append(f"{name} {user} {row}: {problem}: {response.text[:80]}")
+        elif int(response.text.split("|")[2]) < least:
+            self.wrong.append(f"{name} {user} {row}: {response.text[:30]} where {least} had been acknowledged")
 
     def write(self, dice: random.Random) -> None:
         row = dice.choice(ITEMS)

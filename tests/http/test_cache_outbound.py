@@ -73,8 +73,8 @@ def upstream() -> Iterator[Upstream]:
     server = Upstream()
     count = itertools.count(1)
 
-    def counted(seen: Seen, _connection: socket.socket) -> bytes:
-        body = {"run": next(count), "target": seen.target, "body": seen.body.decode()}
+    def counted(request: Seen, _connection: socket.socket) -> bytes:
+        body = {"run": next(count), "target": request.target, "body": request.body.decode()}
         return answer(body, headers=[("X-Upstream", "yes"), ("Set-Cookie", "a=b")])
 
     def chunked(_seen: Seen, _connection: socket.socket) -> bytes:
@@ -143,8 +143,8 @@ def test_proxied_response_is_cached(service: Service, path: str) -> None:
 
 def test_cache_key_includes_all_forwarded_request_parts(service: Service) -> None:
     who = {"authorization": "Bearer one"}
-    answers = [ask(service, "/passed?y=1"), ask(service, "/passed?y=2"), ask(service, "/passed?y=1", headers=who)]
-    assert len({answer.json()["run"] for answer in answers}) == 3
+    responses = [ask(service, "/passed?y=1"), ask(service, "/passed?y=2"), ask(service, "/passed?y=1", headers=who)]
+    assert len({response.json()["run"] for response in responses}) == 3
     posts = [ask(service, "/passed-post", "POST", json={"a": a}) for a in (1, 2, 1)]
     runs = [post.json()["run"] for post in posts]
     assert runs[0] == runs[2] != runs[1]

@@ -153,7 +153,7 @@ def _invalidate(service: Service, path: str) -> None:
     second."""
     forget = path.replace("?", "/forget?")
     result = wait_until(
-        lambda: (answer := ask(service, forget, "POST")).status_code == 200 and answer.json(),
+        lambda: (response := ask(service, forget, "POST")).status_code == 200 and response.json(),
         "the response is invalidated",
         30,
     )
@@ -229,9 +229,9 @@ def test_sentinel_failover_to_a_new_master_is_followed(
     def new_master_is_in_use() -> bool:
         """Requests continue all the time, uncached while there is no master."""
         fresh = unique("one")
-        answers = [ask(service, fresh) for _ in range(6)]
-        statuses.update(answer.status_code for answer in answers)
-        return sentinels.master_port() == sentinels.replica.port and len({answer.text for answer in answers}) == 1
+        responses = [ask(service, fresh) for _ in range(6)]
+        statuses.update(response.status_code for response in responses)
+        return sentinels.master_port() == sentinels.replica.port and len({response.text for response in responses}) == 1
 
     wait_until(new_master_is_in_use, "the new master is used", 60)
     assert set(statuses) == {200}

@@ -150,9 +150,9 @@ def test_concurrent_misses_wait_for_one_execution(instances: list[Service], prep
     path = unique("slow")
     before = prepared.value("select last_value from runs")
     with prepared.locked(11):
-        threads, answers = burst(instances, path)
+        threads, responses = burst(instances, path)
         wait_until(prepared.waiting, "one instance computes")
-    bodies = {answer.result().text for answer in answers}
+    bodies = {response.result().text for response in responses}
     threads.shutdown()
     assert len(bodies) == 1
     assert prepared.value("select last_value from runs") == before + 1
@@ -161,10 +161,10 @@ def test_concurrent_misses_wait_for_one_execution(instances: list[Service], prep
 def test_a_failure_reaches_all_waiters_and_is_not_cached(instances: list[Service], prepared: Database) -> None:
     path = unique("slow-failing")
     with prepared.locked(11):
-        threads, answers = burst(instances, path, 12)
+        threads, responses = burst(instances, path, 12)
         wait_until(prepared.waiting, "one instance computes")
         wait_until(lambda: all(service.running for service in instances), "all are there")
-    problems = [problem(answer.result(), 400) for answer in answers]
+    problems = [problem(response.result(), 400) for response in responses]
     threads.shutdown()
     titles = Counter(document["title"] for document in problems)
     assert sum(titles.values()) == 12
@@ -175,10 +175,10 @@ def test_a_failure_reaches_all_waiters_and_is_not_cached(instances: list[Service
 def test_requests_do_not_wait_for_a_set_above_the_row_limit(instances: list[Service], prepared: Database) -> None:
     path = unique("slow-rows")
     with prepared.locked(11):
-        threads, answers = burst(instances, path, 6)
+        threads, responses = burst(instances, path, 6)
         wait_until(prepared.waiting, "one instance computes")
-    assert {len(answer.result().json()) for answer in answers} == {50}
-    assert len({answer.result().text for answer in answers}) == 6
+    assert {len(response.result().json()) for response in responses} == {50}
+    assert len({response.result().text for response in responses}) == 6
     threads.shutdown()
 
 
@@ -186,8 +186,8 @@ def test_requests_do_not_wait_for_a_set_above_the_row_limit(instances: list[Serv
 def test_waiting_request_has_its_own_timeout(instances: list[Service], prepared: Database) -> None:
     path = unique("limited")
     with prepared.locked(11):
-        threads, answers = burst(instances, path, 6)
-        assert {answer.result().status_code for answer in answers} == {504}
+        threads, responses = burst(instances, path, 6)
+        assert {response.result().status_code for response in responses} == {504}
     threads.shutdown()
     # On a busy machine a call may exceed the time limit of the endpoint although nothing is locked any more.
     wait_until(lambda: ask(instances[0], path).status_code == 200, "the value is computed")
@@ -224,7 +224,7 @@ def test_waiting_request_computes_after_the_computing_worker_is_killed(
             os.kill(owner, signal.SIGKILL)
             prepared.terminate(f"pid = {running}")
             wait_until(lambda: prepared.backends("wait_event = 'advisory'") not in ([], [running]), "another computes")
-        bodies = [answer for item in waiting if (answer := item.result()) is not None]
+        bodies = [response for item in waiting if (response := item.result()) is not None]
     # With one instance some of the connections belonged to the killed worker.
     assert len(set(bodies)) <= 1
     assert instances[-1] is instances[0] or len(bodies) == 6
@@ -339,9 +339,9 @@ def test_requests_are_served_during_and_after_a_redis_outage(
         agreed([service], path)
         redis.kill()
         fresh = unique("one")
-        answers = [ask(service, fresh) for _ in range(8)]
-        assert {answer.status_code for answer in answers} == {200}
-        assert len({answer.text for answer in answers}) == 8, "nothing is kept without Redis"
+        responses = [ask(service, fresh) for _ in range(8)]
+        assert {response.status_code for response in responses} == {200}
+        assert len({response.text for response in responses}) == 8, "nothing is kept without Redis"
         assert 1 <= service.log.count("requests go on without it") <= 2, "one warning of each worker"
         redis.start()
         agreed([service], unique("one"))

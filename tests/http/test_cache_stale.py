@@ -58,6 +58,16 @@ cached
 cache_expires 100 ms
 cache_stale if_error 100 ms';
 
+create function price_or_lost(_sku text) returns text language plpgsql as $$ begin
+    if exists (select from broken where sku = _sku) then perform pg_terminate_backend(pg_backend_pid()); end if;
+    return ran();
+end $$;
+comment on function price_or_lost(text) is 'HTTP GET
+allow_anonymous
+cached
+cache_expires 100 ms
+cache_stale if_error 1 hour';
+
 create function mine(_user_id text default null) returns text language sql as
     $$ select _user_id || ' ' || ran() $$;
 comment on function mine(text) is 'HTTP GET
@@ -110,6 +120,7 @@ def service(
     prepared.execute("truncate broken")
     options = {
         "Service:CrudSource:Enabled": "true",
+        "CommandRetryOptions:Enabled": "false",
         "CacheOptions:Enabled": "true",
         "CacheOptions:Type": request.param,
         "CacheOptions:HybridCacheUseRedisBackend": "true",
@@ -157,8 +168,8 @@ def test_one_request_refreshes_a_stale_response_and_no_request_waits(service: Se
     with prepared.locked(21):
         wait_until(lambda: cache_status(ask(service, path)) == "stale", "the response is stale")
         wait_until(prepared.waiting, "a request refreshes the response")
-        answers = [ask(service, path) for _ in range(8)]
-        assert {(answer.text, cache_status(answer)) for answer in answers} == {(first, "stale")}
+        responses = [ask(service, path) for _ in range(8)]
+        assert {(response.text, cache_status(response)) for response in responses} == {(first, "stale")}
         assert len(prepared.backends("wait_event = 'advisory'")) == 1, "one for all workers"
     wait_until(lambda: ask(service, path).text != first, "the new response is served")
     assert prepared.value("select last_value from runs") > before
@@ -186,8 +197,10 @@ def test_stale_response_is_served_if_the_refresh_fails(service: Service, prepare
     prepared.execute(f"insert into broken values ('{sku}')")
     wait_until(lambda: cache_status(ask(service, path)) == "stale", "the lifetime is over")
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda _: ask(service, path), range(8)))
-    assert {(answer.status_code, answer.text, cache_status(answer)) for answer in answers} == {(200, first, "stale")}
+        responses = list(threads.map(lambda _: ask(service, path), range(8)))
+    assert {(response.status_code, response.text, cache_status(response)) for response in responses} == {
+        (200, first, "stale")
+    }
     # An invalidated response must not be used as a stale one.
     assert invalidate(service, path).json() == {"invalidated": True}
     problem(ask(service, path), 503)
@@ -200,6 +213,29 @@ def test_stale_if_error_response_expires(service: Service, prepared: Database) -
     assert ask(service, path).status_code == 200
     prepared.execute(f"insert into broken values ('{path.rpartition('=')[2]}')")
     wait_until(lambda: ask(service, path).status_code == 503, "no response is served any more")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("price_or_lost", "; a stale response is sent instead"), ("price_or_last", "none today")],
+)
+def test_replaced_problem_is_logged_once(service: Service, prepared: Database, name: str, text: str) -> None:
+    path = unique(name.replace("_", "-"))
+    first = ask(service, path).text
+    prepared.execute(f"insert into broken values ('{path.rpartition('=')[2]}')")
+    before = len(errors(service, path))
+    wait_until(lambda: cache_status(ask(service, path)) == "stale", "the lifetime is over")
+    answers = [ask(service, path) for _ in range(3)]
+    assert {(answer.status_code, answer.text, cache_status(answer)) for answer in answers} == {(200, first, "stale")}
+    wait_until(lambda: len(errors(service, path)) >= before + 4, "the errors are logged")
+    lines = errors(service, path)[before:]
+    assert len(lines) == 4
+    assert all(text in line for line in lines)
+
+
+def errors(service: Service, path: str) -> list[str]:
+    """Return the errors of an endpoint in the log."""
+    return [line for line in service.log.splitlines() if f" ERR] GET /api/{path.partition('?')[0]}" in line]
 
 
 def test_refresh_runs_with_the_claims_of_the_same_user(service: Service, prepared: Database) -> None:

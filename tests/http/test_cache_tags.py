@@ -103,7 +103,7 @@ def everywhere(service: Service, path: str) -> set[str]:
 def test_cached_responses_are_invalidated_by_tag(service: Service, boss: dict[str, str]) -> None:
     paths = ("prices?sku=a", "prices?sku=b", "untagged?sku=a")
     first = [everywhere(service, path) for path in paths]
-    assert [len(answers) for answers in first] == [1, 1, 1]
+    assert [len(responses) for responses in first] == [1, 1, 1]
     assert ask(service, "/forget?tag=price:a", boss, "POST").json() == {"invalidated": 1}
     second = [everywhere(service, path) for path in paths]
     assert [item == other for item, other in zip(first, second, strict=True)] == [False, True, True]
@@ -153,8 +153,8 @@ def test_status_header_reports_cache_hit_or_miss(service: Service) -> None:
 
 def test_a_client_with_the_response_gets_304(service: Service) -> None:
     for path in ("/api/tagged-text?a=1", "/api/tagged-kept?a=1"):
-        answer = ask(service, path)
-        mark = answer.headers["etag"]
+        response = ask(service, path)
+        mark = response.headers["etag"]
         for expected in (mark, mark.removeprefix("W/"), f'"other", {mark}', "*"):
             again = ask(service, path, {"if-none-match": expected})
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)

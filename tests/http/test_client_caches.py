@@ -111,18 +111,18 @@ def ask(service: Service, path: str, headers: dict[str, str] | None = None, meth
 
 @pytest.mark.parametrize("path", ["shelf", "kept", "uncached", "one"])
 def test_a_client_with_the_response_gets_304(service: Service, path: str) -> None:
-    answer = ask(service, path)
-    mark = answer.headers["etag"]
+    response = ask(service, path)
+    mark = response.headers["etag"]
     assert mark.startswith('W/"')
     opaque = mark.removeprefix("W/")
     for expected in (mark, opaque, f'"other", {mark}', "*"):
         for method in ("GET", "HEAD"):
             again = ask(service, path, {"if-none-match": expected}, method)
             assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
-            assert again.headers["cache-control"] == answer.headers["cache-control"]
-            assert again.headers.get("vary") == answer.headers.get("vary")
+            assert again.headers["cache-control"] == response.headers["cache-control"]
+            assert again.headers.get("vary") == response.headers.get("vary")
             assert not {"content-type", "content-length"} & set(again.headers)
-    assert ask(service, path, {"if-none-match": 'W/"other"'}).content == answer.content
+    assert ask(service, path, {"if-none-match": 'W/"other"'}).content == response.content
     head = ask(service, path, method="HEAD")
     assert (head.status_code, head.headers["etag"], head.content) == (200, mark, b"")
 
@@ -147,15 +147,15 @@ def test_etag_of_the_routine_replaces_the_generated_one(service: Service, path: 
 
 
 def test_streamed_response_has_no_etag(service: Service) -> None:
-    answer = ask(service, "streamed", {"if-none-match": "*"})
-    assert (answer.status_code, "etag" in answer.headers) == (200, False)
-    assert answer.headers["cache-control"] == "no-cache"
+    response = ask(service, "streamed", {"if-none-match": "*"})
+    assert (response.status_code, "etag" in response.headers) == (200, False)
+    assert response.headers["cache-control"] == "no-cache"
 
 
 def test_comment_sets_cache_control_and_vary(service: Service) -> None:
-    answer = ask(service, "kept")
-    assert answer.headers["cache-control"] == "public, s-maxage=60, max-age=10"
-    assert answer.headers.get_list("vary")[0] == "Accept-Language, X-Till"
+    response = ask(service, "kept")
+    assert response.headers["cache-control"] == "public, s-maxage=60, max-age=10"
+    assert response.headers.get_list("vary")[0] == "Accept-Language, X-Till"
     assert ask(service, "said").headers.get_list("vary")[0] == "Accept-Language", "a header line is one still"
 
 

@@ -200,8 +200,8 @@ def _call_arguments(calls: list[tuple[Echo, dict[str, Any]]]) -> list[tuple[str,
 
 
 def _check(calls: list[tuple[Echo, dict[str, Any]]], answers: list[Any]) -> None:
-    for (echo, values), answer in zip(calls, answers, strict=True):
-        assert answer == expected(echo, values), f"seed {SEED}: {echo}"
+    for (echo, values), response in zip(calls, answers, strict=True):
+        assert response == expected(echo, values), f"seed {SEED}: {echo}"
 
 
 def _request(echo: Echo, values: dict[str, Any]) -> dict[str, Any]:

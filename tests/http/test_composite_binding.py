@@ -64,7 +64,7 @@ def as_text(database: Database, expression: str, *values: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("body", "seen"),
+    ("body", "received"),
     [
         ({"boxId": 4, "boxUnitCode": "cm"}, "(4,cm) 1"),
         ({"box": {"id": 4, "unitCode": "cm"}}, "(4,cm) 1"),
@@ -79,9 +79,9 @@ def as_text(database: Database, expression: str, *values: object) -> str:
     ],
 )
 def test_a_composite_parameter_is_sent_by_field_or_as_an_object(
-    service: Service, body: dict[str, object], seen: str
+    service: Service, body: dict[str, object], received: str
 ) -> None:
-    assert answer(service.post("/fit", json=body)) == (200, TEXT, seen)
+    assert answer(service.post("/fit", json=body)) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_objects_with_wrong_members_are_refused(service: Service, body: str, sta
 
 
 @pytest.mark.parametrize(
-    ("query", "seen"),
+    ("query", "received"),
     [
         ("boxId=4&boxUnitCode=cm", "(4,cm)"),
         ('box={"id":4,"unitCode":"cm"}', "(4,cm)"),
@@ -114,8 +114,8 @@ def test_objects_with_wrong_members_are_refused(service: Service, body: str, sta
         ("", "(,)"),
     ],
 )
-def test_query_string_accepts_composite_fields_and_objects(service: Service, query: str, seen: str) -> None:
-    assert answer(service.get(f"/fit?{quote(query, safe='=&')}")) == (200, TEXT, seen)
+def test_query_string_accepts_composite_fields_and_objects(service: Service, query: str, received: str) -> None:
+    assert answer(service.get(f"/fit?{quote(query, safe='=&')}")) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_composites_nest_to_any_depth(service: Service, database: Database) -> N
     }
     inner = "(%s, (1, %s)::gauge, array[(2, %s)::gauge, null, (null, null)::gauge], %s::jsonb, %s::timestamp)::crate"
     values = ("abc", ODD, ODD, json.dumps(sent["meta"]), "2026-03-01 08:00:00")
-    seen = as_text(database, inner, *values)
-    assert answer(service.post("/pack", json={"c": sent})) == (200, TEXT, seen)
+    received = as_text(database, inner, *values)
+    assert answer(service.post("/pack", json={"c": sent})) == (200, TEXT, received)
     by_field = {f"c{key[0].upper()}{key[1:]}": value for key, value in sent.items()}
-    assert answer(service.post("/pack", json=by_field)) == (200, TEXT, seen)
+    assert answer(service.post("/pack", json=by_field)) == (200, TEXT, received)
     assert answer(service.post("/crates", json={"crates": [sent, None]})) == (
         200,
         TEXT,
@@ -158,7 +158,7 @@ def test_a_table_type_is_a_composite_without_its_dropped_columns(service: Servic
 
 
 @pytest.mark.parametrize(
-    ("value", "seen"),
+    ("value", "received"),
     [
         ([{"id": 1, "unitCode": "a"}, {"id": 2}], '{"(1,a)","(2,)"}'),
         (["(1,a)", None], '{"(1,a)",NULL}'),
@@ -167,21 +167,21 @@ def test_a_table_type_is_a_composite_without_its_dropped_columns(service: Servic
         ('{"(1,a)"}', '{"(1,a)"}'),
     ],
 )
-def test_body_accepts_arrays_of_composites(service: Service, value: object, seen: str) -> None:
-    assert answer(service.post("/measure", json={"gauges": value})) == (200, TEXT, seen)
-    assert answer(service.post("/spread", json={"gauges": value})) == (200, TEXT, seen)
+def test_body_accepts_arrays_of_composites(service: Service, value: object, received: str) -> None:
+    assert answer(service.post("/measure", json={"gauges": value})) == (200, TEXT, received)
+    assert answer(service.post("/spread", json={"gauges": value})) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
-    ("query", "seen"),
+    ("query", "received"),
     [
         ("gauges=(1,a)&gauges=(2,)", '{"(1,a)","(2,)"}'),
         ('gauges={"id":1,"unitCode":"a"}&gauges=', '{"(1,a)",NULL}'),
         ('gauges=[{"id":1},{"id":2}]', '{"(1,)","(2,)"}'),
     ],
 )
-def test_query_string_accepts_arrays_of_composites(service: Service, query: str, seen: str) -> None:
-    assert answer(service.get(f"/measure?{quote(query, safe='=&')}")) == (200, TEXT, seen)
+def test_query_string_accepts_arrays_of_composites(service: Service, query: str, received: str) -> None:
+    assert answer(service.get(f"/measure?{quote(query, safe='=&')}")) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize("value", [{"id": 1}, [{"nope": 1}], [{"id": []}], [7], "(1,a)", [[{}], {}]])

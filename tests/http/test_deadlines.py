@@ -219,18 +219,18 @@ def test_uploaded_files_and_commit_stay_consistent_at_the_deadline(
             requested = threads.submit(httpx.post, f"{service.url}/keep", files=files, headers=late, timeout=60)
             wait_until(lambda: requested.done() or own_database.waiting(), "it is committed, or was too slow for that")
             problem(service.get("/nap?s=60", headers=late), 504)
-        answer = requested.result()
+        response = requested.result()
     stored = own_database.fetch("select about from kept")
     assert len(list(tmp_path.rglob("*.txt"))) == len(stored)
-    assert answer.status_code == (200 if stored else 504)
+    assert response.status_code == (200 if stored else 504)
 
 
 def test_outgoing_requests_are_cancelled_when_the_client_disconnects(service: Service, upstream: Upstream) -> None:
     for number, path in enumerate(("/asks-long", "/silent", "/asks")):
-        seen = len(upstream.to("/silent"))
+        received = len(upstream.to("/silent"))
         with service.connect() as connection:
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-{number}\r\n\r\n".encode())
-            wait_until(lambda: len(upstream.to("/silent")) > seen, "the other service has received the request")  # noqa: B023
+            wait_until(lambda: len(upstream.to("/silent")) > received, "the other service has received the request")  # noqa: B023
         wait_until(lambda: upstream.open_connections == 0, "the outgoing request is cancelled", 5)
     wait_until(lambda: service.log.count(" responded 499 ") == 3, "each is logged as left")
 

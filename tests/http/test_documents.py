@@ -361,8 +361,8 @@ def test_proxied_cached_and_invalidation_responses_are_described(own_database: D
     body = dug["requestBody"]["content"]["application/json"]["schema"]
     assert (list(body["properties"]), body["required"]) == (["bed", "deep", "on"], ["bed"])
     assert list(dug["responses"]["200"]["content"]) == ["text/plain", "application/json"]
-    seen = [(item["name"], item["in"], item["required"]) for item in paths["/seen/{bed}"]["get"]["parameters"]]
-    assert seen == [("bed", "path", True), ("deep", "query", False)]
+    received = [(item["name"], item["in"], item["required"]) for item in paths["/seen/{bed}"]["get"]["parameters"]]
+    assert received == [("bed", "path", True), ("deep", "query", False)]
 
 
 def test_injected_parameters_are_omitted_from_all_documents(

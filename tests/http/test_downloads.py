@@ -262,8 +262,8 @@ def test_missing_file_gets_404(service: Service, path: str) -> None:
 
 
 def test_invalid_column_values_are_reported_only_in_the_log(service: Service) -> None:
-    answer = problem(service.get("/content/7"), 500)
-    assert "no type" not in str(answer)
+    response = problem(service.get("/content/7"), 500)
+    assert "no type" not in str(response)
     service.wait_for_log("GET /content/{_id}: the file cannot be sent: type 'no type' is no media type")
 
 
@@ -496,9 +496,13 @@ def test_s3_store_that_ignores_ranges_is_supported(
 ) -> None:
     upstream = Upstream()
     sent = answer(b"0123456789", headers=[("ETag", '"1"')])
-    upstream.on("/main/whole", lambda seen, _: sent[: sent.index(b"\r\n\r\n") + 4] if seen.method == "HEAD" else sent)
+    upstream.on(
+        "/main/whole", lambda request, _: sent[: sent.index(b"\r\n\r\n") + 4] if request.method == "HEAD" else sent
+    )
     other = sent.replace(b" 200 ", b" 206 ").replace(b"\r\nETag", b"\r\nContent-Range: bytes 0-9/10\r\nETag")
-    upstream.on("/main/other", lambda seen, _: sent[: sent.index(b"\r\n\r\n") + 4] if seen.method == "HEAD" else other)
+    upstream.on(
+        "/main/other", lambda request, _: sent[: sent.index(b"\r\n\r\n") + 4] if request.method == "HEAD" else other
+    )
     upstream.on("/main/unknown", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     of_upstream = {**store_settings(store), HANDLERS + "S3Endpoint": upstream.url}
     service = serve_once(database, "", settings(folder, **of_upstream))

@@ -57,6 +57,17 @@ comment on function all_moods is 'HTTP GET';
 create function double(_n int, _m mood) returns int language sql stable strict as 'select _n * 2';
 comment on function double is 'HTTP GET
 mcp doubles';
+create function counts(_sizes int[]) returns table (n int[], parts parcel[], any_of json[]) language sql stable
+    as 'select array[1, null], array[null::parcel], array[null::json]';
+comment on function counts is 'HTTP GET';
+create function sizes() returns int[] language sql stable as 'select array[1, null]';
+comment on function sizes is 'HTTP GET';
+create domain code as char(3) check (value in ('a', 'bc'));
+create domain short_code as code;
+create table box (kind char(3) check (kind in ('a', 'bcd')), code short_code, codes code[], initial "char");
+insert into box values ('a', 'bc', '{a}', 'x');
+comment on table box is 'HTTP
+for select';
 create table crate (label text check (label in ('x', 'y')));
 create table sack (label text);
 create function packed() returns table (in_crate crate, in_sack sack) language sql stable
@@ -108,7 +119,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
     "expected",
     [
         "IParcelGetResponse {\n    id: number;\n    depotId: number | null;\n    /** How large: *\\/ 1 to 3 */\n"
-        '    size: 1 | 2 | 3;\n    moods: ("good" | "it\'s bad")[];\n    paint: "red" | "green" | null;\n}',
+        '    size: 1 | 2 | 3;\n    moods: ("good" | "it\'s bad" | null)[];\n    paint: "red" | "green" | null;\n}',
         'IDepotPutRequest {\n    id: number;\n    name: string;\n    note?: string | null;\n    kind: "a" | "b";\n}',
         "IAboveGetResponse {\n    id: number;\n    name: string;\n    next: number | null;\n}",
         'IMaybeGetResponse {\n    id: number | null;\n    name: string | null;\n    kind: "a" | "b" | null;\n}',
@@ -116,6 +127,11 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         "INoParcelResponse {\n    id: number | null;\n    depotId: number | null;\n",
         'IMoodsRequest {\n    of: "good" | "it\'s bad" | null;\n    in?: "red" | "green" | null;\n}',
         'IMoodsResponse {\n    m: "good" | "it\'s bad" | null;\n    c: "red" | "green" | null;\n    s: number;\n}',
+        "ICountsRequest {\n    sizes: (number | null)[] | null;\n}",
+        "ICountsResponse {\n    n: (number | null)[] | null;\n    parts: (IParts | null)[] | null;\n"
+        "    anyOf: (string | null)[] | null;\n}",
+        'IBoxGetResponse {\n    kind: "a  " | "bcd" | null;\n    code: "a  " | "bc " | null;\n'
+        '    codes: ("a  " | "bc " | null)[] | null;\n    initial: string | null;\n}',
         'IDoubleRequest {\n    n: number;\n    m: "good" | "it\'s bad";\n}',
         'IInCrate {\n    label: "x" | "y" | null;\n}',
         "IInSack {\n    label: string | null;\n}",
@@ -128,9 +144,14 @@ def test_typescript_types_state_only_proven_constraints(service: Service, folder
     assert f"interface {expected}" in (folder / "api.ts").read_text(encoding="utf-8")
 
 
+def test_char_values_are_padded_like_their_choices(service: Service) -> None:
+    assert service.get("/api/box").json() == [{"kind": "a  ", "code": "bc ", "codes": ["a  "], "initial": "x"}]
+
+
 @pytest.mark.slow
 def test_generated_clients_are_valid_in_their_languages(service: Service, folder: Path) -> None:
-    assert 'Promise<ApiResult<("good" | "it\'s bad")[]>>' in (folder / "api.ts").read_text(encoding="utf-8")
+    assert 'Promise<ApiResult<("good" | "it\'s bad" | null)[]>>' in (folder / "api.ts").read_text(encoding="utf-8")
+    assert "Promise<ApiResult<(number | null)[] | null>>" in (folder / "api.ts").read_text(encoding="utf-8")
     assert compile_strictly(folder) == ""
     assert mistakes_in_dart(folder / "api.dart") == []
     dart = (folder / "api.dart").read_text(encoding="utf-8")

@@ -411,11 +411,11 @@ def test_concurrent_refreshes_share_one_provider_request(service: Service, provi
             return client.post("/signin-id/refresh", headers=headers)
 
     with ThreadPoolExecutor(6) as tabs:
-        answers = [*tabs.map(refresh, [session] * 6), refresh(session)]
-    assert [answer.status_code for answer in answers] == [200] * 7
+        responses = [*tabs.map(refresh, [session] * 6), refresh(session)]
+    assert [response.status_code for response in responses] == [200] * 7
     assert len(provider.forms("/token")) == requested + 1
-    assert not any("expires=" in cookie for answer in answers for cookie in answer.headers.get_list("set-cookie"))
-    assert refresh(session_of(answers[3])).status_code == 200
+    assert not any("expires=" in cookie for response in responses for cookie in response.headers.get_list("set-cookie"))
+    assert refresh(session_of(responses[3])).status_code == 200
     assert len(provider.forms("/token")) == requested + 2
 
 

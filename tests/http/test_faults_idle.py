@@ -187,13 +187,13 @@ def test_event_stream_without_events_is_not_closed(database: Database, serve_onc
     service = serve_once(database, SQL.replace("create function", "create or replace function") + sql, quiet)
     with service.connect() as stream:
         stream.sendall(b"GET /publish/info HTTP/1.1\r\nHost: x\r\n\r\n")
-        seen = stream.recv(65536)
-        assert seen.startswith(b"HTTP/1.1 200")
+        received = stream.recv(65536)
+        assert received.startswith(b"HTTP/1.1 200")
         for _ in range(2):
             with service.connect() as idle:
                 until_closed(idle)
         assert service.post("/publish", json={"text": "still here"}).status_code == 204
-        while b"still here" not in seen:
+        while b"still here" not in received:
             piece = stream.recv(65536)
             assert piece, "the stream was closed"
-            seen += piece
+            received += piece

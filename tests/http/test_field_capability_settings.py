@@ -172,8 +172,8 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
 
     upstream.on("/counted", counted)
 
-    def echo_request(seen: Seen, _connection: socket.socket) -> bytes:
-        result = f"{seen.header('x-other')} {seen.header('content-type')} {seen.body.decode()}"
+    def echo_request(request: Seen, _connection: socket.socket) -> bytes:
+        result = f"{request.header('x-other')} {request.header('content-type')} {request.body.decode()}"
         return answer(result, 201, [("X-Theirs", "1"), ("ETag", "x")], "text/plain")
 
     upstream.on("/direct", echo_request)
@@ -228,9 +228,9 @@ def test_empty_sets_are_not_cached(service: Service, database: Database) -> None
 
 
 def test_configured_header_list_replaces_the_default(service: Service, prepared_upstream: Upstream) -> None:
-    seen = service.get("/passed", headers={"X-Secret": "s", "X-Other": "o", "Host": "elsewhere.example"}).json()
-    assert "x-secret" not in seen["headers"]
-    assert seen["headers"]["x-other"] == "o"
+    received = service.get("/passed", headers={"X-Secret": "s", "X-Other": "o", "Host": "elsewhere.example"}).json()
+    assert "x-secret" not in received["headers"]
+    assert received["headers"]["x-other"] == "o"
     assert len(prepared_upstream.to("/base/passed")[-1].all("host")) == 1
     posted = service.post("/posted", content=b"abc").json()
     assert posted["body"] == "abc"

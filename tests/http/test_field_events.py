@@ -228,10 +228,10 @@ def test_stream_response_sends_connection_close_if_the_connection_ends(
     head = f"HTTP/{version}\r\nhost: test\r\nconnection: {requested}\r\n\r\n"
     with service.connect() as connection:
         connection.sendall(f"GET /api/plain/info {head}".encode())
-        answer = b""
-        while b": connected\n\n" not in answer:
-            answer += connection.recv(4096)
-    values = [line for line in answer.lower().split(b"\r\n") if line.startswith(b"connection:")]
+        response = b""
+        while b": connected\n\n" not in response:
+            response += connection.recv(4096)
+    values = [line for line in response.lower().split(b"\r\n") if line.startswith(b"connection:")]
     assert [line.startswith(b"connection: close") for line in values] == [True], values
     headless = service.raw(f"HEAD /api/plain/info {head}".encode())
     assert headless is not None
@@ -301,7 +301,7 @@ def test_stable_routine_publishes_events_on_every_call(service: Service) -> None
 
 
 @pytest.mark.parametrize(
-    ("subscribed", "published", "seen"),
+    ("subscribed", "published", "received"),
     [
         ("?job-17", "job-17", True),
         ("?job-17", "job-18", False),
@@ -315,12 +315,12 @@ def test_stable_routine_publishes_events_on_every_call(service: Service) -> None
         ("?a%20b", "a%20b", True),
     ],
 )
-def test_execution_id_filters_events(service: Service, subscribed: str, published: str | None, seen: bool) -> None:
+def test_execution_id_filters_events(service: Service, subscribed: str, published: str | None, received: bool) -> None:
     headers = {} if published is None else {"X-NpgsqlRest-ID": published}
     with EventStream(service, f"/api/plain/info{subscribed}") as stream:
         service.post("/api/publish", json={"text": "it"}, headers=headers)
         service.post("/api/publish", json={"text": "end"})
-        stream.wait_for(*(["it"] if seen else []), "end")
+        stream.wait_for(*(["it"] if received else []), "end")
 
 
 def test_disconnected_subscriber_does_not_affect_others(service: Service) -> None:
@@ -368,7 +368,7 @@ def member_service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize(
-    ("path", "hint", "seen"),
+    ("path", "hint", "received"),
     [
         ("public", None, "anonymous kiri mo"),
         ("public", "", "anonymous kiri mo"),
@@ -400,7 +400,7 @@ def member_service(database: Database, serve: Serve) -> Service:
     ],
 )
 def test_event_scope_and_hint_select_the_subscribers(
-    member_service: Service, path: str, hint: str | None, seen: str
+    member_service: Service, path: str, hint: str | None, received: str
 ) -> None:
     kiri, mo = with_cookie(member_service), with_cookie(member_service, "mo")
     stream_path = "/api/to-public/info"
@@ -415,7 +415,7 @@ def test_event_scope_and_hint_select_the_subscribers(
         assert response.status_code == 204, response.text
         member_service.post("/api/to-public", json={"hint": "all"})
         for name, stream in (("anonymous", anonymous), ("kiri", as_kiri), ("mo", as_mo)):
-            stream.wait_for(*([path] if name in seen.split() else []), "public")
+            stream.wait_for(*([path] if name in received.split() else []), "public")
 
 
 def test_invalid_scope_hint_is_logged(member_service: Service) -> None:

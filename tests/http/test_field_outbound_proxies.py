@@ -139,8 +139,8 @@ def schema(url: str) -> str:
 
 @pytest.fixture(scope="module")
 def prepared_upstream(upstream: Upstream) -> Upstream:
-    def of_status(seen: Seen, _connection: socket.socket) -> bytes:
-        status = int(seen.target.partition("=")[2] or 200)
+    def of_status(request: Seen, _connection: socket.socket) -> bytes:
+        status = int(request.target.partition("=")[2] or 200)
         return answer(
             b"" if status in (204, 304) else f"said {status}",
             status,
@@ -237,16 +237,17 @@ def received(
 def test_proxy_sends_the_specified_target_and_body(
     service: Service, method: str, path: str, content: bytes, target: str, body: str
 ) -> None:
-    seen = received(service, method, path, content, {"Content-Type": "application/json"} if content else {})
-    assert (seen["target"], seen["body"]) == (target, body)
+    forwarded = received(service, method, path, content, {"Content-Type": "application/json"} if content else {})
+    assert (forwarded["target"], forwarded["body"]) == (target, body)
 
 
 def test_http_type_result_is_forwarded_in_the_json_body(service: Service) -> None:
-    seen = received(
+    forwarded = received(
         service, "POST", "/with-type-body", b'{"rBody": "mine", "x": 1.50}', {"Content-Type": "application/vnd.x+json"}
     )
     assert (
-        seen["body"].replace(" ", "") == '{"rBody":"s","x":1.50,"rStatusCode":200,"rSuccess":true,"rErrorMessage":null}'
+        forwarded["body"].replace(" ", "")
+        == '{"rBody":"s","x":1.50,"rStatusCode":200,"rSuccess":true,"rErrorMessage":null}'
     )
 
 
@@ -263,23 +264,27 @@ def test_proxy_forwards_headers_unchanged(service: Service, prepared_upstream: U
             "X-A": "1",
         },
     )
-    seen = prepared_upstream.to("/as-it-is/h")[-1]
-    assert [seen.header(name) for name in ("authorization", "user-agent", "accept-encoding", "x-a")] == [
+    forwarded = prepared_upstream.to("/as-it-is/h")[-1]
+    assert [forwarded.header(name) for name in ("authorization", "user-agent", "accept-encoding", "x-a")] == [
         "Basic eDp5",
         "mine",
         "br",
         "1",
     ]
-    assert seen.header("content-language") is None
-    assert seen.all("host") == [f"127.0.0.1:{prepared_upstream.port}"]
+    assert forwarded.header("content-language") is None
+    assert forwarded.all("host") == [f"127.0.0.1:{prepared_upstream.port}"]
 
 
 def test_routine_result_is_sent_as_json_without_request_headers(service: Service, prepared_upstream: Upstream) -> None:
     response = service.post("/sends", content=b'{"id": 1}', headers={"Content-Type": "application/json", "X-A": "1"})
-    seen = response.json()
-    assert (seen["method"], seen["target"], json.loads(seen["body"])) == ("POST", "/out/sends", {"id": 1})
-    assert seen["headers"]["content-type"] == "application/json; charset=utf-8"
-    assert "x-a" not in seen["headers"]
+    forwarded = response.json()
+    assert (forwarded["method"], forwarded["target"], json.loads(forwarded["body"])) == (
+        "POST",
+        "/out/sends",
+        {"id": 1},
+    )
+    assert forwarded["headers"]["content-type"] == "application/json; charset=utf-8"
+    assert "x-a" not in forwarded["headers"]
     assert response.headers["content-type"] == "application/json"
     assert "x-mine" not in response.headers
     paper = service.get("/sends-text")

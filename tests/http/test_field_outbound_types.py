@@ -213,7 +213,7 @@ REFUSE = "create function refuse() returns text language plpgsql as $$ begin rai
 
 @pytest.fixture(scope="module")
 def prepared_upstream(upstream: Upstream) -> Upstream:
-    def echo(seen: Seen, _connection: socket.socket) -> bytes:
+    def echo(request: Seen, _connection: socket.socket) -> bytes:
         expected = (
             "content-type",
             "content-encoding",
@@ -226,40 +226,46 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
             "retry_delay_hint",
             "cookie",
         )
-        headers = " ".join(f"{name}={value}" for name in expected for value in seen.all(name))
-        message = f"{seen.method} {seen.target} [{headers}] <{seen.body.decode()}>"
+        headers = " ".join(f"{name}={value}" for name in expected for value in request.all(name))
+        message = f"{request.method} {request.target} [{headers}] <{request.body.decode()}>"
         return answer(message, content_type="text/plain", headers=[("Set-Cookie", "a=b")])
 
     counts: dict[str, int] = {}
 
-    def count(seen: Seen) -> int:
-        counts[seen.target] = counts.get(seen.target, 0) + 1
-        return counts[seen.target]
+    def count(request: Seen) -> int:
+        counts[request.target] = counts.get(request.target, 0) + 1
+        return counts[request.target]
 
-    def slow_once(seen: Seen, _connection: socket.socket) -> bytes:
-        if count(seen) == 1:
+    def slow_once(request: Seen, _connection: socket.socket) -> bytes:
+        if count(request) == 1:
             upstream.released.wait(2)
         return answer("then", content_type="text/plain")
 
-    def broken_then_silent(seen: Seen, _connection: socket.socket) -> bytes:
-        if count(seen) > 1:
+    def broken_then_silent(request: Seen, _connection: socket.socket) -> bytes:
+        if count(request) > 1:
             upstream.released.wait(2)
         return answer("broken", 500)
 
-    def redirect(seen: Seen, _connection: socket.socket) -> bytes:
-        return answer(b"", int(seen.target.partition("=")[2]), [("Location", "/echo?moved")])
+    def redirect(request: Seen, _connection: socket.socket) -> bytes:
+        return answer(b"", int(request.target.partition("=")[2]), [("Location", "/echo?moved")])
 
     upstream.on("/echo", echo)
     upstream.on("/slow-once", slow_once)
     upstream.on("/broken-then-silent", broken_then_silent)
-    upstream.on("/flaky", lambda seen, _: answer("good" if count(seen) > 1 else "bad", 200 if count(seen) > 2 else 404))
+    upstream.on(
+        "/flaky",
+        lambda request, _: answer("good" if count(request) > 1 else "bad", 200 if count(request) > 2 else 404),
+    )
     upstream.on(
         "/always",
-        lambda seen, _: answer(
-            f"{count(seen)}", int(seen.target.partition("=")[2]), [("X-A", "1"), ("X-A", "ü")], "text/x; charset=utf-8"
+        lambda request, _: answer(
+            f"{count(request)}",
+            int(request.target.partition("=")[2]),
+            [("X-A", "1"), ("X-A", "ü")],
+            "text/x; charset=utf-8",
         ),
     )
-    upstream.on("/counted", lambda seen, _: answer(str(count(seen))))
+    upstream.on("/counted", lambda request, _: answer(str(count(request))))
     upstream.on("/moved", redirect)
     upstream.on("/circling", answer(b"", 302, [("Location", "/circling")]))
     return upstream

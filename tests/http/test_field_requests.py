@@ -268,7 +268,7 @@ def test_comment_sets_response_headers(service: Service, target: str, expected: 
 
 
 @pytest.mark.parametrize(
-    ("path", "seen"),
+    ("path", "received"),
     [
         ("get-headers", "one"),
         ("get-headers-text", "one"),
@@ -278,5 +278,5 @@ def test_comment_sets_response_headers(service: Service, target: str, expected: 
         ("get-headers-context", "one"),
     ],
 )
-def test_routine_receives_request_headers(service: Service, path: str, seen: str) -> None:
-    assert ask(service, f"GET /api/{path}", headers={"X-One": "one"}).text == seen
+def test_routine_receives_request_headers(service: Service, path: str, received: str) -> None:
+    assert ask(service, f"GET /api/{path}", headers={"X-One": "one"}).text == received

@@ -58,7 +58,7 @@ def urlencoded(*fields: tuple[str, str]) -> dict[str, object]:
 @pytest.mark.parametrize("form", [urlencoded, multipart])
 class TestForms:
     @pytest.mark.parametrize(
-        ("fields", "seen"),
+        ("fields", "received"),
         [
             ([("room", "12")], "'12' 'none' NULL"),
             ([("room", " 12 "), ("note", "")], "'12' '' NULL"),
@@ -67,10 +67,10 @@ class TestForms:
         ],
     )
     def test_form_fields_follow_the_rules_of_the_query_string(
-        self, service: Service, form: object, fields: list[tuple[str, str]], seen: str
+        self, service: Service, form: object, fields: list[tuple[str, str]], received: str
     ) -> None:
         assert callable(form)
-        assert answer(service.post("/book", **form(*fields))) == (200, TEXT, seen)
+        assert answer(service.post("/book", **form(*fields))) == (200, TEXT, received)
 
     def test_form_field_preserves_every_character(self, service: Service, form: object) -> None:
         assert callable(form)

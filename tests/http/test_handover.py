@@ -157,9 +157,9 @@ def _response_after_invalidation(service: Service) -> str:
 
 
 def _closes_the_connection(client: httpx.Client) -> bool:
-    answer = client.get("/kept")
+    response = client.get("/kept")
     client.close()
-    connection: str | None = answer.headers.get("connection")
+    connection: str | None = response.headers.get("connection")
     return connection == "close"
 
 
@@ -319,9 +319,9 @@ class Systemd:
         self.sockets = [socket.create_server(("127.0.0.1", self.port)), socket.socket(socket.AF_UNIX)]
         self.sockets[1].bind(self.path)
         self.sockets[1].listen()
-        self.said = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.said.bind(str(folder / "notify"))
-        self.said.settimeout(60)
+        self.notifications = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notifications.bind(str(folder / "notify"))
+        self.notifications.settimeout(60)
 
     def start(self, urls: str = "", **settings: str) -> subprocess.Popen[bytes]:
         chosen = {
@@ -353,7 +353,7 @@ class Systemd:
     def receive_message(self, line: str) -> dict[str, str]:
         """Return the next message that begins with `line`."""
         while True:
-            result = self.said.recv(4096).decode()
+            result = self.notifications.recv(4096).decode()
             if result.startswith(line):
                 return dict(item.split("=", 1) for item in result.splitlines())
 
@@ -363,7 +363,7 @@ def systemd(own_database: Database, tmp_path: Path) -> Iterator[Systemd]:
     own_database.execute(SQL)
     manager = Systemd(tmp_path, own_database)
     yield manager
-    for item in (*manager.sockets, manager.said):
+    for item in (*manager.sockets, manager.notifications):
         item.close()
 
 

@@ -160,6 +160,39 @@ def test_client_certificate_is_sent_if_requested(
     assert serve_once(own_database, sql, settings).get("/echo").status_code == status
 
 
+@pytest.mark.parametrize(
+    ("allowed", "offered"),
+    [({"AllowedNetworks": ["127.0.0.0/8"]}, False), ({"AllowedHosts": ["127.0.0.1"]}, True)],
+)
+def test_client_certificate_is_for_named_hosts_only(
+    own_database: Database,
+    serve_once: Serve,
+    authority: Path,
+    certificate_requiring_server: Upstream,
+    allowed: dict[str, list[str]],
+    offered: bool,
+) -> None:
+    """The host comes from a value of the request, or from a redirect."""
+    client = "Service:HttpClientOptions:"
+    settings = {**ON, client + "CaFile": str(authority / "ca.pem")}
+    settings[client + "ClientCertificate"] = str(authority / "client.pem")
+    settings[client + "ClientCertificateKey"] = str(authority / "client.key")
+    settings |= {f"{client}{key}:{index}": item for key, items in allowed.items() for index, item in enumerate(items)}
+    port = certificate_requiring_server.url.rpartition(":")[2]
+    redirecting = Upstream()
+    redirecting.on("/away", answer("", 307, [("Location", f"{certificate_requiring_server.url}/found")]))
+    certificate_requiring_server.on("/found", answer("found", content_type="text/plain"))
+    types = _type("valued_type", f"GET https://{{_host}}:{port}/found")
+    types += _type("moved_type", f"GET {redirecting.url}/away")
+    select = "select concat_ws('|', (_r).status_code, (_r).body, (_r).error_message)"
+    valued = ("valued(_host text, _r valued_type) returns text stable", select, "HTTP GET /valued")
+    service = serve_once(own_database, types + routines([valued, _caller("moved")]), settings)
+    for path in ("/valued?host=127.0.0.1", "/moved"):
+        text = service.get(path).text
+        assert text == "200|found" if offered else "TLS" in text or "connection" in text, text
+    redirecting.close()
+
+
 # --- proxies ----------------------------------------------------------------------------------------------------------
 
 PASSED = routines([
@@ -179,12 +212,12 @@ class Second:
         self.given_up = threading.Event()
         self._numbers = iter(range(1, 100))
 
-    def __call__(self, seen: Seen, connection: socket.socket) -> bytes | None:
+    def __call__(self, request: Seen, connection: socket.socket) -> bytes | None:
         if next(self._numbers) == 1:
             connection.recv(1)
             self.given_up.set()
             return None
-        return answer(b"second " + seen.body, content_type="text/plain")
+        return answer(b"second " + request.body, content_type="text/plain")
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +230,7 @@ def test_proxy_hedges_slow_requests(proxy: Service, upstream: Upstream, method: 
     slow = Second()
     upstream.on(path, slow)
     assert proxy.request(method, path, content=b"x" if method == "PUT" else b"").text.startswith("second ")
-    assert [seen.body for seen in upstream.to(path)] == [b"x" if method == "PUT" else b""] * 2
+    assert [request.body for request in upstream.to(path)] == [b"x" if method == "PUT" else b""] * 2
     assert slow.given_up.wait(30)
 
 

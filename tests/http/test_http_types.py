@@ -124,8 +124,8 @@ class Counted:
         self._answers = answers
         self._count: dict[str, int] = {}
 
-    def __call__(self, seen: Seen, _connection: socket.socket) -> bytes:
-        number = self._count[seen.target] = self._count.get(seen.target, 0) + 1
+    def __call__(self, request: Seen, _connection: socket.socket) -> bytes:
+        number = self._count[request.target] = self._count.get(request.target, 0) + 1
         return self._answers[min(number, len(self._answers)) - 1]
 
 
@@ -138,7 +138,7 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("/odd/time", answer(b"", 503, [("Retry-After", f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT")]))
     upstream.on("/odd/text", answer(b"+2AA-", content_type="text/plain; charset=utf-7"))
     upstream.on("/bytes", answer(b"\x00\xff\x01", content_type="application/octet-stream"))
-    upstream.on("/status", lambda seen, _: answer({"s": 1}, int(seen.target.partition("=")[2])))
+    upstream.on("/status", lambda request, _: answer({"s": 1}, int(request.target.partition("=")[2])))
     upstream.on("/retried", Counted(answer({}, 503), answer({}, 429), answer({"n": 3})))
     upstream.on("/flaky", Counted(answer({}, 500), answer({}, 404), answer({"n": 3})))
 
@@ -157,19 +157,19 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("/slow-then-good", slow_then_good)
     meeting: list[str] = []
 
-    def respond_when_both_arrived(seen: Seen, _connection: socket.socket) -> bytes:
+    def respond_when_both_arrived(request: Seen, _connection: socket.socket) -> bytes:
         """Respond when both requests are there: only concurrent requests get a response."""
-        meeting.append(seen.target)
+        meeting.append(request.target)
         wait_until(lambda: len(set(meeting)) == 2, "both requests have come")
-        return answer(seen.target[-1], content_type="text/plain")
+        return answer(request.target[-1], content_type="text/plain")
 
     upstream.on("/meet", respond_when_both_arrived)
     for path in ("/echo/7", "/echo"):
         upstream.on(
             path,
-            lambda seen, _: answer(
-                f"{seen.method} {seen.target} {seen.header('x-id')} {seen.header('content-type')} "
-                f"{seen.header('content-language')} {seen.header('x-key')} {seen.header('x-other')} {seen.body.decode()}",
+            lambda request, _: answer(
+                f"{request.method} {request.target} {request.header('x-id')} {request.header('content-type')} "
+                f"{request.header('content-language')} {request.header('x-key')} {request.header('x-other')} {request.body.decode()}",
                 content_type="text/plain",
             ),
         )

@@ -65,12 +65,12 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 @pytest.mark.slow
 def test_typescript_repeats_with_the_same_key(service: Service, database: Database) -> None:
     folder: Path = service.folder
-    answers = json.loads(run(folder / "calls.js"))
-    assert answers["first"]["amount"] == 1
-    assert answers["status"] == 409
-    assert len(answers["keys"]) == 4
-    assert len(set(answers["keys"][:3])) == 1
-    assert len(set(answers["keys"])) == 2
+    responses = json.loads(run(folder / "calls.js"))
+    assert responses["first"]["amount"] == 1
+    assert responses["status"] == 409
+    assert len(responses["keys"]) == 4
+    assert len(set(responses["keys"][:3])) == 1
+    assert len(set(responses["keys"])) == 2
     assert database.value("select count(*) from payment where amount = 1") == 1
 
 

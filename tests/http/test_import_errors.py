@@ -140,9 +140,9 @@ def test_collect_mode_lists_all_errors_and_imports_nothing(service: Service, dat
 
 
 def test_collect_mode_stops_at_its_error_limit(service: Service, database: Database) -> None:
-    answer = problem(send(service, "/collect", "".join(f"x{n},no\n" for n in range(100))), 400)
-    assert answer["detail"] == "at least 5 rows have errors; nothing was imported"
-    assert [error["row"] for error in answer["errors"]] == [1, 2, 3, 4, 5]
+    response = problem(send(service, "/collect", "".join(f"x{n},no\n" for n in range(100))), 400)
+    assert response["detail"] == "at least 5 rows have errors; nothing was imported"
+    assert [error["row"] for error in response["errors"]] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.slow
@@ -175,8 +175,8 @@ def test_request_parameter_selects_the_error_mode(service: Service, database: Da
 
 
 def test_dry_run_stores_nothing(service: Service, database: Database) -> None:
-    answer = send(service, "/mode", "a,1\nb,no\n", mode="skip", dry="true").json()
-    assert (answer["stored"], answer["files"][0]["failed"]) == (1, 1)
+    response = send(service, "/mode", "a,1\nb,no\n", mode="skip", dry="true").json()
+    assert (response["stored"], response["files"][0]["failed"]) == (1, 1)
     assert stored_rows(database) == []
     assert send(service, "/mode", "a,1\n", mode="skip", dry="false").json()["stored"] == 1
     assert stored_rows(database) == [("a", 1)]
@@ -187,8 +187,8 @@ def test_columns_are_mapped_by_header_names(service: Service, database: Database
     assert entry["success"] is True
     assert stored_rows(database) == [('a "b", c', 3), ("d", 4)]
     database.execute("truncate stock")
-    answer = problem(send(service, "/named", "count,sku\n1,a\nno,b\n"), 400)
-    assert answer["errors"] == [
+    response = problem(send(service, "/named", "count,sku\n1,a\nno,b\n"), 400)
+    assert response["errors"] == [
         {
             "file": "1.csv", "row": 3, "column": "count", "value": "no", "code": "22P02",
             "reason": 'invalid input syntax for type integer: "no"',

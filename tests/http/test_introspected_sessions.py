@@ -216,9 +216,9 @@ def test_concurrent_requests_share_one_introspection() -> None:
         first.set()
         return [*await asyncio.gather(*asking, return_exceptions=True), requested.cached_result("k")], questions
 
-    answers, questions = asyncio.run(drill())
-    assert isinstance(answers[0], ClientDisconnectedError)
-    assert answers[1:] == ["kiri"] * 5 + [("kiri",)]
+    responses, questions = asyncio.run(drill())
+    assert isinstance(responses[0], ClientDisconnectedError)
+    assert responses[1:] == ["kiri"] * 5 + [("kiri",)]
     assert questions == 2
 
 

@@ -179,12 +179,12 @@ def test_job_lists_are_paginated(service: Service, database: Database) -> None:
         service.post("/bills", json={"customer": "pages", "number": n}, headers=headers).json()["id"] for n in range(5)
     ]
     all_ended(database)
-    seen, address = [], "/jobs?limit=2&state=done"
+    received, address = [], "/jobs?limit=2&state=done"
     while address:
         response = service.get(address, headers=headers)
-        seen.append([job["id"] for job in response.json()])
+        received.append([job["id"] for job in response.json()])
         address = response.links["next"]["url"] if "next" in response.links else ""
-    assert seen == [own[:2:-1], own[2:0:-1], own[:1]]
+    assert received == [own[:2:-1], own[2:0:-1], own[:1]]
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,12 @@ def test_locked_account_gets_429_even_with_the_correct_password(service: Service
 
 @pytest.mark.slow
 def test_existing_and_unknown_accounts_get_identical_responses(service: Service) -> None:
-    answers = {}
+    responses = {}
     for name in ("ana2", "unknown2"):
         tries = [enter(service, name, "wrong", f"198.51.101.{number}") for number in range(8)]
-        answers[name] = [(item.status_code, item.json(), sorted(item.headers)) for item in tries]
-    assert answers["ana2"] == answers["unknown2"]
-    assert [item[0] for item in answers["ana2"]] == [401] * 5 + [429] * 3
+        responses[name] = [(item.status_code, item.json(), sorted(item.headers)) for item in tries]
+    assert responses["ana2"] == responses["unknown2"]
+    assert [item[0] for item in responses["ana2"]] == [401] * 5 + [429] * 3
 
 
 def test_spellings_of_a_name_are_counted_together(service: Service) -> None:
@@ -322,8 +322,8 @@ def test_lock_is_logged_without_passwords(service: Service) -> None:
 def test_sign_ins_within_a_batch_are_counted(service: Service) -> None:
     guesses = [{"method": "POST", "path": "/enter", "body": {"name": "eve2", "password": f"{n}"}} for n in range(20)]
     headers = {"X-Forwarded-For": "198.51.119.1"}
-    answers = service.post("/batch?transaction=false", json=guesses, headers=headers).json()
-    assert Counter(item["status"] for item in answers) == {401: 5, 429: 15}
+    responses = service.post("/batch?transaction=false", json=guesses, headers=headers).json()
+    assert Counter(item["status"] for item in responses) == {401: 5, 429: 15}
 
 
 @pytest.mark.slow

@@ -206,6 +206,8 @@ def test_all_columns_of_a_row_become_headers_and_parts(service: Service, server:
     [
         ({"to": "no address at all"}, "to has an address that is not valid"),
         ({"to": "a@example.com\r\nBcc: b@example.com"}, "to has an address that is not valid"),
+        ({"to": "a@[x>]"}, "to has an address that is not valid"),
+        ({"to": '"x.org@[@=?utf-8?q?'}, "to has an address that is not valid"),
         ({"to": "a@example.com", "attachments": {"a": 1}}, "attachments is no array of objects"),
         ({"to": "a@example.com", "attachments": [{"name": "x", "content": "%"}]}, "attachments is no array"),
         ({"to": ", ".join(["a@example.com"] * 101)}, "it has more than 100 recipients"),
@@ -444,6 +446,8 @@ def test_mail_of_sql(service: Service, server: MailServer, installed: Database) 
     assert server.wait_for(1)[0]["Subject"] == "SQL"
     installed.execute("select rowcall.send_mail('{\"to\": 7}')")
     assert errors(installed, 1)[0].startswith("it is no valid message")
+    installed.execute(f"select rowcall.send_mail('{json.dumps({**mail, 'to': ['b@[x>]']})}')")
+    assert errors(installed, 2)[1] == "it has an address that is not valid"
 
 
 def test_impossible_send_mail_annotations_are_reported(service: Service) -> None:

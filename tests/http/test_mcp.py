@@ -131,14 +131,14 @@ def reply(response: httpx.Response) -> Any:
 
 
 def call(service: Service, name: str, **arguments: Any) -> Any:
-    answer = reply(ask(service, "tools/call", {"name": name, "arguments": arguments}))
-    assert (answer["jsonrpc"], answer["id"]) == ("2.0", 1)
-    return answer["result"]
+    response = reply(ask(service, "tools/call", {"name": name, "arguments": arguments}))
+    assert (response["jsonrpc"], response["id"]) == ("2.0", 1)
+    return response["result"]
 
 
 def token(service: Service, name: str) -> dict[str, str]:
-    answer = service.post("/api/sign-in", json={"name": name})
-    return {"Authorization": f"Bearer {answer.json()['accessToken']}"}
+    response = service.post("/api/sign-in", json={"name": name})
+    return {"Authorization": f"Bearer {response.json()['accessToken']}"}
 
 
 def test_tools_are_described(service: Service) -> None:
@@ -224,12 +224,12 @@ def test_numbers_of_tool_arguments_are_passed_unchanged(service: Service) -> Non
         b'{"id":12345678901234567890123,"method":"tools/call","params":{"name":"same","arguments":{"n":%s,"t":1.10}}}'
     )
     written = "-12345678901234567890.10"
-    answer = service.post("/mcp", content=call % written.encode(), headers=JSON).text
+    response = service.post("/mcp", content=call % written.encode(), headers=JSON).text
     row = f'"n":{written},"t":"1.10","j":{{"a":1e400,"b":{written}}}'
-    assert f'"structuredContent":{{"items":[{{{row}}}]}}' in answer
-    assert json.loads(json.loads(answer)["result"]["content"][0]["text"])["items"][0]["t"] == "1.10"
-    assert row.replace('"', '\\"') in answer
-    assert '"id":12345678901234567890123' in answer
+    assert f'"structuredContent":{{"items":[{{{row}}}]}}' in response
+    assert json.loads(json.loads(response)["result"]["content"][0]["text"])["items"][0]["t"] == "1.10"
+    assert row.replace('"', '\\"') in response
+    assert '"id":12345678901234567890123' in response
 
 
 @pytest.mark.parametrize(
@@ -335,15 +335,15 @@ def test_initialize_returns_the_name_and_capabilities_of_the_server(service: Ser
 def test_requests_with_invalid_method_headers_or_origin_are_refused(
     service: Service, method: str, headers: dict[str, str], status: int
 ) -> None:
-    answer = service.request(method, "/mcp", headers={**JSON, **headers}, content=b'{"method":"ping"}')
-    assert answer.status_code == status
+    response = service.request(method, "/mcp", headers={**JSON, **headers}, content=b'{"method":"ping"}')
+    assert response.status_code == status
     if status != 200:
-        assert problem(answer, status)["detail"]
+        assert problem(response, status)["detail"]
 
 
 def test_allow_header_lists_the_supported_methods(service: Service) -> None:
-    answers = [service.request(method, "/mcp") for method in ("OPTIONS", "PUT")]
-    assert [(item.status_code, item.headers["allow"]) for item in answers] == [
+    responses = [service.request(method, "/mcp") for method in ("OPTIONS", "PUT")]
+    assert [(item.status_code, item.headers["allow"]) for item in responses] == [
         (204, "OPTIONS, POST"),
         (405, "OPTIONS, POST"),
     ]
@@ -366,8 +366,8 @@ def test_same_origin_requests_need_an_allowed_host(database: Database, serve_onc
 
 
 def test_notifications_get_202_without_a_body(service: Service) -> None:
-    answer = ask(service, "notifications/initialized")
-    assert (answer.status_code, answer.content) == (202, b"")
+    response = ask(service, "notifications/initialized")
+    assert (response.status_code, response.content) == (202, b"")
 
 
 @pytest.mark.parametrize(("name", "signed_in", "status"), [("who", False, 401), ("for_admins", True, 403)])
@@ -385,12 +385,12 @@ def test_a_tool_enforces_the_authorization_of_its_endpoint(
 def test_messages_are_json_by_their_type(service: Service, kind: str | None) -> None:
     """Pages can send other types to any site without a CORS preflight."""
     headers = {} if kind is None else {"Content-Type": kind}
-    answer = service.post("/mcp", content=b'{"method":"ping"}', headers=headers)
-    assert problem(answer, 415)["detail"] == "the body of a request to /mcp must be of type application/json"
-    answer = service.post(
+    response = service.post("/mcp", content=b'{"method":"ping"}', headers=headers)
+    assert problem(response, 415)["detail"] == "the body of a request to /mcp must be of type application/json"
+    response = service.post(
         "/mcp", content=b'{"method":"ping"}', headers={"Content-Type": "Application/JSON; charset=utf-8"}
     )
-    assert answer.status_code == 200
+    assert response.status_code == 200
 
 
 CROSS = "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out"
@@ -412,9 +412,9 @@ def test_pages_of_other_sites_cannot_use_a_session(database: Database, service: 
             ({issued["headerName"]: issued["token"]}, 200, ""),
             ({issued["headerName"]: issued["token"], "Sec-Fetch-Site": "same-origin"}, 200, ""),
         ):
-            answer = client.post("/mcp", json=call, headers=headers)
-            assert answer.status_code == status, headers
-            assert status == 200 or problem(answer, status)["detail"] == detail
+            response = client.post("/mcp", json=call, headers=headers)
+            assert response.status_code == status, headers
+            assert status == 200 or problem(response, status)["detail"] == detail
 
 
 SLOW = """
@@ -454,22 +454,22 @@ def test_a_cancelled_call_ends_its_statement(own_database: Database, serve_once:
         assert own_database.value(RUNNING) == 1
         assert not running.done()
         cancel(41, **{"Mcp-Session-Id": session})
-        answer = running.result(30)
-        assert (answer.status_code, answer.content) == (202, b"")
+        response = running.result(30)
+        assert (response.status_code, response.content) == (202, b"")
         wait_until(lambda: own_database.value(RUNNING) == 0, "the statement is cancelled")
     assert reply(ask(service, "ping"))["result"] == {}
 
 
 def test_a_tool_runs_for_its_caller(service: Service) -> None:
-    answer = reply(ask(service, "tools/call", {"name": "who"}, headers=token(service, "kiri")))
-    assert answer["result"]["structuredContent"] == {"value": "7"}
+    response = reply(ask(service, "tools/call", {"name": "who"}, headers=token(service, "kiri")))
+    assert response["result"]["structuredContent"] == {"value": "7"}
 
 
 def test_anonymous_callers_get_the_address_of_the_sign_in(guarded: Service) -> None:
-    answer = ask(guarded, "ping", path="/ai")
+    response = ask(guarded, "ping", path="/ai")
     metadata = f"{guarded.url}/.well-known/oauth-protected-resource/ai"
-    assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == f'Bearer scope="a b", resource_metadata="{metadata}"'
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == f'Bearer scope="a b", resource_metadata="{metadata}"'
     assert guarded.get(metadata.removeprefix(guarded.url)).json() == {
         "resource": "garden",
         "authorization_servers": ["https://id.example"],

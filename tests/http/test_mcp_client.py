@@ -127,10 +127,10 @@ def test_the_catalogue_can_be_read(service: Service) -> None:
 
 
 def test_resources_are_not_served_if_disabled(database: Database, service: Service, serve_once: Serve) -> None:
-    answer = serve_once(database, settings={**BASE, P + "Resources": "false"}).post(
+    response = serve_once(database, settings={**BASE, P + "Resources": "false"}).post(
         "/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "resources/list"}
     )
-    assert answer.json()["error"] == {"code": -32601, "message": "Method not found: resources/list"}
+    assert response.json()["error"] == {"code": -32601, "message": "Method not found: resources/list"}
 
 
 def test_a_client_discovers_the_authorization_server(guarded: Service) -> None:

@@ -223,8 +223,8 @@ def test_the_client_for_typescript_validates_every_result(
 
 
 def rpc(service: Service, method: str, params: dict[str, Any]) -> Any:
-    answer = service.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    return answer.json()["result"]
+    response = service.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    return response.json()["result"]
 
 
 def call(service: Service, name: str, **given: Any) -> Any:

@@ -81,9 +81,9 @@ def test_a_report_names_the_checks(service: Service) -> None:
 
 def test_each_format_of_a_health_report_is_cached_separately(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**HEALTH, "HealthChecks:CacheDuration": "1 minute"})
-    answers = [service.get(path) for path in ("/health", "/health?format=json", "/health", "/health?format=json")]
-    assert [answer.text[:1] for answer in answers] == ["H", "{", "H", "{"]
-    assert ["age" in answer.headers for answer in answers] == [False, False, True, True]
+    responses = [service.get(path) for path in ("/health", "/health?format=json", "/health", "/health?format=json")]
+    assert [response.text[:1] for response in responses] == ["H", "{", "H", "{"]
+    assert ["age" in response.headers for response in responses] == [False, False, True, True]
 
 
 @pytest.mark.slow
@@ -250,8 +250,8 @@ def test_reports_require_the_configured_roles_or_a_session(database: Database, s
     service = serve_once(database, "", {**settings, "Auth:BearerTokenAuth": "true"})
 
     def token(name: str) -> dict[str, str]:
-        answer = service.post("/login", json={"name": name}).json()
-        return {"Authorization": f"Bearer {answer['accessToken']}"}
+        response = service.post("/login", json={"name": name}).json()
+        return {"Authorization": f"Bearer {response['accessToken']}"}
 
     problem(service.get("/stats/tables"), 401)
     problem(service.get("/stats/tables", headers=token("clerk")), 403)

@@ -84,6 +84,16 @@ single
 for update_returning
 HTTP PUT /precise/{id}
 single';
+create table keyed (id int primary key, text text unique, version int not null default 1);
+comment on table keyed is 'HTTP
+version_column version
+disabled select, update, delete';
+create table keyless (id int, version int not null default 1);
+comment on table keyless is 'HTTP
+version_column version
+enabled insert
+for insert
+HTTP PUT /keyless';
 create function no_version(_id int) returns int language sql as 'select 1';
 comment on function no_version(int) is 'HTTP POST /no-version
 version_column version';
@@ -173,9 +183,63 @@ def test_a_write_with_a_failing_if_none_match_is_not_performed(service: Service,
     assert status(tag, '"7"') == (204 if method == "DELETE" else 200)
 
 
-def test_an_insert_ignores_if_none_match(service: Service) -> None:
+def test_an_insert_with_a_new_key_fulfils_if_none_match(service: Service) -> None:
     response = service.post("/notes", json={"text": "first"}, headers={"if-none-match": "*"})
     assert (response.status_code, response.headers["etag"], response.json()[0]["text"]) == (200, '"1"', "first")
+
+
+@pytest.mark.parametrize("returning", [False, True])
+@pytest.mark.parametrize("variant", ["", "/on-conflict-do-nothing", "/on-conflict-do-update"])
+def test_if_none_match_of_an_insert_leaves_an_existing_row(
+    service: Service, database: Database, variant: str, *, returning: bool
+) -> None:
+    database.execute("truncate keyed")
+    path = f"/api/keyed{variant}{'/returning' if returning else ''}"
+
+    def put(number: int, text: str, **headers: str) -> httpx.Response:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return service.request("PUT", path, json={"id": number, "text": text}, headers=sent)
+
+    made = put(1, "first", if_none_match="*")
+    assert made.status_code == (200 if returning else 204), made.text
+    assert not returning or (made.json(), made.headers["etag"]) == ([{"id": 1, "text": "first", "version": 1}], '"1"')
+    refused = problem(put(1, "second", if_none_match="*"), 412)
+    assert refused["detail"] == "the row exists already"
+    problem(put(1, "second", if_none_match='"1"'), 400)
+    # Another row with this text: not the row that the request names.
+    problem(put(2, "first", if_none_match="*"), 409)
+    rows = database.value("""select json_agg(text order by id) from keyed where id < 3""")
+    assert rows == ["first"]
+    status = {"": 409, "/on-conflict-do-nothing": 204, "/on-conflict-do-update": 204}[variant]
+    status = 200 if returning and status == 204 else status
+    # The value of the header cannot be sent as a parameter.
+    path += "?If-None-Match=true"
+    assert put(1, "third").status_code == status
+
+
+def test_one_of_concurrent_creations_succeeds(service: Service, database: Database) -> None:
+    database.execute("truncate keyed")
+
+    def create(number: int) -> int:
+        body, headers = {"id": 7, "text": f"by {number}"}, {"if-none-match": "*"}
+        return service.request("PUT", "/api/keyed/on-conflict-do-update", json=body, headers=headers).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(create, range(8))) == [204] + [412] * 7
+
+
+def test_an_upsert_gives_an_existing_row_its_next_version(service: Service, database: Database) -> None:
+    """Otherwise, a writer who has read the first version would replace it."""
+    database.execute("truncate keyed")
+    path = "/api/keyed/on-conflict-do-update/returning"
+    for number, body in enumerate(({}, {}, {"version": 1}), 1):
+        response = service.request("PUT", path, json={"id": 1, "text": str(number), **body})
+        assert (response.headers["etag"], response.json()[0]["version"]) == (f'"{number}"', number)
+
+
+def test_if_none_match_has_no_effect_without_a_key(service: Service) -> None:
+    response = service.request("PUT", "/keyless", json={"id": 1}, headers={"if-none-match": "*"})
+    assert response.status_code == 204
 
 
 def test_the_version_in_a_body_is_not_written(service: Service) -> None:

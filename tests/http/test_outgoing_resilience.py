@@ -87,10 +87,10 @@ def test_uploaded_files_are_forwarded_if_configured(
     response = service.post("/filed", files={"file": ("a.txt", b"content", "text/plain")})
     assert "content" in response.text
     assert not response.text.endswith("|a.txt")
-    seen = upstream.to("/filed")[-1]
-    boundary = re.fullmatch(r"multipart/form-data; boundary=(.+)", seen.header("content-type") or "")
+    received = upstream.to("/filed")[-1]
+    boundary = re.fullmatch(r"multipart/form-data; boundary=(.+)", received.header("content-type") or "")
     assert boundary is not None
-    assert seen.body.startswith(b"--" + boundary[1].encode())
+    assert received.body.startswith(b"--" + boundary[1].encode())
     assert "content" in service.post("/passed", files={"file": ("b.txt", b"content")}).json()["body"]
 
 
@@ -101,8 +101,8 @@ def test_the_circuit_breaker_stops_requests_of_all_workers_to_a_failing_server(
     server = Upstream()
     failing = [True]
 
-    def react(seen: Seen, connection: socket.socket) -> bytes:
-        return answer({}, 503) if failing[0] else echo(seen, connection)
+    def react(request: Seen, connection: socket.socket) -> bytes:
+        return answer({}, 503) if failing[0] else echo(request, connection)
 
     server.on("*", react)
     server.on("/echo", react)

@@ -110,7 +110,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize(
-    ("path", "seen"),
+    ("path", "received"),
     [
         ("/renamed?number=1&shortNote=x", "'1' 'x'"),
         ("/in-path/3?note=x", "'3' 'x'"),
@@ -128,8 +128,8 @@ def service(database: Database, serve: Serve) -> Service:
         ("/swapped?_b=1&_a=2", "1 2"),
     ],
 )
-def test_renamed_parameters_receive_their_values(service: Service, path: str, seen: str) -> None:
-    assert answer(service.get(path)) == (200, TEXT, seen)
+def test_renamed_parameters_receive_their_values(service: Service, path: str, received: str) -> None:
+    assert answer(service.get(path)) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
@@ -159,15 +159,15 @@ def test_a_value_that_does_not_fit_the_annotated_type_is_refused(service: Servic
 
 
 @pytest.mark.parametrize(
-    ("body", "seen"),
+    ("body", "received"),
     [
         (b"{}", "NULL ''"),
         (b'{"count":3,"t":null}', "'3' NULL"),
         (b'{"count":null,"t":"null"}', "NULL 'null'"),
     ],
 )
-def test_defaults_apply_to_missing_members_only(service: Service, body: bytes, seen: str) -> None:
-    assert answer(service.post("/in-body", content=body)) == (200, TEXT, seen)
+def test_defaults_apply_to_missing_members_only(service: Service, body: bytes, received: str) -> None:
+    assert answer(service.post("/in-body", content=body)) == (200, TEXT, received)
 
 
 def test_a_strict_function_is_not_called_for_a_null_default(service: Service) -> None:
@@ -181,7 +181,7 @@ def test_placeholders_accept_the_new_name_of_a_renamed_parameter(service: Servic
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "has no parameter _m (comment line: param _m is other)",
         "'1st' is not a name",
@@ -190,8 +190,8 @@ def test_placeholders_accept_the_new_name_of_a_renamed_parameter(service: Servic
         "_box is a composite; name one of its fields: boxWidth, boxUnitCode (comment line: param _box default x)",
     ],
 )
-def test_impossible_param_annotations_are_reported_once(service: Service, said: str) -> None:
-    assert service.log.count(said) == 1
+def test_impossible_param_annotations_are_reported_once(service: Service, message: str) -> None:
+    assert service.log.count(message) == 1
     assert answer(service.get("/mistakes?n=1")) == (200, TEXT, "'1'")
 
 

@@ -204,8 +204,8 @@ def test_challenges_are_valid_on_every_worker_and_only_once(service: Service) ->
     with ThreadPoolExecutor(4) as threads:
         for _ in range(4):
             request = authenticator.signed(ask("login/options", {}).json())
-            answers = list(threads.map(lambda content: ask("login", content), [request] * 4))
-            codes = sorted(answer.status_code for answer in answers)
+            responses = list(threads.map(lambda content: ask("login", content), [request] * 4))
+            codes = sorted(response.status_code for response in responses)
             assert codes == [200, 400, 400, 400]
 
 

@@ -62,8 +62,8 @@ def test_a_ceremony_begun_on_one_host_can_be_completed_on_another(hosts: Hosts) 
     authenticator = Authenticator(ORIGIN, HOST)
     made = post(other, "register", authenticator.made(options_of(item, "register", {"name": new_name()})))
     assert made.json()["success"], made.text
-    answer = post(item, "login", authenticator.signed(options_of(other, "login", {})))
-    assert answer.status_code == 200, answer.text
+    response = post(item, "login", authenticator.signed(options_of(other, "login", {})))
+    assert response.status_code == 200, response.text
 
 
 def test_another_user_context_is_refused_on_every_host(hosts: Hosts) -> None:

@@ -51,7 +51,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize(
-    ("path", "seen"),
+    ("path", "received"),
     [
         ("/parcels/7", "parcel 7 none"),
         ("/parcels/7/", "parcel 7 none"),
@@ -78,8 +78,8 @@ def service(database: Database, serve: Serve) -> Service:
         ("/nullable/5", "5"),
     ],
 )
-def test_segments_are_bound(service: Service, path: str, seen: str) -> None:
-    assert answer(service.get(path)) == (200, TEXT, seen)
+def test_segments_are_bound(service: Service, path: str, received: str) -> None:
+    assert answer(service.get(path)) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_segment_with_a_value_of_the_wrong_type_is_refused(service: Service, p
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "seen"),
+    ("body", "status", "received"),
     [
         (b'{"texts":["a",null]}', 200, "7{a,NULL}"),
         (b"{}", 404, ""),
@@ -105,10 +105,10 @@ def test_a_segment_with_a_value_of_the_wrong_type_is_refused(service: Service, p
         (b"[1]", 400, ""),
     ],
 )
-def test_path_and_body_together(service: Service, body: bytes, status: int, seen: str) -> None:
+def test_path_and_body_together(service: Service, body: bytes, status: int, received: str) -> None:
     response = service.post("/parcels/7/labels", content=body)
     if status == 200:
-        assert answer(response) == (200, TEXT, seen)
+        assert answer(response) == (200, TEXT, received)
     else:
         problem(response, status)
 
@@ -118,15 +118,15 @@ def test_path_has_precedence_over_a_key_of_the_same_name(service: Service) -> No
 
 
 @pytest.mark.parametrize(
-    ("body", "seen"), [(b"{}", "one"), (b'{"b":"x"}', "three xtrue"), (b'{"b":"x","c":false}', "three xfalse")]
+    ("body", "received"), [(b"{}", "one"), (b'{"b":"x"}', "three xtrue"), (b'{"b":"x","c":false}', "three xfalse")]
 )
-def test_overloads_are_selected_by_the_supplied_parameters(service: Service, body: bytes, seen: str) -> None:
-    assert answer(service.post("/f/1", content=body)) == (200, TEXT, seen)
+def test_overloads_are_selected_by_the_supplied_parameters(service: Service, body: bytes, received: str) -> None:
+    assert answer(service.post("/f/1", content=body)) == (200, TEXT, received)
 
 
-@pytest.mark.parametrize(("query", "seen"), [("", "none"), ("?a=1", "a"), ("?a=1&b=2", "ab"), ("?b=2&a=1", "ab")])
-def test_overloads_of_a_query_endpoint(service: Service, query: str, seen: str) -> None:
-    assert answer(service.get(f"/api/g{query}")) == (200, TEXT, seen)
+@pytest.mark.parametrize(("query", "received"), [("", "none"), ("?a=1", "a"), ("?a=1&b=2", "ab"), ("?b=2&a=1", "ab")])
+def test_overloads_of_a_query_endpoint(service: Service, query: str, received: str) -> None:
+    assert answer(service.get(f"/api/g{query}")) == (200, TEXT, received)
 
 
 def test_a_key_without_matching_overload_is_404(service: Service) -> None:

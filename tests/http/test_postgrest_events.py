@@ -229,7 +229,7 @@ def test_parallel_requests_publish_with_their_own_execution_id(
 
 
 @pytest.mark.parametrize(
-    ("as_clerk", "hint", "seen"),
+    ("as_clerk", "hint", "received"),
     [
         (False, None, "anne"),
         (True, None, "cleo"),
@@ -246,7 +246,7 @@ def test_parallel_requests_publish_with_their_own_execution_id(
     ],
 )
 def test_without_a_hint_events_are_for_users_with_the_role_of_the_request(
-    service: Service, roles: tuple[str, str], as_clerk: bool, hint: str | None, seen: str
+    service: Service, roles: tuple[str, str], as_clerk: bool, hint: str | None, received: str
 ) -> None:
     users = {
         "anonymous": None,
@@ -259,7 +259,7 @@ def test_without_a_hint_events_are_for_users_with_the_role_of_the_request(
         say(service, "it", hint, token(role=roles[1], sub="id-dora") if as_clerk else None)
         finish(service)
         for name, stream in streams.items():
-            stream.wait_for(*(["it"] if name in seen.split() else []), "end")
+            stream.wait_for(*(["it"] if name in received.split() else []), "end")
 
 
 def test_a_hint_that_names_no_scope_is_logged(service: Service, roles: tuple[str, str]) -> None:

@@ -85,6 +85,7 @@ def test_one_worker_is_profiled_if_requested(admin: httpx.Client) -> None:
         ("seconds=x", 400, "seconds: 'x' is no number"),
         ("seconds=1e9", 400, "seconds: between 0 and 120"),
         ("seconds=nan", 400, "seconds: between 0 and 120"),
+        (f"worker={'9' * 5000}", 400, f"worker: {'9' * 50!r} is no number of a worker"),
         ("worker=nan", 400, "worker: 'nan' is no number of a worker"),
     ],
 )

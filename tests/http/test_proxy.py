@@ -170,14 +170,14 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
     upstream.on("/own-header", answer({}, headers=[("X-One", "theirs"), ("X-Two", "2")]))
     compressed = gzip.compress(b"hello")
 
-    def shown(seen: Seen, _connection: socket.socket) -> bytes:
-        status = int(seen.target.partition("status=")[2] or 200)
+    def shown(request: Seen, _connection: socket.socket) -> bytes:
+        status = int(request.target.partition("status=")[2] or 200)
         return answer(compressed, status, [("Content-Encoding", "gzip"), ("X-A", "1")], "text/x")
 
     upstream.on("/shown", shown)
 
-    def empty(seen: Seen, _connection: socket.socket) -> bytes:
-        codings = f"{seen.target.partition('inner=')[2]}, gzip"
+    def empty(request: Seen, _connection: socket.socket) -> bytes:
+        codings = f"{request.target.partition('inner=')[2]}, gzip"
         return answer(gzip.compress(b""), headers=[("Content-Encoding", codings)], content_type="text/x")
 
     upstream.on("/empty", empty)
@@ -215,13 +215,13 @@ def received(response: httpx.Response) -> dict[str, Any]:
 
 
 def test_a_request_is_forwarded_unchanged(service: Service) -> None:
-    seen = received(
+    forwarded = received(
         service.get("/plain?a=1&b=%20x&unknown", headers={"X-One": "1", "Accept": "text/x", "Cookie": "a=b"})
     )
-    assert (seen["method"], seen["target"], seen["body"]) == ("GET", "/plain?a=1&b=%20x&unknown", "")
-    assert seen["headers"]["x-one"] == "1"
-    assert seen["headers"]["accept"] == "text/x"
-    assert seen["headers"]["cookie"] == "a=b"
+    assert (forwarded["method"], forwarded["target"], forwarded["body"]) == ("GET", "/plain?a=1&b=%20x&unknown", "")
+    assert forwarded["headers"]["x-one"] == "1"
+    assert forwarded["headers"]["accept"] == "text/x"
+    assert forwarded["headers"]["cookie"] == "a=b"
 
 
 def test_the_host_is_that_of_the_other_service(service: Service, prepared_upstream: Upstream) -> None:
@@ -255,9 +255,9 @@ def test_path_and_query_are_appended_to_the_host(service: Service, path: str, ta
 def test_a_body_is_forwarded_with_methods_that_have_one(
     service: Service, method: str, path: str, sent: str, body: str
 ) -> None:
-    seen = received(service.request(method, path, content=b"text", headers={"Content-Type": "text/x"}))
-    assert (seen["method"], seen["body"]) == (sent, body)
-    assert seen["headers"].get("content-type") == ("text/x" if body else None)
+    forwarded = received(service.request(method, path, content=b"text", headers={"Content-Type": "text/x"}))
+    assert (forwarded["method"], forwarded["body"]) == (sent, body)
+    assert forwarded["headers"].get("content-type") == ("text/x" if body else None)
 
 
 def test_an_invalid_word_of_a_proxy_annotation_is_ignored_and_logged(service: Service) -> None:
@@ -271,12 +271,12 @@ def test_a_body_without_a_type_is_text(service: Service) -> None:
 
 
 def test_bytes_of_a_body_are_forwarded_unchanged(service: Service) -> None:
-    seen = received(
+    forwarded = received(
         service.post("/posted", content=bytes(range(256)), headers={"Content-Encoding": "x", "Content-Other": "y"})
     )
-    assert seen["body"].encode("latin-1") == bytes(range(256))
-    assert seen["headers"]["content-encoding"] == "x"
-    assert "content-other" not in seen["headers"]
+    assert forwarded["body"].encode("latin-1") == bytes(range(256))
+    assert forwarded["headers"]["content-encoding"] == "x"
+    assert "content-other" not in forwarded["headers"]
 
 
 def test_a_chunked_body_is_forwarded(service: Service) -> None:
@@ -323,10 +323,10 @@ def test_documented_responses_are_returned(service: Service, context: RequestCon
 
 
 def test_bodies_and_queries_with_unknown_parameters_are_forwarded(service: Service) -> None:
-    seen = received(
+    forwarded = received(
         service.post("/asks-body", content=b'{"a": 1, "other": [2]}', headers={"Content-Type": "application/json"})
     )
-    assert seen["body"] == '{"a": 1, "other": [2]}'
+    assert forwarded["body"] == '{"a": 1, "other": [2]}'
     assert received(service.post("/query-posted?a=1&zz=2", content=b"[1]"))["body"] == "[1]"
 
 
@@ -361,15 +361,15 @@ def test_resolved_parameters_are_forwarded_in_the_query(service: Service) -> Non
 
 
 def test_resolved_parameters_are_forwarded_in_a_json_body(service: Service) -> None:
-    seen = received(service.post("/resolved-body", json={"n": 1, "b": True, "u": [1]}))
-    assert json.loads(seen["body"]) == {"n": 7, "b": True, "u": [1], "t": "x", "j": [1], "e": None}
+    forwarded = received(service.post("/resolved-body", json={"n": 1, "b": True, "u": [1]}))
+    assert json.loads(forwarded["body"]) == {"n": 7, "b": True, "u": [1], "t": "x", "j": [1], "e": None}
     other = received(service.post("/resolved-body", content=b"[1]", headers={"Content-Type": "application/json"}))
     assert json.loads(other["body"]) == {"n": 7, "t": "x", "j": [1], "e": None}
 
 
 def test_resolved_parameters_are_forwarded_in_the_query_beside_other_bodies(service: Service) -> None:
-    seen = received(service.post("/resolved-body", content=b"text", headers={"Content-Type": "text/x"}))
-    assert (seen["target"], seen["body"]) == ("/resolved-body?n=7&t=x&j=%5B1%5D", "text")
+    forwarded = received(service.post("/resolved-body", content=b"text", headers={"Content-Type": "text/x"}))
+    assert (forwarded["target"], forwarded["body"]) == ("/resolved-body?n=7&t=x&j=%5B1%5D", "text")
 
 
 def test_a_resolved_body_parameter_is_forwarded_as_the_body(service: Service) -> None:
@@ -402,29 +402,29 @@ def test_a_routine_receives_the_request_and_the_response(service: Service, prepa
 
 def test_a_result_is_forwarded_as_the_request_body(service: Service, prepared_upstream: Upstream) -> None:
     response = service.get("/invoice?id=9", headers={"X-One": "1"})
-    seen = received(response)
-    assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/invoice?id=9", '{"id" : 9}')
-    assert seen["headers"]["content-type"] == "application/json; charset=utf-8"
-    assert "x-one" not in seen["headers"]
+    forwarded = received(response)
+    assert (forwarded["method"], forwarded["target"], forwarded["body"]) == ("POST", "/invoice?id=9", '{"id" : 9}')
+    assert forwarded["headers"]["content-type"] == "application/json; charset=utf-8"
+    assert "x-one" not in forwarded["headers"]
     assert "x-mine" not in response.headers
     assert received(service.post("/bill", json={"id": 2}))["target"] == "/out/bill"
     assert received(service.get("/got?id=2"))["body"] == ""
 
 
 def test_a_large_result_is_forwarded_in_chunks(service: Service, prepared_upstream: Upstream) -> None:
-    prepared_upstream.on("/many", lambda seen, _: answer(str(len(seen.body)), content_type="text/plain"))
+    prepared_upstream.on("/many", lambda request, _: answer(str(len(request.body)), content_type="text/plain"))
     whole = len(json.dumps([{"n": n, "t": "x" * 100} for n in range(1, 50_001)], separators=(",", ":")))
     assert service.get("/many?n=50000").text == str(whole)
 
 
 def test_redirects_are_followed(service: Service) -> None:
     assert received(service.get("/redirected"))["target"] == "/there?x=1"
-    seen = received(service.post("/redirect-posted", content=b"again"))
-    assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/there", "again")
+    forwarded = received(service.post("/redirect-posted", content=b"again"))
+    assert (forwarded["method"], forwarded["target"], forwarded["body"]) == ("POST", "/there", "again")
 
 
 def test_a_head_request_is_forwarded_as_head(service: Service, prepared_upstream: Upstream) -> None:
-    prepared_upstream.on("/large", lambda seen, _: b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n")
+    prepared_upstream.on("/large", lambda request, _: b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n")
     response = service.request("HEAD", "/large")
     assert prepared_upstream.to("/large")[-1].method == "HEAD"
     assert (response.status_code, response.headers["content-length"], response.headers["x-a"]) == (200, "12345", "1")
@@ -433,7 +433,7 @@ def test_a_head_request_is_forwarded_as_head(service: Service, prepared_upstream
 def test_a_partial_response_is_returned(service: Service, prepared_upstream: Upstream) -> None:
     prepared_upstream.on(
         "/large",
-        lambda seen, _: answer(seen.header("range") or "", 206, [("Content-Range", "bytes 0-9/100")], "text/x"),
+        lambda request, _: answer(request.header("range") or "", 206, [("Content-Range", "bytes 0-9/100")], "text/x"),
     )
     response = service.get("/large", headers={"Range": "bytes=0-9"})
     assert (response.status_code, response.headers["content-range"], response.text) == (
@@ -468,7 +468,7 @@ def test_large_response_bodies_are_returned_whole(service: Service, prepared_ups
 
 def test_large_request_bodies_are_forwarded_whole(service: Service, prepared_upstream: Upstream) -> None:
     prepared_upstream.on(
-        "/uploaded", lambda seen, _: answer(hashlib.sha256(seen.body).hexdigest(), content_type="text/x")
+        "/uploaded", lambda request, _: answer(hashlib.sha256(request.body).hexdigest(), content_type="text/x")
     )
     piece = bytes(range(256)) * 4096
     whole = hashlib.sha256(piece * 40).hexdigest()
@@ -578,7 +578,7 @@ def test_requests_succeed_although_the_server_closed_the_idle_connection(
 ) -> None:
     """The server closes the connection after each response, without `Connection: close`."""
 
-    def closing(seen: Seen, connection: socket.socket) -> None:
+    def closing(request: Seen, connection: socket.socket) -> None:
         connection.sendall(answer("x"))
 
     prepared_upstream.on("/odd/closing", closing)

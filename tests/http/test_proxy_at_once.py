@@ -189,9 +189,9 @@ def test_only_idempotent_requests_are_repeated_after_a_lost_connection(service: 
     for path in ("/any/leaves-get", "/any/leaves-post"):
         met: list[int] = []
 
-        def leaves(seen: Seen, connection: socket.socket, met: list[int] = met) -> bytes | None:
-            met.append(seen.peer)
-            return None if len(met) == 1 else echo(seen, connection)
+        def leaves(request: Seen, connection: socket.socket, met: list[int] = met) -> bytes | None:
+            met.append(request.peer)
+            return None if len(met) == 1 else echo(request, connection)
 
         behind.on(path, leaves)
         assert service.get("/any/open").status_code == 200

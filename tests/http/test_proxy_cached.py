@@ -200,8 +200,8 @@ def test_a_response_with_vary_star_is_not_cached(service: Service) -> None:
 
 @pytest.mark.parametrize("name", ["Range", "If-None-Match", "If-Modified-Since"])
 def test_partial_and_not_modified_responses_are_not_cached(service: Service, counted: Upstream, name: str) -> None:
-    def partial(seen: Seen, _connection: socket.socket) -> bytes:
-        if seen.header(name) is None:
+    def partial(request: Seen, _connection: socket.socket) -> bytes:
+        if request.header(name) is None:
             return answer("whole")
         return answer("w", 206) if name == "Range" else answer("", 304, content_type=None)
 

@@ -96,9 +96,9 @@ def test_claims_are_parameters_of_the_query(service: Service, kiri: dict[str, st
 
 
 def test_claims_are_members_of_a_body(service: Service, kiri: dict[str, str]) -> None:
-    seen = service.post("/posted", headers=kiri, json={"userId": "7", "a": 1}).json()
-    assert json.loads(seen["body"]) == {"userId": "41", "a": 1, "ipAddress": "127.0.0.1"}
-    assert seen["target"] == "/posted"
+    received = service.post("/posted", headers=kiri, json={"userId": "7", "a": 1}).json()
+    assert json.loads(received["body"]) == {"userId": "41", "a": 1, "ipAddress": "127.0.0.1"}
+    assert received["target"] == "/posted"
 
 
 def test_without_the_annotation_nothing_is_added(service: Service, kiri: dict[str, str]) -> None:

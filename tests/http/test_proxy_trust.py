@@ -82,9 +82,9 @@ SENT = {
 
 
 def test_credentials_and_forwarding_headers_of_the_client_are_not_forwarded(service: Service) -> None:
-    seen = service.get("/through", headers=SENT).json()["headers"]
-    assert "secret" not in str(seen)
-    assert "203.0.113.9" not in str(seen)
+    received = service.get("/through", headers=SENT).json()["headers"]
+    assert "secret" not in str(received)
+    assert "203.0.113.9" not in str(received)
     host = f"127.0.0.1:{service.port}"
     expected = {
         "cookie": "theme=dark",
@@ -94,9 +94,9 @@ def test_credentials_and_forwarding_headers_of_the_client_are_not_forwarded(serv
         "x-forwarded-host": host,
         "forwarded": f'for=127.0.0.1;host="{host}";proto=http',
     }
-    assert {name: seen.get(name) for name in expected} == expected
-    assert not {"authorization", "x-api-key", "x-forwarded-prefix", "x-real-ip"} & set(seen)
-    assert [name for name in seen if name.startswith("client")] == ["client-certainty"]
+    assert {name: received.get(name) for name in expected} == expected
+    assert not {"authorization", "x-api-key", "x-forwarded-prefix", "x-real-ip"} & set(received)
+    assert [name for name in received if name.startswith("client")] == ["client-certainty"]
 
 
 def test_credentials_of_unknown_schemes_are_forwarded(service: Service) -> None:
@@ -114,10 +114,10 @@ def test_settings_forward_credentials_and_omit_forwarding_headers(
         "Service:ProxyOptions:SendForwardedHeaders": "false",
     }
     service = serve_once(own_database, schema(echoing.url), settings)
-    seen = service.get("/through", headers=SENT).json()["headers"]
-    assert seen["cookie"] == SENT["Cookie"]
-    assert (seen["authorization"], seen["x-api-key"]) == ("Bearer secret", "secret")
-    assert not [name for name in seen if "forwarded" in name]
+    received = service.get("/through", headers=SENT).json()["headers"]
+    assert received["cookie"] == SENT["Cookie"]
+    assert (received["authorization"], received["x-api-key"]) == ("Bearer secret", "secret")
+    assert not [name for name in received if "forwarded" in name]
 
 
 DOTS = ("%2e%2e", "..", "%2E%2e", ".", "%2e", "..%5cx", "..;a=b")

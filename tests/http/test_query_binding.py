@@ -120,20 +120,20 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize(
-    ("number", "value", "seen"),
+    ("number", "value", "received"),
     [(n, value, seen) for n, (_, value, seen) in enumerate(CONVERSIONS)],
     ids=[f"{type}={value}" for type, value, _ in CONVERSIONS],
 )
-def test_value_of_each_type(service: Service, number: int, value: str, seen: str | None) -> None:
+def test_value_of_each_type(service: Service, number: int, value: str, received: str | None) -> None:
     response = service.get(f"/take/{number}?v={value}")
-    if seen is None:
+    if received is None:
         assert "v" in problem(response, 400)["detail"]
     else:
-        assert answer(response) == (200, TEXT, seen)
+        assert answer(response) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
-    ("target", "seen"),
+    ("target", "received"),
     [
         ("arrays?v=1&v=&v=3", "{1,NULL,3}"),
         ("arrays?v=1", "{1}"),
@@ -153,12 +153,12 @@ def test_value_of_each_type(service: Service, number: int, value: str, seen: str
         ("fit", "(,)"),
     ],
 )
-def test_keys_and_repeated_lists_are_bound(service: Service, target: str, seen: str) -> None:
-    assert answer(service.get(f"/api/{target}")) == (200, TEXT, seen)
+def test_keys_and_repeated_lists_are_bound(service: Service, target: str, received: str) -> None:
+    assert answer(service.get(f"/api/{target}")) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
-    ("query", "seen"),
+    ("query", "received"),
     [
         ("a=1", "1|10|x, y"),
         ("a=1&b=2&c=z", "1|2|z"),
@@ -169,8 +169,8 @@ def test_keys_and_repeated_lists_are_bound(service: Service, target: str, seen: 
         ("&a=1&&", "1|10|x, y"),
     ],
 )
-def test_defaults_are_used_for_missing_parameters(service: Service, query: str, seen: str) -> None:
-    assert answer(service.get(f"/api/defaults?{query}")) == (200, TEXT, seen)
+def test_defaults_are_used_for_missing_parameters(service: Service, query: str, received: str) -> None:
+    assert answer(service.get(f"/api/defaults?{query}")) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_invalid_values_are_refused_even_if_there_is_a_default(
 
 
 @pytest.mark.parametrize(
-    ("target", "seen"),
+    ("target", "received"),
     [
         ("ignoring?v=", ""),
         ("ignoring?v=null", "null"),
@@ -219,8 +219,8 @@ def test_invalid_values_are_refused_even_if_there_is_a_default(
         ("literally?v=", "1"),
     ],
 )
-def test_null_handling_of_the_annotation_applies(service: Service, target: str, seen: str) -> None:
-    assert answer(service.get(f"/api/{target}")) == (200, TEXT, seen)
+def test_null_handling_of_the_annotation_applies(service: Service, target: str, received: str) -> None:
+    assert answer(service.get(f"/api/{target}")) == (200, TEXT, received)
 
 
 def test_null_handling_of_the_configuration(database: Database, service: Service, serve: Serve) -> None:
@@ -262,8 +262,8 @@ def test_parameter_called_headers_receives_the_request_headers(own_database: Dat
     """`RequestHeadersMode` is `Parameter` by default (binding-23); a request cannot forge what it receives."""
     service = serve_once(own_database, HEADERS)
     response = service.get("/api/probe", headers={"x-probe": "one", "accept": "a/b"})
-    seen = {name.lower(): value for name, value in response.json().items()}
-    assert (response.headers["content-type"], seen["x-probe"], seen["accept"]) == (JSON, "one", "a/b")
+    received = {name.lower(): value for name, value in response.json().items()}
+    assert (response.headers["content-type"], received["x-probe"], received["accept"]) == (JSON, "one", "a/b")
     forged = service.get("/api/probe?headers=%7B%7D", headers={"x-probe": "two"})
     assert {name.lower(): value for name, value in forged.json().items()}["x-probe"] == "two"
 

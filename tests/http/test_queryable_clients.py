@@ -126,13 +126,13 @@ def service(loaded_database: Database, serve: Serve, tmp_path_factory: pytest.Te
 @pytest.mark.slow
 def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
     folder: Path = service.folder
-    answers = json.loads(run(folder / "calls.js"))
-    assert answers["pages"] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12]]
-    assert answers["kiel"] == [[12, 10, 8, 6], [4, 2]]
-    assert "invalid input syntax for type integer" in answers["failure"]
-    assert answers["some"] == [{"id": 4}, {"id": 6}, {"id": 8}]
-    assert answers["none"] == 3
-    assert answers["crew"] == [{"id": 12, "home": 'Kiel, "Ost"'}]
+    responses = json.loads(run(folder / "calls.js"))
+    assert responses["pages"] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12]]
+    assert responses["kiel"] == [[12, 10, 8, 6], [4, 2]]
+    assert "invalid input syntax for type integer" in responses["failure"]
+    assert responses["some"] == [{"id": 4}, {"id": 6}, {"id": 8}]
+    assert responses["none"] == 3
+    assert responses["crew"] == [{"id": 12, "home": 'Kiel, "Ost"'}]
 
 
 @pytest.mark.slow

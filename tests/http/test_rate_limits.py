@@ -115,15 +115,15 @@ def ask(service: Service, name: str, headers: dict[str, str] | None = None) -> h
 
 @pytest.mark.parametrize("name", ["fixed", "sliding", "bucket"])
 def test_requests_over_the_limit_are_refused_by_every_worker(service: Service, name: str) -> None:
-    answers = [ask(service, f"{name}_limited") for _ in range(8)]
-    assert [answer.status_code for answer in answers] == [200] * 4 + [429] * 4
-    refused = problem(answers[-1], 429)
+    responses = [ask(service, f"{name}_limited") for _ in range(8)]
+    assert [response.status_code for response in responses] == [200] * 4 + [429] * 4
+    refused = problem(responses[-1], 429)
     assert refused == {
         "title": "Too Many Requests", "status": 429, "detail": "Too many requests. Please try again later.",
     }  # fmt: skip
-    assert 0 < int(answers[-1].headers["retry-after"]) <= 3600
-    assert answers[-1].headers["ratelimit-policy"] == f'"{name}";q=4;w=3600'
-    assert answers[-1].headers["ratelimit"].startswith(f'"{name}";r=0;t=')
+    assert 0 < int(responses[-1].headers["retry-after"]) <= 3600
+    assert responses[-1].headers["ratelimit-policy"] == f'"{name}";q=4;w=3600'
+    assert responses[-1].headers["ratelimit"].startswith(f'"{name}";r=0;t=')
 
 
 def test_endpoints_share_a_policy(service: Service) -> None:
@@ -207,7 +207,7 @@ def test_a_permit_is_held_until_the_response_is_complete(service: Service, datab
             )
             refused = [ask(service, "gate_limited") for _ in range(4)]
         assert [item.result().status_code for item in running] == [200, 200]
-    assert {answer.status_code for answer in refused} == {429}
+    assert {response.status_code for response in refused} == {429}
     assert refused[0].headers["retry-after"] == "1"
     assert {ask(service, "gate_limited").status_code for _ in range(8)} == {200}
 
@@ -227,9 +227,9 @@ def test_requests_queue_for_a_permit(service: Service, database: Database) -> No
 @pytest.mark.slow
 def test_requests_queue_for_the_next_window(service: Service) -> None:
     with ThreadPoolExecutor() as threads:
-        answers = [item.result() for item in [threads.submit(ask, service, "waiting_limited") for _ in range(5)]]
-    assert Counter(answer.status_code for answer in answers)[200] >= 3
-    assert max(answer.elapsed.total_seconds() for answer in answers) >= 0.5
+        responses = [item.result() for item in [threads.submit(ask, service, "waiting_limited") for _ in range(5)]]
+    assert Counter(response.status_code for response in responses)[200] >= 3
+    assert max(response.elapsed.total_seconds() for response in responses) >= 0.5
 
 
 def test_a_disconnected_client_frees_its_place_in_the_queue(service: Service, database: Database) -> None:

@@ -107,8 +107,8 @@ def test_promoted_replica_is_used_without_sentinels(own_database: Database, serv
         hosts = [serve_once(own_database, sql, settings) for sql in (SQL + EVENTS, "")]
         assert len({host.get("/api/next-role").text for host in hosts}) == 1
         first.kill()
-        answers = [host.get("/api/next-role") for host in hosts]
-        assert [answer.status_code for answer in answers] == [200, 200]
+        responses = [host.get("/api/next-role") for host in hosts]
+        assert [response.status_code for response in responses] == [200, 200]
         assert hosts[0].get("/health").text == "Degraded"
         with second.client() as client:
             client.execute_command("REPLICAOF", "NO", "ONE")

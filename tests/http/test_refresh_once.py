@@ -88,8 +88,8 @@ def test_reuse_of_a_refresh_token_revokes_all_tokens_of_the_sign_in(service: Ser
 def test_of_concurrent_uses_of_a_refresh_token_one_succeeds(service: Service) -> None:
     token = issued(service, "Bearer")["refreshToken"]
     with ThreadPoolExecutor(16) as threads:
-        answers = list(threads.map(lambda _: signed(service, token).status_code, range(16)))
-    assert sorted(answers) == [200] + [401] * 15
+        responses = list(threads.map(lambda _: signed(service, token).status_code, range(16)))
+    assert sorted(responses) == [200] + [401] * 15
 
 
 def test_reuse_detection_does_not_affect_other_sign_ins(service: Service) -> None:

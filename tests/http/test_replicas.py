@@ -146,8 +146,10 @@ def test_claims_reach_the_replicas_and_do_not_reach_other_requests(service: Serv
         for caller, headers in sessions.items():
             body = service.get("/who", headers=headers).json()
             ports.add(body["port"])
-            seen = [None if each == "" else each for each in body["seen"]]
-            assert seen == ([None, None, None] if caller is None else [f"id of {caller}", f"id of {caller}", caller])
+            received = [None if each == "" else each for each in body["seen"]]
+            assert received == (
+                [None, None, None] if caller is None else [f"id of {caller}", f"id of {caller}", caller]
+            )
     assert ports == {server.port for server in servers[1:]}
 
 
@@ -198,16 +200,16 @@ def test_a_batch_and_its_client_read_their_own_writes(service: Service, servers:
     with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
         for standby in servers[1:]:
             still.enter_context(standby.standing_still())
-        seen = {"port": servers[0].port, "seen": True}
+        expected = {"port": servers[0].port, "seen": True}
         requests = [
             {"method": "POST", "path": "/note", "body": {"note": note}},
             {"method": "GET", "path": f"/seen?note={quote(note)}"},
         ]
         written = writer.post(f"/batch{query}", json=requests)
-        assert written.json()[1]["body"] == seen
-        assert writer.get("/seen", params={"note": note}).json() == seen
+        assert written.json()[1]["body"] == expected
+        assert writer.get("/seen", params={"note": note}).json() == expected
         by_header = service.get("/seen", params={"note": note}, headers={"Read-After": written.headers["read-after"]})
-        assert by_header.json() == seen
+        assert by_header.json() == expected
         assert service.get("/seen", params={"note": note}).json()["seen"] is False
 
 
@@ -244,8 +246,8 @@ def test_a_client_of_tools_reads_its_own_writes(service: Service, servers: Serve
         written = writer.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
         assert written.json()["result"]["structuredContent"] == {"value": servers[0].port}
         assert "read-after" in written.headers
-        seen = {"port": servers[0].port, "seen": True}
-        assert writer.get("/seen", params={"note": "by a tool"}).json() == seen
+        expected = {"port": servers[0].port, "seen": True}
+        assert writer.get("/seen", params={"note": "by a tool"}).json() == expected
 
 
 @pytest.mark.parametrize("token", ["primary", "nonsense", "FFFFFFFF/FFFFFFFF"])
@@ -311,7 +313,7 @@ def test_a_cancelled_wait_ends_the_queries_of_the_position(shop: Database, serve
         primary = Primary(Connector(target(servers[0])))
         replica = Replica(ReplicaServer("one", target(servers[1]), DatabaseOptions()))
         await primary.sample()
-        await replica.look(primary)
+        await replica.check(primary)
         assert replica.up
         before = asyncio.all_tasks()
         with pytest.raises(TimeoutError):

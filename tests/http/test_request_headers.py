@@ -74,10 +74,10 @@ def headers_at(service: Service, path: str, **options: Any) -> Any:
 
 
 def test_context_mode_sets_the_headers_for_the_call(service: Service) -> None:
-    seen = headers_at(service, "/in-setting", headers={**AGENT, "x-list": "a"})
-    assert seen["User-Agent"] == SEEN_AGENT
-    assert seen["X-List"] == "a"
-    assert seen["Host"] == f"127.0.0.1:{service.port}"
+    received = headers_at(service, "/in-setting", headers={**AGENT, "x-list": "a"})
+    assert received["User-Agent"] == SEEN_AGENT
+    assert received["X-List"] == "a"
+    assert received["Host"] == f"127.0.0.1:{service.port}"
 
 
 def test_context_mode_works_for_routines_that_write(service: Service) -> None:
@@ -96,16 +96,16 @@ def test_context_mode_works_for_a_procedure_that_commits(service: Service, datab
 @pytest.mark.slow
 def test_every_request_sees_its_own_headers_and_others_see_none(service: Service) -> None:
     def ask(client_number: int) -> list[object]:
-        answers = []
+        responses = []
         with service.new_client() as client:
             for number in range(30):
                 mine = client.get("/in-setting", headers={"x-number": f"{client_number} {number}"}).json()
-                answers += [mine.get("X-Number"), client.get("/without-setting").json()]
-        return answers
+                responses += [mine.get("X-Number"), client.get("/without-setting").json()]
+        return responses
 
     with ThreadPoolExecutor(8) as threads:
         answered = list(threads.map(ask, range(8)))
-    assert answered == [[seen for n in range(30) for seen in (f"{client} {n}", "none")] for client in range(8)]
+    assert answered == [[received for n in range(30) for received in (f"{client} {n}", "none")] for client in range(8)]
 
 
 def test_parameter_mode_fills_the_parameter_that_is_named(service: Service) -> None:
@@ -150,8 +150,8 @@ def test_a_header_that_is_not_ascii_is_left_out(service: Service) -> None:
 
 
 def test_configured_headers_are_added_and_override_those_of_the_client(service: Service) -> None:
-    seen = headers_at(service, "/in-setting", headers={"x-site": "forged", "X-Secret": "forged"})
-    assert (seen["X-Site"], seen["X-Secret"]) == ("north", "")
+    received = headers_at(service, "/in-setting", headers={"x-site": "forged", "X-Secret": "forged"})
+    assert (received["X-Site"], received["X-Secret"]) == ("north", "")
 
 
 def test_the_instance_id_is_equal_in_all_workers(service: Service) -> None:

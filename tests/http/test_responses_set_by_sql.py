@@ -127,17 +127,19 @@ def test_an_invalid_status_set_by_sql_is_500(service: Service, status: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("headers", "seen"),
+    ("headers", "received"),
     [
         ('{"X-One": "a", "X-Two": ["b", "c"]}', {"x-one": "a", "x-two": "b, c"}),
         ('[{"X-One": "a"}, {"X-One": "b"}]', {"x-one": "a, b"}),
         ('{"Content-Type": "text/csv", "X-One": 7, "X-Two": null}', {"content-type": "text/csv", "x-one": "7"}),
     ],
 )
-def test_headers_set_by_sql_are_accepted_in_every_form(service: Service, headers: str, seen: dict[str, str]) -> None:
+def test_headers_set_by_sql_are_accepted_in_every_form(
+    service: Service, headers: str, received: dict[str, str]
+) -> None:
     response = service.post("/say", json={"status": None, "fields": headers})
     assert response.status_code == 200
-    assert {name: response.headers.get(name) for name in seen} == seen
+    assert {name: response.headers.get(name) for name in received} == received
 
 
 @pytest.mark.parametrize("headers", ["{", "7", '{"a b": "x"}', '{"X": "a\\r\\nb"}', '{"Content-Length": "9"}', '["x"]'])

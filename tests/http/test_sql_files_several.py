@@ -218,13 +218,13 @@ def test_a_killed_backend_preserves_committed_statements_and_repeats_none(
 ) -> None:
     before = logged(every_database, 1), logged(every_database, 2)
     with every_database.locked(4711):
-        answers: list[int] = []
-        asking = threading.Thread(target=lambda: answers.append(service.post("/api/waits").status_code))
+        responses: list[int] = []
+        asking = threading.Thread(target=lambda: responses.append(service.post("/api/waits").status_code))
         asking.start()
         (pid,) = wait_until(every_database.waiting, "the second statement waits")
         every_database.execute(f"select pg_terminate_backend({pid})")
         asking.join()
-    assert answers == [503]
+    assert responses == [503]
     assert (logged(every_database, 1), logged(every_database, 2)) == (before[0] + 1, before[1])
 
 

@@ -32,10 +32,10 @@ def wait_until_served(service: Service, path: str, fits: Callable[[int, str], bo
     """Wait until several requests in a row, on separate connections, fit: every worker has the new schema snapshot."""
 
     def everywhere() -> bool:
-        answers = [
+        responses = [
             service.raw(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()) for _ in range(8)
         ]
-        return all(item is not None and fits(item.status, item.body.decode()) for item in answers)
+        return all(item is not None and fits(item.status, item.body.decode()) for item in responses)
 
     wait_until(everywhere, f"{path} is what was saved; the log says\n{service.log[-1500:]}")
 

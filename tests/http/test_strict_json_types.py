@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import httpx
 import pytest
 
+from rowcall.service.installation.script import install_sql
+from tests.harness.console import operator
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -37,7 +44,7 @@ def path(type: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("type", "value", "seen"),
+    ("type", "value", "received"),
     [
         ("int", "7", "7"),
         ("int", "-742.0", "-742"),
@@ -62,8 +69,8 @@ def path(type: str) -> str:
         ("part[]", '[{"id":3.0,"label":"x"},null]', '{"(3,x)",NULL}'),
     ],
 )
-def test_the_documented_json_types_are_accepted(service: Service, type: str, value: str, seen: str) -> None:
-    assert answer(service.post(path(type), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, seen)
+def test_the_documented_json_types_are_accepted(service: Service, type: str, value: str, received: str) -> None:
+    assert answer(service.post(path(type), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, received)
 
 
 @pytest.mark.parametrize(
@@ -119,3 +126,66 @@ def test_wide_numbers_documented_as_strings_are_accepted_as_both(
     for value in ('"7"', "7", "7.0"):
         assert answer(safe.post(path("bigint"), content=f'{{"v":{value}}}'.encode())) == (200, TEXT, "7")
     problem(safe.post(path("int"), content=b'{"v":"7"}'), 400)
+
+
+JOBS_AND_CACHE = """
+create function noted(_n int, _text text default null) returns text language sql as $$ select _n || _text $$;
+comment on function noted is 'HTTP POST /noted
+job retries 0';
+create sequence runs;
+create function ran(_n int, _text text default 'x') returns bigint language sql volatile as
+    $$ select nextval('runs') $$;
+comment on function ran is 'HTTP POST /ran
+cached';
+create function ran_on_get(_n int) returns bigint language sql volatile as $$ select nextval('runs') $$;
+comment on function ran_on_get is 'HTTP GET /ran
+cached';
+"""
+TOKEN = "an operator's token of this test"
+
+
+@pytest.fixture(scope="module")
+def with_jobs(database: Database, serve: Serve) -> Service:
+    database.execute(install_sql())
+    console = {"Console:Enabled": "true", "Console:AllowActions": "true", "Console:Url": "http://127.0.0.1:0"}
+    enabled = {"Admin:BearerToken": TOKEN, "CacheOptions:Enabled": "true", "Jobs:Enabled": "true"}
+    return serve(database, JOBS_AND_CACHE, {"Service:StrictJsonTypes": "true", **console, **enabled})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "state", "text"),
+    [
+        ('{"n": 1.0, "text": "a"}', "done", "1a"),
+        ('{"n": 1, "text": 7}', "failed", "'7' is not a text"),
+        ('{"n": "1", "text": "a"}', "failed", "is not an integer"),
+    ],
+)
+def test_arguments_of_jobs_enqueued_in_sql_have_the_documented_types(
+    with_jobs: Service, database: Database, arguments: str, state: str, text: str
+) -> None:
+    number = database.value(f"select rowcall.enqueue('POST /noted', '{arguments}')::text")
+    query = (
+        "select state, coalesce(error, convert_from(result, 'UTF8')) from rowcall.job "
+        f"where id = '{number}' and state in ('done', 'failed')"
+    )
+    [(ended, shown)] = wait_until(lambda: database.fetch(query), "the job has ended", 20)
+    assert ended == state
+    assert text in shown
+
+
+def test_cached_responses_are_found_by_arguments_of_the_documented_types(with_jobs: Service) -> None:
+    with operator(with_jobs, TOKEN) as console:
+        for arguments in ('{"n": 1.0}', '{"n": 10e-1}'):
+            before = with_jobs.post("/ran", content=b'{"n": 1}').text
+            assert with_jobs.post("/ran", content=arguments.encode()).text == before
+            assert invalidate(console, "POST /ran", arguments).json() == {"invalidated": 1}
+            assert with_jobs.post("/ran", content=b'{"n": 1}').text != before
+        refused = problem(invalidate(console, "POST /ran", json.dumps({"n": 1, "text": 7})), 400)
+        assert "'7' is not a text" in refused["detail"]
+        with_jobs.get("/ran?n=1")
+        assert invalidate(console, "GET /ran", '{"n": "1"}').json() == {"invalidated": 1}
+
+
+def invalidate(console: httpx.Client, endpoint: str, arguments: str) -> Any:
+    values = {"endpoint": endpoint, "arguments": arguments}
+    return console.post("/console/api/actions/invalidate-cache", params=values)

@@ -211,7 +211,7 @@ def test_features_stored_in_the_main_database_are_refused(service: Service) -> N
     item = {"path": "/where", "headers": {"X-Tenant": "red"}}
     assert "each tenant has a connection" in problem(service.post("/batch", json=[item]), 400)["detail"]
     apart = service.post("/batch?transaction=false", json=[item])
-    assert [answer["status"] for answer in apart.json()] == [200]
+    assert [response["status"] for response in apart.json()] == [200]
 
 
 def test_an_endpoint_without_connections_of_tenants_is_left_out(

@@ -208,8 +208,8 @@ def test_a_token_is_consumed_once_by_fifty_parallel_requests(service: Service, s
 def test_a_magic_link_signs_in(service: Service) -> None:
     (row,) = service.post("/magic", json={"id": 41}).json()
     assert service.post("/magic", json={"id": 41}).headers["cache-control"] == "no-store"
-    answer = service.post("/enter", json={"code": row["token"]}).json()
-    headers = {"Authorization": f"Bearer {answer['accessToken']}"}
+    response = service.post("/enter", json={"code": row["token"]}).json()
+    headers = {"Authorization": f"Bearer {response['accessToken']}"}
     assert service.get("/me", headers=headers).text == "41"
     refused(service, "/enter", code=row["token"])
 

@@ -91,9 +91,9 @@ def service(collector: Received, upstream: Upstream, database: Database, serve: 
     return serve(database, SQL, settings, workers=2)
 
 
-def echo_trace_headers(seen: Seen, _connection: Any) -> bytes:
+def echo_trace_headers(request: Seen, _connection: Any) -> bytes:
     """Respond with the trace headers that the other server has received."""
-    return answer({"traceparent": seen.all("traceparent"), "tracestate": seen.all("tracestate")})
+    return answer({"traceparent": request.all("traceparent"), "tracestate": request.all("tracestate")})
 
 
 def spans_of(collector: Received, trace: str) -> dict[str, Span]:
@@ -280,16 +280,16 @@ def test_log_entries_of_a_request_have_its_trace(service: Service) -> None:
     trace, headers = traced(11)
     service.get("/noisy", headers=headers)
     service.wait_for_log("here I am")
-    for source, said in (
+    for source, text in (
         ("rowcall.commands", "noisy"),
         ("rowcall.notices", "NOTICE"),
         ("rowcall.http", "responded 200"),
     ):
 
-        def has_trace(source: str = source, said: str = said) -> bool:
+        def has_trace(source: str = source, text: str = text) -> bool:
             lines = [json.loads(line) for line in service.log.splitlines() if trace in line]
             return any(
-                (item["source"], item["TraceId"]) == (source, trace) and said in item["message"] for item in lines
+                (item["source"], item["TraceId"]) == (source, trace) and text in item["message"] for item in lines
             )
 
         wait_until(has_trace, f"{source} has the trace")

@@ -195,8 +195,8 @@ def test_a_service_that_stops_during_an_upload_leaves_nothing(
         connection.sendall(HEAD % b"up-slow-rows" + b"content-length: %d\r\n\r\n" % len(body) + body)
         wait_until(lambda: database.backends("query like '%pg_sleep%' and state = 'active'"), "the command runs")
         database.terminate("query like '%pg_sleep%' and state = 'active'")
-        answer = connection.recv(65_536)
-    assert answer.startswith(b"HTTP/1.1 503")
+        response = connection.recv(65_536)
+    assert response.startswith(b"HTTP/1.1 503")
     wait_until(lambda: nothing_stays(database, folder), "nothing stays")
     no_connection_is_lost(service, database)
 

@@ -174,16 +174,16 @@ def test_transient_errors_of_the_store_are_retried(loaded: Database, serve_once:
     tag = answer("", headers=[("ETag", '"t1"')])
     requested: list[str] = []
 
-    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
-        what = f"{seen.method} {seen.target.partition('?')[2]}"
+    def behave(request: Seen, _connection: socket.socket) -> bytes | None:
+        what = f"{request.method} {request.target.partition('?')[2]}"
         requested.append(what)
         if what == "POST uploads=":
             return began
         if what.startswith("PUT "):
             slow = answer("<Error><Code>SlowDown</Code></Error>", 503, content_type="application/xml")
             return slow if requested.count(what) == 1 else tag
-        if seen.method == "POST":
-            if "/lost" in seen.path:
+        if request.method == "POST":
+            if "/lost" in request.path:
                 gone = answer("<Error><Code>NoSuchUpload</Code></Error>", 404, content_type="application/xml")
                 return None if requested.count(what) == 1 else gone
             return answer("<Error><Code>InternalError</Code></Error>", content_type="application/xml")
@@ -212,14 +212,14 @@ def test_objects_of_failed_uploads_are_deleted_although_completion_was_unconfirm
     down = answer("<Error><Code>InternalError</Code></Error>", 500, content_type="application/xml")
     requested: list[str] = []
 
-    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
-        what = f"{seen.method} {seen.target.partition('?')[2]}"
+    def behave(request: Seen, _connection: socket.socket) -> bytes | None:
+        what = f"{request.method} {request.target.partition('?')[2]}"
         requested.append(what)
-        if seen.method == "POST":
+        if request.method == "POST":
             return began if what == "POST uploads=" else down
         if what == "DELETE uploadId=u1":
             return gone
-        tag = whole if seen.method == "HEAD" and "/there" in seen.path else part.hexdigest()
+        tag = whole if request.method == "HEAD" and "/there" in request.path else part.hexdigest()
         return answer("", headers=[("ETag", f'"{tag}"')])
 
     upstream.on("*", behave)
@@ -239,16 +239,16 @@ def test_an_empty_file_whose_response_is_lost_is_deleted(
     """Unless an equal object may have been there before."""
     content = before
 
-    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
+    def behave(request: Seen, _connection: socket.socket) -> bytes | None:
         nonlocal content
-        match seen.method:
+        match request.method:
             case "PUT":
                 content = b""
                 return answer("<Error><Code>InternalError</Code></Error>", 500, content_type="application/xml")
             case "DELETE":
                 content = None
         if content is None:
-            return answer("", 404 if seen.method == "HEAD" else 204)
+            return answer("", 404 if request.method == "HEAD" else 204)
         return answer("", headers=[("ETag", f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"')])
 
     upstream.on("*", behave)
@@ -266,13 +266,13 @@ def test_an_empty_file_that_another_request_may_have_stored_is_not_deleted(
     statuses = {"HEAD": described}
     requested = set()
 
-    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
-        requested.add(seen.method)
-        if seen.method == "PUT":
+    def behave(request: Seen, _connection: socket.socket) -> bytes | None:
+        requested.add(request.method)
+        if request.method == "PUT":
             statuses["HEAD"] = 200
             return answer("<Error><Code>Failure</Code></Error>", created, content_type="application/xml")
         tag = hashlib.md5(b"", usedforsecurity=False).hexdigest()
-        return answer("", statuses.get(seen.method, 204), headers=[("ETag", f'"{tag}"')])
+        return answer("", statuses.get(request.method, 204), headers=[("ETag", f'"{tag}"')])
 
     upstream.on("*", behave)
     service = serve_once(loaded, "", settings(upstream.url))

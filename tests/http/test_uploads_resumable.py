@@ -52,6 +52,19 @@ comment on function up_refused(json) is 'HTTP POST
 upload for file_system
 param _meta is upload metadata
 resumable';
+create function up_strict(_about text, _meta json) returns json language sql strict as 'select _meta';
+comment on function up_strict(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+query_string_null_handling null_literal
+resumable';
+create function up_tenant(_meta json) returns json language sql as 'select _meta';
+comment on function up_tenant(json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+unique_name = false
+tenant from header X-Tenant
+resumable';
 create table gate (open boolean);
 insert into gate values (false);
 create function up_gated(_meta json) returns json language plpgsql as $$ begin
@@ -265,6 +278,40 @@ def test_partial_uploads_are_concatenated(service: Service, folder: Path, waitin
     assert service.client.post(str(header.request.url), headers=overridden).status_code == 204
 
 
+@pytest.mark.parametrize("path", ["/api/up-strict?about=null", "/api/up-refused"])
+def test_a_concatenation_without_a_call_leaves_no_upload(
+    service: Service, waiting: Path, clean: None, path: str
+) -> None:
+    url = create(service, 1, path, headers={"upload-concat": "partial"})
+    assert send(service, url, 0, b"a").status_code == 204
+    before = files_in(waiting)
+    for _ in range(3):
+        service.post(path, headers={**TUS, **NAMED, "upload-concat": f"final;{url}"})
+    wait_until(lambda: files_in(waiting) == before, "the concatenated uploads are removed")
+    assert service.client.delete(url, headers=TUS).status_code == 204
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+def test_a_default_folder_of_another_user_is_not_used(
+    loaded: Database, serve_once: Serve, settings: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    service = serve_once(loaded, "", {**settings, "Service:UploadOptions:Resumable:Path": ""})
+    url = create(service, 100)
+    (bytes_file,) = tmp_path.glob("rowcall-uploads-*/*.bytes")
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"")
+    bytes_file.unlink()
+    bytes_file.symlink_to(victim)
+    os.chown(bytes_file.parent, 65534, 65534)
+    for response in (send(service, url, 0, b"planted"), service.client.delete(url, headers=TUS)):
+        problem(response, 500)
+    assert service.client.head(url, headers=TUS).status_code == 500
+    assert victim.read_bytes() == b""
+    assert bytes_file.is_symlink()
+    service.wait_for_log("the folder belongs to another user")
+
+
 def test_an_upload_can_be_terminated(service: Service, waiting: Path) -> None:
     url = create(service, 10)
     send(service, url, 0, b"abc")
@@ -347,6 +394,22 @@ def test_only_the_creator_can_continue_an_upload(service: Service, folder: Path,
         assert (folder / "horn.txt").read_bytes() == b"abcd"
         assert item.post("/api/up-mine", headers=final).status_code == 201
     assert (folder / "horn.txt").read_bytes() == b"ef"
+
+
+def test_an_upload_belongs_to_the_tenant_of_its_creation(service: Service, folder: Path, clean: None) -> None:
+    red, blue = {"x-tenant": "red"}, {"x-tenant": "blue"}
+    url = create(service, 2, "/api/up-tenant", headers=red)
+    assert send(service, url, 0, b"a", **red).status_code == 204
+    assert service.client.head(url, headers={**TUS, **blue}).status_code == 404
+    problem(send(service, url, 1, b"b", **blue), 404)
+    problem(service.client.delete(url, headers={**TUS, **blue}), 404)
+    part = create(service, 1, "/api/up-tenant", headers={**red, "upload-concat": "partial"})
+    assert send(service, part, 0, b"c", **red).status_code == 204
+    final = {**TUS, **NAMED, "upload-concat": f"final;{part}"}
+    problem(service.post("/api/up-tenant", headers={**final, **blue}), 404)
+    assert service.client.delete(part, headers={**TUS, **red}).status_code == 204
+    assert send(service, url, 1, b"b", **red).status_code == 204
+    assert (folder / "horn.txt").read_bytes() == b"ab"
 
 
 def test_an_upload_refused_by_the_routine_is_deleted(service: Service, folder: Path) -> None:

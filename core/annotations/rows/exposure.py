@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
-from rowcall.core.annotations.rows.uploads import keep_path
+from rowcall.core.annotations.rows.uploads import assign_folder
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.tables.operations import OPERATIONS
 from rowcall.core.text.ascii_case import ascii_lower
@@ -169,6 +169,6 @@ ANNOTATIONS = (
         description="Sets the path. Does not expose the object by itself. `path = <folder>` has another meaning: the "
         "setting `file_system_path` of uploads.",
         apply=_path,
-        assign_word=keep_path,
+        assign_word=assign_folder,
     ),
 )

@@ -104,7 +104,7 @@ _KINDS: dict[str, Callable[[str], str | None]] = {
 }
 
 
-def keep_path(draft: Draft, word: str, value: str) -> None:
+def assign_folder(draft: Draft, word: str, value: str) -> None:
     """Apply `path = <folder>`: the folder of uploaded files, not the path of the endpoint (uploads-5)."""
     _assign(_any_fault)(draft, word, value)
 

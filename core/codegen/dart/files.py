@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from rowcall.core.codegen.calls import call_of
 from rowcall.core.codegen.comments import Definitions
-from rowcall.core.codegen.dart.functions import DartFunction, decodes, function_text, source_text, url_text
+from rowcall.core.codegen.dart.functions import DartFunction, function_text, needs_dart_convert, source_text, url_text
 from rowcall.core.codegen.dart.helper_code import Needs, helper_code, imports, status_classes
 from rowcall.core.codegen.dart.models import Models
 from rowcall.core.codegen.dart.names import DartNames, literal, snake_case
@@ -118,7 +118,7 @@ class _Module:
             uploads=any(item.upload for item in sent),
             status=any(item.has_status for item in sent),
             events=any(item.events is not None for item in sent),
-            json=any(decodes(item) for item in self.functions),
+            json=any(needs_dart_convert(item) for item in self.functions),
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.client_parameters import SEGMENT
+from rowcall.core.codegen.client_parameters import SEGMENT, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
 from rowcall.core.codegen.dart.names import escape_literal, field_name, literal
@@ -72,7 +72,9 @@ def address(function: DartFunction, models: Models) -> str:
         path += escape_literal(call.endpoint.path[last : match.start()])
         response = call.path_values.get(match[1])
         if response is not None:
-            path += f"${{_segment({_value(response, models)})}}"
+            # An optional value that is null is not sent.
+            word = "" if response.optional else _null_word(call)
+            path += f"${{_segment({_value(response, models)}{word})}}"
         last = match.end()
     path += escape_literal(call.endpoint.path[last:])
     return f"'$baseUrl{path}{_query(call)}'"
@@ -82,7 +84,12 @@ def _query(call: Call) -> str:
     if not call.placement.query:
         return ""
     without = "".join(f"..remove({literal(call.arguments[index].key)})" for index in call.placement.excluded)
-    return f"${{_query(request.toJson(){without})}}"
+    return f"${{_query(request.toJson(){without}{_null_word(call)})}}"
+
+
+def _null_word(call: Call) -> str:
+    """Return the argument of `_query` and `_segment` that says how null is written; empty: as an empty value."""
+    return ", 'null'" if writes_null_as_word(call.endpoint) else ""
 
 
 def _value(value: Argument, models: Models) -> str:
@@ -328,7 +335,7 @@ def _from_text(shape: Shape, models: Models) -> str:
     return f"{kind}.parse({_BODY})" if kind in ("int", "double") else _BODY
 
 
-def decodes(function: DartFunction) -> bool:
+def needs_dart_convert(function: DartFunction) -> bool:
     """Return whether the text of the function itself needs `dart:convert`."""
     call = function.call
     if call.url_only:

@@ -42,6 +42,8 @@ def helper_code(needs: Needs, options: DartOptions) -> Iterator[str]:
         yield SEND
     if needs.uploads:
         yield UPLOAD
+    if needs.requests or needs.uploads:
+        yield SEND_REQUEST
     if needs.query:
         yield QUERY
     if needs.segments:
@@ -62,24 +64,14 @@ SEND = """Future<http.Response> _send(
   String? body,
   http.Request Function(http.Request request)? parseRequest,
 }) async {
-  var request = http.Request(method, uri);
+  final request = http.Request(method, uri);
   if (headers != null) {
     request.headers.addAll(headers);
   }
   if (body != null) {
     request.body = body;
   }
-  if (parseRequest != null) {
-    request = parseRequest(request);
-  }
-  final client = httpClient ?? http.Client();
-  try {
-    return await http.Response.fromStream(await client.send(request));
-  } finally {
-    if (httpClient == null) {
-      client.close();
-    }
-  }
+  return _sendRequest(request, parseRequest);
 }"""
 
 UPLOAD = """class _UploadRequest extends http.MultipartRequest {
@@ -116,17 +108,23 @@ Future<http.Response> _upload(
   if (files.isEmpty) {
     throw ArgumentError('No files to upload');
   }
-  http.MultipartRequest request = _UploadRequest(uri, progress);
+  final http.MultipartRequest request = _UploadRequest(uri, progress);
   if (headers != null) {
     request.headers.addAll(headers);
   }
   request.files.addAll(files);
-  if (parseRequest != null) {
-    request = parseRequest(request);
-  }
+  return _sendRequest(request, parseRequest);
+}"""
+
+SEND_REQUEST = """Future<http.Response> _sendRequest<T extends http.BaseRequest>(
+  T request,
+  T Function(T request)? parseRequest,
+) async {
   final client = httpClient ?? http.Client();
   try {
-    return await http.Response.fromStream(await client.send(request));
+    return await http.Response.fromStream(
+      await client.send(parseRequest == null ? request : parseRequest(request)),
+    );
   } finally {
     if (httpClient == null) {
       client.close();
@@ -134,18 +132,19 @@ Future<http.Response> _upload(
   }
 }"""
 
-QUERY = """String _query(Map<String, dynamic> values) {
+QUERY = """String _query(Map<String, dynamic> values, [String nullText = '']) {
   final parts = <String>[];
   values.forEach((key, value) {
     for (final item in value is List ? value : [value]) {
-      final text = item is Map ? jsonEncode(item) : '${item ?? ''}';
+      final text = item is Map ? jsonEncode(item) : '${item ?? nullText}';
       parts.add('$key=${Uri.encodeComponent(text)}');
     }
   });
   return '?${parts.join('&')}';
 }"""
 
-SEGMENT = """String _segment(Object? value) => Uri.encodeComponent('${value ?? ''}');"""
+SEGMENT = """String _segment(Object? value, [String nullText = '']) =>
+    Uri.encodeComponent('${value ?? nullText}');"""
 
 STATUS = """bool _isOk(http.Response response) =>
     response.statusCode >= 200 && response.statusCode < 300;

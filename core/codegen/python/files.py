@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 
 from rowcall.core.codegen.calls import call_of
-from rowcall.core.codegen.client_parameters import is_once
+from rowcall.core.codegen.client_parameters import takes_effect_once
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.names import Names, free
 from rowcall.core.codegen.options import PythonOptions
@@ -95,7 +95,7 @@ def _module(
         return None
     headers = "".join(f"{name!r}: {value}, " for name, value in options.headers.items() if value)
     imports = "".join(f"{line}\n" for line in options.imports)
-    once = any(is_once(item.call.endpoint) for item in methods)
+    once = any(takes_effect_once(item.call.endpoint) for item in methods)
     if once:
         imports = ONCE_IMPORTS + imports
     start_of_class = SYNC.rstrip("\n") + "\n" + ONCE if once else SYNC

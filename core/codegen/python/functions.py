@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.client_parameters import SEGMENT, is_once
+from rowcall.core.codegen.client_parameters import SEGMENT, takes_effect_once, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
@@ -126,7 +126,7 @@ def _in_docstring(text: str) -> str:
 
 def _body(method: Method, wait: str) -> Iterator[str]:
     call = method.call
-    send = "_send_once" if is_once(call.endpoint) else "_send"
+    send = "_send_once" if takes_effect_once(call.endpoint) else "_send"
     if call.answer.reading is Reading.RESPONSE:
         yield f"return {wait}self.{send}({', '.join(_request_arguments(method))})"
         return
@@ -165,9 +165,14 @@ def _request_arguments(method: Method) -> Iterator[str]:
 
 def _values(method: Method, indexes: tuple[int, ...] | range, *, as_text: bool = True) -> str:
     return ", ".join(
-        f"{item.key!r}: {_encode_argument(name, item.shape) if as_text else name}"
+        f"{item.key!r}: {_encode_null(method, _encode_argument(name, item.shape)) if as_text else name}"
         for name, item in (method.arguments[index] for index in indexes)
     )
+
+
+def _encode_null(method: Method, value: str) -> str:
+    """Return the expression of a value for the query string or the path. value: expression of the argument."""
+    return f"_null_word({value})" if writes_null_as_word(method.call.endpoint) else value
 
 
 def _encode_argument(name: str, shape: Shape) -> str:
@@ -185,7 +190,7 @@ def _path(method: Method) -> str:
         parts.append(repr(call.endpoint.path[last : match.start()]))
         response = call.path_values.get(match[1])
         if response is not None:
-            parts.append(f"_segment({method.argument(response)})")
+            parts.append(f"_segment({_encode_null(method, method.argument(response))})")
         last = match.end()
     if rest := call.endpoint.path[last:]:
         parts.append(repr(rest))

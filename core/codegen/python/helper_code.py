@@ -63,6 +63,13 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+def _null_word(value: Any) -> Any:
+    """Return a value of a query string with the word `null` for None, also in a list."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_null_word(item) for item in value]
+    return "null" if value is None else value
+
+
 def _segment(value: Any) -> str:
     return quote(_text(value), safe="")
 

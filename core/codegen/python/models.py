@@ -35,21 +35,21 @@ class Models:
     def type_of(self, shape: Shape) -> str:
         """Return the type annotation of a value that is not null, and add the models that it names."""
         if isinstance(shape, ListOf):
-            return f"list[{self.nullable(shape.element, within=True)}]"
+            return f"list[{self.nullable(shape.element, is_nested=True)}]"
         if isinstance(shape, Row):
             return self._row(shape)
         if shape.choices:
             return f"Literal[{', '.join(map(repr, shape.choices))}]"
         return _TYPES.get(shape.scalar, "str")
 
-    def nullable(self, shape: Shape, *, within: bool = False) -> str:
+    def nullable(self, shape: Shape, *, is_nested: bool = False) -> str:
         """Return the type annotation of a value that may be null, and add the models that it names.
 
-        within: the value is an element of an array. Rows in an array count as never null: most of them are the rows of
-        a result.
+        is_nested: the value is an element of an array. Rows in an array count as never null: most of them are the rows
+        of a result.
         """
         result = self.type_of(shape)
-        return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
+        return result if result == "Any" or (is_nested and isinstance(shape, Row)) else f"{result} | None"
 
     def argument_type(self, shape: Shape, *, null: bool) -> str:
         """Return the type annotation of an argument, and add the models that it names. Arrays accept any sequence.

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rowcall.core.postgrest.claim_path.steps import COMPARISONS, Select, child, children, descendants, element, part
+from rowcall.core.postgrest.claim_path.steps import (
+    COMPARISONS,
+    Select,
+    child,
+    children,
+    descendants,
+    element,
+    slice_step,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_$@\u0080-\U0010ffff-]+")
 _SLICE = re.compile(r"(-?\d+)?\s*:\s*(-?\d+)?\s*(?::\s*(-?\d+)?)?")
@@ -128,7 +136,7 @@ class _Parser:
             return child(_unquote(quoted))
         if bounds := self._match(_SLICE):
             start, end, step = (None if bound is None else int(bound) for bound in bounds.groups())
-            return part(slice(start, end, step))
+            return slice_step(slice(start, end, step))
         return element(int(self._require_match(_INDEX)[0]))
 
     def _alternatives(self) -> Test:

@@ -22,7 +22,7 @@ def element(index: int) -> Select:
     )
 
 
-def part(bounds: slice) -> Select:
+def slice_step(bounds: slice) -> Select:
     """Return the step to the elements of an array, or to the part of a text, between two positions."""
 
     def select(value: Any, _claims: Any) -> Iterator[Any]:

@@ -24,10 +24,10 @@ def described_functions(schema: Schema, name: str, types: Mapping[int, Sequence[
     for (namespace, _), overloads in schema.functions.items():
         accessible = [item for item in overloads if item.oid in types] if namespace == name else []
         if accessible:
-            yield _with_types(max(accessible, key=_rank), types)
+            yield _with_types(max(accessible, key=_sort_key), types)
 
 
-def _rank(function: Function) -> tuple[object, ...]:
+def _sort_key(function: Function) -> tuple[object, ...]:
     """Return the sort key of a function among those of its name; the function with the greatest key is described."""
     arguments = [(item.name, item.type) for item in function.arguments]
     return len(arguments), function.comment or "", arguments

@@ -129,10 +129,10 @@ _select, _order, _logic_key, _key_path = (
 )
 
 
-def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str], Part]) -> Part:
-    """Return the parsed part for a text. remembered: `parse` with a cache of its results, which is used for texts of at
+def _part_of(text: str, cached: Callable[[str], Part], parse: Callable[[str], Part]) -> Part:
+    """Return the parsed part for a text. cached: `parse` with a cache of its results, which is used for texts of at
     most `LONGEST` characters. parse: the parser without a cache. Parsed parts are immutable."""
-    return remembered(text) if len(text) <= LONGEST else parse(text)
+    return cached(text) if len(text) <= LONGEST else parse(text)
 
 
 def is_operation(value: str) -> bool:

@@ -97,9 +97,9 @@ class Renderer:
         column = relation.column(field.name) if relation is not None else None
         if column is None or column.base_type not in _JSON_TYPES:
             text = f"to_jsonb({text})"
-        return text + "".join(map(self._step, field.path))
+        return text + "".join(map(self._path_step, field.path))
 
-    def _step(self, step: JsonStep) -> str:
+    def _path_step(self, step: JsonStep) -> str:
         """Return the SQL of one step of a JSON path, such as `->$1`. An index of less than ten digits is part of the
         text; other indexes and all keys are parameters. The parameter of a key has no cast, because errors of
         PostgreSQL about operators name the types of the operands."""
@@ -195,7 +195,7 @@ class Renderer:
         parent: quoted name of the level above, in the scope of the join. source: a CTE that replaces the relation.
         """
         relation = self._relation(node)
-        table, origin = self._origin(node, parent, source)
+        table, origin = self._name_and_from_list(node, parent, source)
         joins = [self._join(child, table) for child in node.children]
         conditions = [*self._join_conditions(node, table, parent)]
         conditions.extend(self.condition(table, relation, member, node) for member in node.filters)
@@ -206,7 +206,7 @@ class Renderer:
                 *joins,
                 *_where(conditions),
                 *((f"GROUP BY {', '.join(grouping)}",) if grouping else ()),
-                *self.tail(node, table, relation),
+                *self.order_and_range(node, table, relation),
             )
         )
 
@@ -232,7 +232,7 @@ class Renderer:
         repeated in the text.
         """
         relation = self._relation(node)
-        table, origin = self._origin(node, parent, source)
+        table, origin = self._name_and_from_list(node, parent, source)
         tests = _embed_tests(node)
         shared = [child for child in node.children if many and tests.named[child.join_alias] > 1]
         names = {child.join_alias for child in shared}
@@ -268,10 +268,10 @@ class Renderer:
         rows = child.range
         cuts = rows.limit == 0 or rows.offset > 0
         bare = replace(child, order=())
-        tail = self.tail(bare, "", None) if cuts else ("OFFSET 0",) if many else ()
+        tail = self.order_and_range(bare, "", None) if cuts else ("OFFSET 0",) if many else ()
         return f"EXISTS ({' '.join((self._level_to_count(child, parent, many=many), *tail))})"
 
-    def _origin(self, node: Node, parent: str | None, source: str | None) -> tuple[str, str]:
+    def _name_and_from_list(self, node: Node, parent: str | None, source: str | None) -> tuple[str, str]:
         """Return the quoted name of a level in its SELECT, and the FROM list of this SELECT, without joins. Arguments
         as in `level`."""
         table = quote_identifier(node.alias)
@@ -291,7 +291,7 @@ class Renderer:
             origin += f", {quote_qualified(junction.schema, junction.name)} AS {between}"
         return table, origin
 
-    def tail(self, node: Node, table: str, relation: Relation | None) -> Iterator[str]:
+    def order_and_range(self, node: Node, table: str, relation: Relation | None) -> Iterator[str]:
         """Yield the clauses ORDER BY, LIMIT and OFFSET of a level, as far as it has them."""
         if node.order:
             yield f"ORDER BY {', '.join(self._order_term(node, table, relation, term) for term in node.order)}"

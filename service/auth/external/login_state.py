@@ -23,9 +23,10 @@ from rowcall.core.auth.external.options import Provider
 from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import Problem
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
-from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
+from rowcall.service.request_context.header_values import cookie_header
 
 VALID = 900.0
 """Seconds from the page to the code. The user may need time for a second factor."""

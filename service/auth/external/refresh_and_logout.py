@@ -19,10 +19,10 @@ from rowcall.service.auth.external.shared_refreshes import SharedRefreshes
 from rowcall.service.auth.external.sign_in_result import SignInResult
 from rowcall.service.auth.external.stored_tokens import StoredToken, StoredTokens
 from rowcall.service.identity.session_cookies import cookie_headers
-from rowcall.service.identity.sessions import cookie_header
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")
@@ -73,7 +73,7 @@ class RefreshAndLogout:
 
         try:
             profile = await self._shared.refresh_once(token, refresh_profile)
-            await self._outcome.reach(context, profile, user, None, [])
+            await self._outcome.complete(context, profile, user, None, [])
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, escape_unprintable(str(error)))
             problem = unauthorized_problem(self._challenge, "the provider does not renew this sign-in")

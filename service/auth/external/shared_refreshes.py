@@ -22,7 +22,7 @@ from rowcall.service.protection.protector import Keys, Protector
 from rowcall.service.shared_state.environment import Environment, Transaction
 from rowcall.service.shared_state.host_state import HostState
 
-KEPT_FOR = 30.0
+STORED_SECONDS = 30.0
 """Seconds for which a result is stored. Tabs with a timer refresh at nearly the same time, and a slow tab may have sent
 the old cookie."""
 ASKED_WITHIN = 60.0
@@ -122,7 +122,7 @@ class SharedRefreshes:
                 if sealed is None or len(sealed) > LARGEST:
                     transaction.delete(key)
                 else:
-                    transaction.put(key, orjson.dumps([time.time() + KEPT_FOR, sealed]))
+                    transaction.put(key, orjson.dumps([time.time() + STORED_SECONDS, sealed]))
         except lmdb.MapFullError:
             return
 

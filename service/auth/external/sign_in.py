@@ -191,7 +191,7 @@ class _SignIn:
                     # The sign-in began for another user, who has not agreed to link this identity with the present one.
                     user = None
             profile = await self._profile(scope, code, login_state, sent.get("iss"))
-            await self._outcome.reach(context, profile, user, self._analytics(scope), ended)
+            await self._outcome.complete(context, profile, user, self._analytics(scope), ended)
         except ProviderError as error:
             self._outcome.fail(context, error, ended)
         except Problem as problem:

@@ -63,7 +63,7 @@ class SignInResult:
         client = self._client(scope)
         return f"{client.scheme}://{client.host or scope.authority or scope.headers.get('host') or ''}"
 
-    async def reach(
+    async def complete(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None, cookies: list[str]
     ) -> None:
         """Run the operator's command with the profile, sign in the user of its row, and send the response. If the

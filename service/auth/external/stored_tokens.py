@@ -13,9 +13,10 @@ import orjson
 from rowcall.core.auth.cookies import end_session, session_value, set_session
 from rowcall.core.auth.external.options import Provider
 from rowcall.core.auth.schemes import CookieScheme
-from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
+from rowcall.service.request_context.header_values import cookie_header
 
 
 class StoredToken(NamedTuple):

@@ -108,7 +108,7 @@ class Transactions:
                     result = await work(transaction)
                     await transaction.commit()
                 except Problem:
-                    if delay is None or not self._passes(transaction.sqlstate):
+                    if delay is None or not self._is_temporary(transaction.sqlstate):
                         raise
                 else:
                     return result
@@ -120,6 +120,6 @@ class Transactions:
             await asyncio.sleep(delay)
         raise AssertionError("the last attempt has no delay behind it")
 
-    def _passes(self, sqlstate: str | None) -> bool:
+    def _is_temporary(self, sqlstate: str | None) -> bool:
         """Return whether the retry strategy treats this SQLSTATE as temporary."""
         return self._strategy is not None and sqlstate in self._strategy.codes

@@ -29,7 +29,7 @@ def passkey_routes(options: PasskeyOptions, services: Services, database: Databa
         from rowcall.service.auth.passkeys.redis_challenge_store import RedisChallengeStore
 
         issued = RedisChallengeStore(
-            HostChallengeStore(services.host, options.timeout / 1000), options.redis, services.options.application
+            HostChallengeStore(services.host, options.timeout / 1000), options.redis, services.options.encryption_name
         )
     parts = (options, services, Transactions(options, services, database), issued)
     relying_party = RelyingParty(options, services.options.forwarding)

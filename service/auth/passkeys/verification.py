@@ -84,7 +84,7 @@ def verify_registration(client_data: bytes, attestation: bytes, expected: Expect
         raise RefusedError("Attested credential data missing")
     if not 0 < len(credential.credential_id) <= LONGEST_ID:
         raise RefusedError("Invalid credential id")
-    algorithm = _usable(credential.credential_public_key)
+    algorithm = _supported_algorithm(credential.credential_public_key)
     return NewCredential(credential.credential_id, credential.credential_public_key, algorithm, data.flags.be)
 
 
@@ -226,7 +226,7 @@ _CURVES = {-7: ec.SECP256R1, -35: ec.SECP384R1, -36: ec.SECP521R1}
 """Curves by COSE algorithm."""
 
 
-def _usable(cose: bytes) -> int:
+def _supported_algorithm(cose: bytes) -> int:
     """Return the COSE number of a key's algorithm. Raises `RefusedError` for a key that must not be stored: it is
     malformed, its algorithm is not accepted, or its kind, curve or size does not fit the algorithm. cose: the key."""
     try:

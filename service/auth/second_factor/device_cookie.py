@@ -9,7 +9,8 @@ from rowcall.core.accounts.one_time_codes import device_hash
 from rowcall.core.auth.cookies import cookie_value, set_session
 from rowcall.core.auth.options import SecondFactorOptions
 from rowcall.core.auth.schemes import CookieScheme
-from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.identity.sessions import Sessions
+from rowcall.service.request_context.header_values import cookie_header
 
 _LONGEST = 100
 

@@ -19,7 +19,7 @@ from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
 from rowcall.service.encryption.columns import PURPOSE
-from rowcall.service.options.application_name import application_name
+from rowcall.service.options.application_name import encryption_name
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.protection.protector import Keys, Protector
@@ -50,7 +50,7 @@ def show_encrypted(arguments: Arguments) -> int:
 
 async def _encrypt_text(text: str, settings: Settings, connector: Connector) -> str:
     """Return the encrypted text. A missing key ring is created. Raises `psycopg.Error`, OSError, StartupError."""
-    keys = Keys(application_name(settings))
+    keys = Keys(encryption_name(settings))
 
     def publish(ring: KeyRing) -> None:
         keys.ring = ring

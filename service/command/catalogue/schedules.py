@@ -38,7 +38,7 @@ def show(arguments: Arguments) -> int:
     logging.getLogger("rowcall").propagate = False
     with endpoints_of(settings, demo=arguments.has("--demo")) as endpoints:
         scheduled = any(endpoint.options.schedule for endpoint in endpoints.snapshot.endpoints)
-        last = asyncio.run(_last(Connector(endpoints.options.target))) if scheduled else {}
+        last = asyncio.run(_last_runs(Connector(endpoints.options.target))) if scheduled else {}
         print_json(list(_schedule_members(endpoints.snapshot, last)))
         for reason in endpoints.snapshot.left_out:
             line = str(reason)
@@ -47,7 +47,7 @@ def show(arguments: Arguments) -> int:
     return 0
 
 
-async def _last(connector: Connector) -> dict[str, tuple[datetime, str | None]]:
+async def _last_runs(connector: Connector) -> dict[str, tuple[datetime, str | None]]:
     """Return, by name of the endpoint, the last time of its schedule and the state of the job (None: it is unknown).
     Raises `StartupError`.
     """
@@ -65,7 +65,8 @@ async def _last(connector: Connector) -> dict[str, tuple[datetime, str | None]]:
 def _schedule_members(
     snapshot: SchemaSnapshot, last: Mapping[str, tuple[datetime, str | None]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the schedule of each endpoint that has one, as members of a JSON object. last: as `_last` returns it."""
+    """Yield the schedule of each endpoint that has one, as members of a JSON object. last: as `_last_runs` returns
+    it."""
     now = datetime.now(UTC)
     for endpoint in snapshot.endpoints:
         schedule = endpoint.options.schedule

@@ -35,7 +35,7 @@ from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerp
 from rowcall.service.log import configure_logging
 from rowcall.service.options.capabilities.testing import test_options
 from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for, connection_names
-from rowcall.service.options.connections import Connections, with_role
+from rowcall.service.options.connections import Connections, with_target_session_attrs
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.sql_files import sql_file_options
 from rowcall.service.options.worker import WorkerOptions
@@ -49,7 +49,7 @@ from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.file_runner import RunContext
 from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, select_files
-from rowcall.service.testing.preparation import Preparation, PreparationError, said
+from rowcall.service.testing.preparation import Preparation, PreparationError, error_text
 from rowcall.service.testing.responses import DebugTable
 from rowcall.service.testing.runner import Progress, Runner
 from rowcall.service.testing.templates import Templates
@@ -195,7 +195,7 @@ class Run:
         try:
             debug = await self._debug_table()
         except (psycopg.Error, StartupError) as error:
-            return _stop(f"TestRunner:ResponseTempTable:DebugTable {self._options.table.debug!r}: {said(error)}")
+            return _stop(f"TestRunner:ResponseTempTable:DebugTable {self._options.table.debug!r}: {error_text(error)}")
         applications = await self._applications(options, snapshot, count)
         templates = Templates(self._options.channel)
         means = RunContext(
@@ -380,7 +380,9 @@ class Run:
         if isinstance(info, EmbeddedServerPath):
             raise StartupError(f"ConnectionStrings:{spelled} is an embedded database, which only the service opens")
         return Connector(
-            ConnectionTarget(with_role(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout)
+            ConnectionTarget(
+                with_target_session_attrs(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout
+            )
         )
 
 

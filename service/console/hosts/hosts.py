@@ -12,7 +12,7 @@ from collections.abc import Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rowcall.core.operations.console import ConsoleOptions, HostsBy
+from rowcall.core.operations.console import ConsoleOptions, HostDiscovery
 from rowcall.service.background import Background
 from rowcall.service.console.hosts.status import HostStatus, OwnStatus, parse_status
 from rowcall.service.console.hosts.transport import (
@@ -96,9 +96,9 @@ class Hosts:
         """Transports of the databases in which questions have arrived."""
         self._answers = False
         """Whether answers are being sent."""
-        if self._by is HostsBy.DATABASE and not sources.options.target.pooler:
+        if self._by is HostDiscovery.DATABASE and not sources.options.target.pooler:
             self._transport = DatabaseTransport(sources.connector)
-        elif self._by is HostsBy.REDIS:
+        elif self._by is HostDiscovery.REDIS:
             transport = RedisTransport(options.redis or sources.settings.text("CacheOptions:RedisConfiguration"))
             self._transport = transport
             self._background.keep(
@@ -110,7 +110,7 @@ class Hosts:
     def hear(self, channel: str, connector: Connector) -> None:
         """Answer the console of another service, whose question has arrived as a notification of a database; ignored if
         the services communicate by Redis. channel: on which that console listens. connector: of this database."""
-        if self._by is HostsBy.DATABASE:
+        if self._by is HostDiscovery.DATABASE:
             self._hear(channel, self._databases.setdefault(connector, DatabaseTransport(connector)))
 
     def _hear(self, channel: str, transport: HostTransport) -> None:
@@ -189,7 +189,7 @@ class Hosts:
 
     def _reason(self) -> str | None:
         """Return why there are no other services in the report, with the remedy; None if they are asked."""
-        if self._by is HostsBy.NONE:
+        if self._by is HostDiscovery.NONE:
             return "other hosts are not asked: set Console:Hosts to Database or Redis"
         if self._transport is None:
             return "other hosts cannot be asked behind a transaction pooler: set Console:Hosts to Redis"
@@ -241,14 +241,14 @@ class Hosts:
         return _FIRST_PAUSES[self._rounds - 1]
 
     async def _note_own(self) -> None:
-        self._note(await asyncio.to_thread(self._own.read))
+        self._store_status(await asyncio.to_thread(self._own.read))
 
     def _take(self, text: str | bytes) -> None:
         status = parse_status(text)
         if status is not None and status.id != self._name:
-            self._note(status)
+            self._store_status(status)
 
-    def _note(self, status: HostStatus) -> None:
+    def _store_status(self, status: HostStatus) -> None:
         """Store the status of a service. If `_MOST` other services are known already, the status of a new one is
         ignored."""
         known = self._known.get(status.id)

@@ -85,7 +85,7 @@ class OwnStatus:
             id=self._name,
             host=_short(socket.gethostname()),
             pid=os.getpid(),
-            application=_short(sources.options.application),
+            application=_short(sources.options.encryption_name),
             environment=_short(sources.settings.text("EnvironmentName")),
             version=version("rowcall"),
             url=_short(next(iter(sources.urls()), "")),

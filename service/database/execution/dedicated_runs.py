@@ -153,7 +153,7 @@ class DedicatedRuns:
             self._watchdog.forget(execution)
         if execution.connection is None and execution.failure is not None:
             raise execution.failure
-        if self._is_through(call, context, execution):
+        if self._record_end(call, context, execution):
             return None
         return self.run_again(call, context, execution)
 
@@ -169,7 +169,7 @@ class DedicatedRuns:
             raise self._failures.problem(call, context, execution, tries)
         return self.run(call, context, tries, pause)
 
-    def _is_through(self, call: Call, context: RequestContext, execution: Execution) -> bool:
+    def _record_end(self, call: Call, context: RequestContext, execution: Execution) -> bool:
         """Record the end of an execution on a dedicated connection for pool selection, and return True if it has
         succeeded or streams; False, without a record, if it has failed.
 
@@ -222,7 +222,7 @@ class DedicatedRuns:
                 await _wait(pause, context)
             execution = await self._run_once(call, context, tries)
             context.execution = execution
-            if self._is_through(call, context, execution):
+            if self._record_end(call, context, execution):
                 return
             pause = self._pause(call, context.mask, execution, tries)
             if pause is None:

@@ -20,7 +20,7 @@ from rowcall.service.database.pools.pipelined_pool import PipelinedPool, Reroute
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import PrecedingStatements, Values
 from rowcall.service.database.statements import statement_for
-from rowcall.service.database.transactions.transaction import Throughout
+from rowcall.service.database.transactions.transaction import TransactionNotices
 from rowcall.service.database.watchdog import Disconnected, Watchdog
 
 PROCESSORS = os.cpu_count() or 1
@@ -181,7 +181,7 @@ class PlainTransaction:
         self._watchdog = watchdog
         self._disconnected = disconnected
         self._seconds = seconds
-        self._notice_listener = None if listener is None else Throughout(listener)
+        self._notice_listener = None if listener is None else TransactionNotices(listener)
         self._connection: Connection | None = None
         self._open = False
 

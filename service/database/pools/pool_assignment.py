@@ -21,7 +21,7 @@ call says little about the routine; half of them slow, or some very slow, do.
 """
 
 
-KEPT_SHARE = 15 / 16
+REMAINING_SHARE = 15 / 16
 """Share of the sums of durations that remains after each window, so that they describe some 1,000 recent calls."""
 PRIOR_CALLS = 256
 """Calls of an eighth of the threshold that a routine is assumed to have made, so that one late clock reading among few
@@ -55,7 +55,7 @@ class Contention:
         self.factor = 1.0
         self._ran = self._waited = 0
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Read the counters of the thread and update the factor. Must be called regularly, from the thread that is
         measured.
         """
@@ -139,9 +139,9 @@ class PoolAssignment:
         if seconds > self.threshold:
             self._slow += 1
             self._very_slow += seconds > VERY_SLOW * self.threshold
-        return self._watch() if self.fast else self._look()
+        return self._evaluate_pipelined() if self.fast else self._evaluate_dedicated()
 
-    def _watch(self) -> bool:
+    def _evaluate_pipelined(self) -> bool:
         """Evaluate a routine in a pipelined pool. Return whether it was demoted."""
         # Evaluated at once and not at the end of the window: every further slow call delays others.
         if self._very_slow * ONE_IN > WINDOW or self._slow * 2 > WINDOW or self.expected_wait > self.threshold:
@@ -155,7 +155,7 @@ class PoolAssignment:
                 self._needed = max(1, self._needed // 2)
         return False
 
-    def _look(self) -> bool:
+    def _evaluate_dedicated(self) -> bool:
         """Evaluate a routine in the dedicated pool at the end of a window. Return whether it was promoted."""
         if self._calls < (FIRST_LOOK if self._needed == 1 else WINDOW):
             return False
@@ -181,7 +181,7 @@ class PoolAssignment:
         self._start_window()
 
     def _start_window(self) -> None:
-        self._total *= KEPT_SHARE
-        self._squares *= KEPT_SHARE
+        self._total *= REMAINING_SHARE
+        self._squares *= REMAINING_SHARE
         self._calls = self._slow = self._very_slow = 0
         self._shortest = math.inf

@@ -9,9 +9,11 @@ from typing import Any
 import psycopg
 
 from rowcall.core.auth.cookies import cookie_value
+from rowcall.core.errors.problems import Problem
 from rowcall.core.text.wal_position import parse_position, position_text
 from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.database.replicas.primary import Primary
+from rowcall.service.request_context.header_values import cookie_header, read_header
 
 PRIMARY = "primary"
 """Sent in place of a position: only the primary may be read."""
@@ -35,10 +37,13 @@ def position_of_request(options: ReplicaOptions, headers: Any) -> int | None:
     primary must be read. headers: of the scope of a request.
     """
     cookie, header = options.cookie, options.header
-    texts = (
-        None if header is None else headers.get(header),
-        None if cookie is None else cookie_value(headers.get("cookie") or "", cookie),
-    )
+    try:
+        texts = (
+            None if header is None else read_header(headers, header),
+            None if cookie is None else cookie_value(cookie_header(headers), cookie),
+        )
+    except Problem:
+        return None  # what cannot be read may be a position
     values = [parse_position(text) for text in texts if text]
     # A text that is no position was not sent by this service, or is `primary`.
     return None if None in values else max((item for item in values if item is not None), default=0)

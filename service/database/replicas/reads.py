@@ -70,7 +70,7 @@ class Reads:
         replica = self._replicas.choose(self._lag, position)
         if replica is not None:
             return self._begin_on(replica, context)
-        if position and self._replicas.able(self._lag):
+        if position and self._replicas.usable_replicas(self._lag):
             return self._wait(context, position)
         return self._begin(self._primary, self._call, context)
 
@@ -136,7 +136,7 @@ class Reads:
         if sqlstate == READ_ONLY and not self._writes:
             self._writes = True
             log.warning("%s writes, whatever it says of itself: it is no longer sent to replicas", self._call.label)
-        self._replicas.doubt()
+        self._replicas.check_now()
         log.info("%s: runs on the primary, as a replica has failed: %s", self._call.label, problem.detail)
         await self._primary.run_alone(self._call, context)
 

@@ -47,7 +47,7 @@ class Replica:
         """Return how many seconds the replica is behind at most; infinite: unknown."""
         return self._loop.time() - self._behind_since if self._behind_since else 0.0
 
-    async def look(self, primary: Primary) -> None:
+    async def check(self, primary: Primary) -> None:
         """Check reachability, recovery mode and position of the replica, and log changes. At the first success, its
         pools are started. If it is unusable, its pools refuse executions until a check succeeds.
         """

@@ -23,7 +23,7 @@ class Replicas:
         self._replicas = [Replica(server) for server in options.servers]
         self._turn = 0
         self._background = Background()
-        self._doubted = asyncio.Event()
+        self._check_requested = asyncio.Event()
 
     @property
     def databases(self) -> Iterator[Database]:
@@ -41,42 +41,43 @@ class Replicas:
             await asyncio.sleep(self.options.check)
 
     async def _watch(self, replica: Replica) -> None:
-        """Check the replica again and again, `options.check` seconds after the last check or at once after `doubt`."""
+        """Check the replica again and again, `options.check` seconds after the last check or at once after
+        `check_now`."""
         while True:
-            await replica.look(self.primary)
-            self._doubted.clear()
+            await replica.check(self.primary)
+            self._check_requested.clear()
             try:
                 async with asyncio.timeout(self.options.check):
-                    await self._doubted.wait()
+                    await self._check_requested.wait()
             except TimeoutError:
                 continue
 
-    def doubt(self) -> None:
+    def check_now(self) -> None:
         """Check all replicas now instead of after the interval, because one has failed."""
-        self._doubted.set()
+        self._check_requested.set()
 
     def choose(self, lag: float | None, position: int) -> Replica | None:
         """Return a replica with at most `lag` seconds of lag that has reached the WAL position, in rotation; None:
         there is none. lag: None: any lag.
         """
-        able = [item for item in self.able(lag) if item.position >= position]
-        if not able:
+        usable = [item for item in self.usable_replicas(lag) if item.position >= position]
+        if not usable:
             return None
         self._turn += 1
-        return able[self._turn % len(able)]
+        return usable[self._turn % len(usable)]
 
-    def able(self, lag: float | None) -> list[Replica]:
+    def usable_replicas(self, lag: float | None) -> list[Replica]:
         """Return the available replicas whose lag is at most `lag` seconds; None: any lag."""
         return [item for item in self._replicas if item.up and (lag is None or item.lag() <= lag)]
 
     async def wait_for(self, lag: float | None, position: int) -> Replica | None:
         """Return the most advanced replica once it has reached the WAL position; None: it has not, within the
-        configured wait, or no replica has so little lag. lag: as for `able`.
+        configured wait, or no replica has so little lag. lag: as for `usable_replicas`.
         """
-        able = self.able(lag)
-        if not able:
+        usable = self.usable_replicas(lag)
+        if not usable:
             return None
-        furthest = max(able, key=lambda item: item.position)
+        furthest = max(usable, key=lambda item: item.position)
         return furthest if await furthest.wait_until_replayed(position, self.options.wait) and furthest.up else None
 
     def close(self) -> None:

@@ -120,7 +120,7 @@ class GuardedStatements:
         plain = call.statement(mask)
         if type(plain) is Script:
             return None
-        text = guard(plain.sql.decode(), call.session.dependencies, day_first=day_first)
+        text = guard(plain.sql.decode(), call.session.dependencies, usual_day_first=day_first)
         if text is None:
             return None
         return Statement(

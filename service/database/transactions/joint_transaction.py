@@ -17,7 +17,7 @@ from rowcall.service.database.pools.dedicated_pool import DedicatedPool
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import PrecedingStatements, Values, preceding_settings
 from rowcall.service.database.statements import statement_for
-from rowcall.service.database.transactions.transaction import Throughout, Transaction
+from rowcall.service.database.transactions.transaction import Transaction, TransactionNotices
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -50,7 +50,7 @@ class JointTransaction(Transaction):
         self._settings = settings
         self._set_before: frozenset[bytes] = frozenset()
         """Names of settings of the preambles so far."""
-        self._listeners: list[Throughout] = []
+        self._listeners: list[TransactionNotices] = []
         self.failed = False
         """A call has failed, so nothing can be committed."""
         self.may_have_written = False
@@ -73,7 +73,7 @@ class JointTransaction(Transaction):
         self._seconds = self._settings.limit(call, context)
         self._notice_listener = None
         if call.hear is not None:
-            self._notice_listener = Throughout(call.hear(context))
+            self._notice_listener = TransactionNotices(call.hear(context))
             self._listeners.append(self._notice_listener)
         try:
             await self._run_call((*opening, *self._preceding_statements(call, context)))

@@ -84,7 +84,7 @@ class Transaction:
         self._open = False
         self._as_service = False
         """The command of `commit` needs the role of the service, which the call does not have."""
-        self._notice_listener = None if call.hear is None else Throughout(call.hear(context))
+        self._notice_listener = None if call.hear is None else TransactionNotices(call.hear(context))
         """Receives the notices of all executions of the transaction."""
         self.sqlstate: str | None = None
         """SQLSTATE of the last command that failed."""
@@ -323,7 +323,7 @@ class Transaction:
         if self.sqlstate is not None and execution.failed_ahead and self.sqlstate in self._refusals:
             return unavailable(self._refusals[self.sqlstate])
         if guard_has_failed(execution):
-            call.trip(self._context.mask)
+            call.drop_guards(self._context.mask)
             return unavailable("the routine has changed")
         if own or error is None or execution.loss != Loss.NOT_LOST:
             return self._failures.problem(call, self._context, execution)
@@ -345,7 +345,7 @@ class Transaction:
         yield from execution.values
 
 
-class Throughout:
+class TransactionNotices:
     """Forwards the notices of all executions of a transaction to one listener, and reports the end of the transaction
     to it, but not the end of each execution.
     """

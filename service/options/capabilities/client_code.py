@@ -62,6 +62,7 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
         camel=service.camel_case_names,
         claims=auth_options(settings).login,
         event_level=service.event_level.value,
+        exact=service.exact_types,
     )
     if options is None:
         return None

@@ -13,7 +13,7 @@ from rowcall.core.config import Settings
 from rowcall.core.documents.options import OpenApi
 from rowcall.core.mcp.options import McpOptions, Place, ToolOptions, ToolSchemaKeys, ToolSchemaOptions
 from rowcall.service.options.capabilities.documents import document_options
-from rowcall.service.options.server.browsers import as_browsers_write
+from rowcall.service.options.server.browsers import serialized_origins
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -47,7 +47,7 @@ def _origins(texts: Iterable[str]) -> Iterator[str]:
     key = _P + "AllowedOrigins"
     for text in sorted(texts):
         try:
-            yield from as_browsers_write((text.strip(),), key)
+            yield from serialized_origins((text.strip(),), key)
         except StartupError as error:
             log.warning("%s; the entry is ignored", error)
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from rowcall.core.auth.passkeys import PasskeyOptions, PasskeyPaths
 from rowcall.core.auth.schemes import Schemes
 from rowcall.core.config import Settings
-from rowcall.service.options.application_name import running_name
-from rowcall.service.options.server.browsers import as_browsers_write
+from rowcall.service.options.application_name import application_name
+from rowcall.service.options.server.browsers import serialized_origins
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -47,7 +47,7 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
         options,
         paths=_paths(options.paths, registers=settings.is_enabled(PasskeyPaths)),
         connection=connection if connection in connections else None,
-        relying_party_name=options.relying_party_name or running_name(settings),
+        relying_party_name=options.relying_party_name or application_name(settings),
         origins=_origins(options.origins, options.relying_party),
     )
 
@@ -73,7 +73,7 @@ def _origins(texts: Iterable[str], relying_party: str | None) -> frozenset[str]:
             "pages, such as https://shop.example",
             key,
         )
-    origins = tuple(as_browsers_write(configured, key))
+    origins = tuple(serialized_origins(configured, key))
     for origin in origins:
         host = origin.partition("://")[2].partition(":")[0]
         if relying_party is not None and host != relying_party and not host.endswith(f".{relying_party}"):

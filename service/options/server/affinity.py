@@ -28,7 +28,7 @@ def worker_count(settings: Settings) -> int:
     count = settings.read(HttpServer).workers
     if count is not None:
         return count
-    if places := worker_places(settings):
+    if places := cores_by_worker(settings):
         return len(places)
     return len(allowed_cores() or ()) or os.cpu_count() or 1
 
@@ -38,11 +38,11 @@ def cores_of(settings: Settings, worker: int) -> Cores | None:
 
     If there are more workers than groups of cores, workers share groups. Raises StartupError.
     """
-    places = worker_places(settings)
+    places = cores_by_worker(settings)
     return places[worker % len(places)] if places else None
 
 
-def worker_places(settings: Settings) -> tuple[Cores, ...]:
+def cores_by_worker(settings: Settings) -> tuple[Cores, ...]:
     """Parse `HttpServer:CpuAffinity` into the cores of each worker; empty if the key is not set. Raises StartupError
     for an invalid value.
 

@@ -15,7 +15,7 @@ from rowcall.core.config.sections.security_headers import SecurityHeaders
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.origins import serialized_origin
 from rowcall.core.operations.static_files import AntiforgeryTags
-from rowcall.service.options.application_name import application_name
+from rowcall.service.options.application_name import encryption_name
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -67,7 +67,7 @@ def cors(settings: Settings) -> Cors | None:
     return policy
 
 
-def as_browsers_write(texts: Iterable[str], key: str) -> Iterable[str]:
+def serialized_origins(texts: Iterable[str], key: str) -> Iterable[str]:
     """Yield origins as browsers serialise them: lower case, without default port and trailing slash. Raises
     StartupError.
 
@@ -91,5 +91,5 @@ def antiforgery_options(settings: Settings) -> AntiforgeryOptions | None:
 
 def _suffix(settings: Settings) -> str:
     """Return a hash of the application name, so that two applications on one host have different cookies."""
-    digest = hashlib.sha256(application_name(settings).encode()).digest()
+    digest = hashlib.sha256(encryption_name(settings).encode()).digest()
     return base64.urlsafe_b64encode(digest[:8]).rstrip(b"=").decode()

@@ -96,7 +96,7 @@ def _is_default(settings: Settings, path: str) -> bool:
     """Return whether the value of the key at `path` is the default, as in the output of `rowcall --config`; then no
     warning is due.
     """
-    return str(settings.at(path)).casefold() == str(key_at(path).default).casefold()
+    return str(settings.value_of(path)).casefold() == str(key_at(path).default).casefold()
 
 
 def _read_at_once(settings: Settings, chosen: int | None) -> int | None:

@@ -43,7 +43,7 @@ def interface_texts(settings: Settings) -> dict[str, str]:
     if options.publish_notices is not None:
         texts[PUBLISH_NOTICES] = options.publish_notices.value
     for key in INTERFACE_KEYS:
-        texts[key.postgrest] = _text(settings.at(f"PostgRest:{key.name}"))
+        texts[key.postgrest] = _text(settings.value_of(f"PostgRest:{key.name}"))
     texts["jwt-secret"] = secret_of(texts["jwt-secret"])
     for name, text in options.app_settings.items():
         texts[APP_SETTINGS + name] = text or ""

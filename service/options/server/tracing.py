@@ -10,7 +10,7 @@ from rowcall.core.config.sections.application import ApplicationNames
 from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.core.operations.console import ConsoleOptions
 from rowcall.core.operations.tracing import TracingOptions
-from rowcall.service.options.application_name import running_name
+from rowcall.service.options.application_name import application_name
 from rowcall.service.startup_error import StartupError
 
 _STORED = 2000
@@ -30,7 +30,7 @@ def tracing_options(settings: Settings) -> TracingOptions | None:
             "enable only one of them"
         )
     sender = {
-        "service.name": running_name(settings),
+        "service.name": application_name(settings),
         "deployment.environment.name": settings.read(ApplicationNames).environment,
     }
     stored = _STORED if settings.is_enabled(ConsoleOptions) else 0

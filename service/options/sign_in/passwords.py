@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rowcall.core.accounts.breached_list import mistake
+from rowcall.core.accounts.breached_list import file_fault
 from rowcall.core.accounts.password_rules import PasswordRules
 from rowcall.core.config import Settings
 from rowcall.service.startup_error import StartupError
@@ -34,7 +34,7 @@ def _check_hashes(path: Path) -> None:
     try:
         with path.open("rb") as file:
             number = file.fileno()
-            wrong = mistake(lambda offset, count: os.pread(number, count, offset), os.fstat(number).st_size)
+            wrong = file_fault(lambda offset, count: os.pread(number, count, offset), os.fstat(number).st_size)
     except OSError as error:
         raise StartupError(f"{key}: {path}: {error.strerror}; {SORTED}") from None
     if wrong is not None:

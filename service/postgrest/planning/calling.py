@@ -28,6 +28,7 @@ from rowcall.service.postgrest.planning.work import Headers, Response, RunOption
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
+from rowcall.service.request_context.header_values import decode_header
 
 ISOLATION = "default_transaction_isolation"
 _FORM = PayloadKind.FORM
@@ -63,7 +64,9 @@ class CallPlanner:
         if request.reads:
             return self._plan_read(request, raw)
         query = _parse_call_query(raw)
-        payload = parse_payload(body, request.scope.headers.get("content-type"), query.columns, function=True)
+        payload = parse_payload(
+            body, decode_header(request.scope.headers, "content-type"), query.columns, function=True
+        )
         known = None if payload.kind is _FORM or "%00" in raw else self._cached_call(request, raw, query, payload)
         if known is None:
             call = self._plan_call(request, query, payload)
@@ -84,7 +87,7 @@ class CallPlanner:
         """Return the call of a shape (a query string with marks in place of values); None if it has to be planned with
         its values. count: number of the values.
         """
-        header = request.scope.headers.get("range") if request.method == "GET" else None
+        header = decode_header(request.scope.headers, "range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         call = self._calls.get(key)
         if call is not None:

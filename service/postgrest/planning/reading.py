@@ -25,6 +25,7 @@ from rowcall.service.postgrest.planning.work import Headers, Response, RunOption
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
+from rowcall.service.request_context.header_values import decode_header
 
 MOST_SHAPES = 2000
 """Shapes of queries that a worker keeps. The oldest one is dropped beyond."""
@@ -69,7 +70,7 @@ class ReadPlanner:
         """Return the read of a shape (a query string with marks in place of values); None if it has to be planned with
         its values, for example to report an error. count: number of the values.
         """
-        header = request.scope.headers.get("range") if request.method == "GET" else None
+        header = decode_header(request.scope.headers, "range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         read = self._shapes.get(key)
         if read is not None:
@@ -165,7 +166,7 @@ def with_top_range(query: Query, request: ApiRequest) -> Query:
     """Return the query with its top-level range reduced by the header `Range`. Without this header, and for other
     methods than GET, it is unchanged. Raises `ApiError` (`PGRST103`) if the header is reversed, or nothing of the range
     is left."""
-    header = request.scope.headers.get("range") if request.method == "GET" else None
+    header = decode_header(request.scope.headers, "range") if request.method == "GET" else None
     if header is None:
         return query
     others = tuple(item for item in query.ranges if item[0])

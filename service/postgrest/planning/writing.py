@@ -38,6 +38,7 @@ from rowcall.service.postgrest.planning.work import Headers, Response, RunOption
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
+from rowcall.service.request_context.header_values import decode_header
 
 MOST_SHAPES = 1000
 """Shapes of writes that a worker keeps. The oldest one is dropped beyond."""
@@ -91,7 +92,7 @@ class WritePlanner:
     def _payload(self, request: ApiRequest, query: Query, body: bytes) -> Payload:
         """Parse the body of a write. Except for PUT, the parameter `columns` selects its keys. Raises `ApiError`."""
         columns = None if request.method == "PUT" else query.columns
-        content_type = request.scope.headers.get("content-type")
+        content_type = decode_header(request.scope.headers, "content-type")
         if request.method == "POST" and media_type_of(content_type) == JSON:
             # With defaults, PostgreSQL adds them to the JSON, in which it also changes numbers.
             defaults = request.preferences.missing == "default"

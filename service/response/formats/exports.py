@@ -26,7 +26,7 @@ class Exports:
     def __init__(self, endpoint: Endpoint, services: Services, options: ExportOptions, compile_export: Compile) -> None:
         self._endpoint = endpoint
         self._services = services
-        self._formats = options.of(endpoint)
+        self._formats = options.formats_of(endpoint)
         self._parameter = f"{options.parameter}=" if options.by_parameter(endpoint) else ""
         self._compile = compile_export
         self._steps: dict[str, tuple[Step, ...]] = {}

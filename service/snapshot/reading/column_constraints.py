@@ -19,16 +19,27 @@ from rowcall.core.catalogue.value_constraints import (
 from rowcall.core.endpoint.endpoint import Endpoint, ResultShape
 from rowcall.service.sqlfiles.describing import Question, StatementDescription, describe
 
-_TYPES = """
+_WIDTH = """(
+           with recursive base as (
+               select {type} as oid, {modifier} as modifier
+               union all
+               select t.typbasetype, t.typtypmod from base join pg_catalog.pg_type t on t.oid = base.oid
+               where t.typtype = 'd'
+           )
+           select modifier - 4 from base where oid = 'pg_catalog.bpchar'::regtype and modifier > 4
+       )"""
+"""The n of `char(n)`, also below domains; NULL: of another type."""
+
+_TYPES = f"""
 select t.oid, t.typnotnull, array(
            select pg_get_constraintdef(k.oid) from pg_catalog.pg_constraint k
            where k.contypid = t.oid and k.contype = 'c' and k.convalidated
        ), array(
            select e.enumlabel::text from pg_catalog.pg_enum e where e.enumtypid = t.oid order by e.enumsortorder
-       )
+       ), {_WIDTH.format(type="t.oid", modifier="-1")}
 from pg_catalog.pg_type t where t.oid = any(%s)"""
 
-_COLUMNS = """
+_COLUMNS = f"""
 select c.oid, c.reltype, c.relkind = 'v', a.attnum, a.attname, a.atttypid,
        a.attnotnull and c.relkind in ('r', 'p') and not (c.relkind = 'r' and c.relhassubclass) and not exists (
            select from pg_catalog.pg_constraint k
@@ -37,7 +48,7 @@ select c.oid, c.reltype, c.relkind = 'v', a.attnum, a.attname, a.atttypid,
            select pg_get_constraintdef(k.oid) from pg_catalog.pg_constraint k
            where c.relkind in ('r', 'p') and not (c.relkind = 'r' and c.relhassubclass)
              and k.conrelid = c.oid and k.contype = 'c' and k.convalidated and k.conkey = array[a.attnum]
-       ), col_description(c.oid, a.attnum)
+       ), col_description(c.oid, a.attnum), {_WIDTH.format(type="a.atttypid", modifier="a.atttypmod")}
 from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 where c.relkind in ('r', 'p', 'v', 'm', 'f') and (c.reltype = any(%(rows)s) or c.oid = any(%(relations)s))"""
 """A constraint that is not validated applies only to new rows; children of a table need not have its constraints."""
@@ -90,8 +101,8 @@ class _Reader:
     async def read_types(self, oids: Iterable[int]) -> None:
         """Read the constraints of types by oid, each once."""
         unread = [oid for oid in oids if oid not in self._types]
-        for oid, not_null, checks, labels in await self._rows(_TYPES, (unread,)):
-            self._types[oid] = ValueConstraints(not_null, tuple(labels) or _first_choices(checks))
+        for oid, not_null, checks, labels, width in await self._rows(_TYPES, (unread,)):
+            self._types[oid] = ValueConstraints(not_null, tuple(labels) or _first_choices(checks, width))
 
     async def read_relations(self, rows: Iterable[int], relations: Iterable[int], depth: int = _DEEPEST) -> None:
         """Read the constraints of the columns of relations. rows: oids of row types. relations: oids. depth: levels of
@@ -100,8 +111,8 @@ class _Reader:
         columns = await self._rows(_COLUMNS, {"rows": [*rows], "relations": [*relations]})
         views: set[int] = set()
         await self.read_types({row[5] for row in columns})
-        for relation, row_type, view, number, name, type_oid, not_null, checks, text in columns:
-            own = ValueConstraints(not_null, _first_choices(checks), text)
+        for relation, row_type, view, number, name, type_oid, not_null, checks, text, width in columns:
+            own = ValueConstraints(not_null, _first_choices(checks, width), text)
             self._columns[relation, number] = own.combine(self._types.get(type_oid, NO_CONSTRAINTS))
             self._names[relation, number] = row_type, name
             if not view:
@@ -149,8 +160,8 @@ class _Reader:
         return await (await self._connection.execute(sql, parameters)).fetchall()
 
 
-def _first_choices(checks: Iterable[str]) -> tuple[str | int, ...]:
+def _first_choices(checks: Iterable[str], width: int | None) -> tuple[str | int, ...]:
     """Return the values that the first CHECK constraint with a list of values allows; empty without one. checks:
-    definitions of constraints.
+    definitions of constraints. width: as for `choices_of`.
     """
-    return next((choices for choices in map(choices_of, checks) if choices), ())
+    return next((choices for check in checks if (choices := choices_of(check, width))), ())

@@ -14,7 +14,14 @@ from typing import TypeVar
 import orjson
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, single, wants_open_metrics
+from rowcall.core.operations.exposition import (
+    OPEN_METRICS,
+    PLAIN,
+    Family,
+    exposition,
+    single_value_family,
+    wants_open_metrics,
+)
 from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Mount, Page
 from rowcall.service.metrics.report import Gauge, Process, Processes, gauges, read_counts
 from rowcall.service.options.server.metrics import AdminOptions
@@ -84,7 +91,7 @@ class Admin:
         if not 0 < seconds <= LONGEST:
             raise Problem(400, f"seconds: between 0 and {LONGEST:g}")
         only = request.query.get("worker")
-        if only is not None and not only.isdecimal():
+        if only is not None and not (only.isdecimal() and len(only) < 10):  # `int` refuses thousands of digits
             raise Problem(400, f"worker: {only[:50]!r} is no number of a worker")
         profiling = self._profiler.profile(seconds, None if only is None else int(only))
         profiles = asyncio.run_coroutine_threadsafe(_as_coroutine(profiling), self._loop).result()
@@ -105,14 +112,16 @@ def supervisor_families(
     """
     running = len(workers) - workers.count(None)
     return [
-        single("rowcall_workers", "gauge", "Workers that run.", running),
-        single(
+        single_value_family("rowcall_workers", "gauge", "Workers that run.", running),
+        single_value_family(
             "rowcall_workers_silent",
             "gauge",
             "Workers that have not reported their gauges in time.",
             samples.count(None),
         ),
-        single("rowcall_worker_restarts", "counter", "Workers that have exited and were replaced.", restarts),
+        single_value_family(
+            "rowcall_worker_restarts", "counter", "Workers that have exited and were replaced.", restarts
+        ),
         Family("rowcall_build_info", "gauge", "Always 1.", [((("version", version("rowcall")),), 1.0)]),
     ]
 

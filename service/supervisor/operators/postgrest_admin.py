@@ -13,7 +13,7 @@ import orjson
 import psycopg
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.operations.exposition import Family, exposition, single
+from rowcall.core.operations.exposition import Family, exposition, single_value_family
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.service.database.connector import Connector
@@ -146,11 +146,13 @@ def postgrest_families(
     waiting = sum(value for sample in answered for name, _, value in sample if name == _WAITING)
     success = (("status", "SUCCESS"),)
     return [
-        single("pgrst_schema_cache_query_time_seconds", "gauge", "Time of the last reading.", seconds),
+        single_value_family("pgrst_schema_cache_query_time_seconds", "gauge", "Time of the last reading.", seconds),
         Family("pgrst_schema_cache_loads", "counter", "Readings of the schema.", [(success, float(loads))]),
-        single("pgrst_db_pool_max", "gauge", "Maximum number of connections.", most),
-        single("pgrst_db_pool_available", "gauge", "Connections that may begin another request.", max(0, most - busy)),
-        single("pgrst_db_pool_waiting", "gauge", "Requests without a connection.", waiting),
+        single_value_family("pgrst_db_pool_max", "gauge", "Maximum number of connections.", most),
+        single_value_family(
+            "pgrst_db_pool_available", "gauge", "Connections that may begin another request.", max(0, most - busy)
+        ),
+        single_value_family("pgrst_db_pool_waiting", "gauge", "Requests without a connection.", waiting),
     ]
 
 

@@ -73,25 +73,25 @@ class OperatorServers:
         self._openers = (self._open_admin, self._open_postgrest_admin)
         self._loads = 0
         """How often workers have activated a schema snapshot."""
-        self.profiler = Profiler(view.settings.read(ProfilingOptions), self._subjects)
+        self.profiler = Profiler(view.settings.read(ProfilingOptions), self._profile_targets)
 
     def open(self, *, first: bool) -> None:
         """Open the servers before the database is connected, so that operators see a service that waits for it.
 
-        first: no previous process has servers at the same addresses; otherwise they are opened by `take_over`. Raises
-        `StartupError`.
+        first: no previous process has servers at the same addresses; otherwise they are opened by
+        `open_after_previous`. Raises `StartupError`.
         """
         if first:
             for open_server in self._openers:
                 open_server()
 
-    async def take_over(self) -> None:
+    async def open_after_previous(self) -> None:
         """Open the servers after the previous process, which closes its own at the same moment: try again while an
         address is in use, and log an error if it stays so.
         """
-        await asyncio.gather(*map(_open_behind, self._openers))
+        await asyncio.gather(*map(_open_with_retries, self._openers))
 
-    def make_way(self, background: Background) -> None:
+    def close_for_successor(self, background: Background) -> None:
         """Close the console at once and the servers in the background, so that a successor can open its own at the same
         addresses."""
         if self._console is not None:
@@ -200,7 +200,7 @@ class OperatorServers:
         )
         log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
 
-    def _subjects(self) -> dict[int, ProfileTarget]:
+    def _profile_targets(self) -> dict[int, ProfileTarget]:
         """Return the running workers for the profiler, by number."""
         return {
             worker.number: ProfileTarget(worker.process.pid, partial(worker.profile, self._view.questions.number()))
@@ -208,7 +208,7 @@ class OperatorServers:
         }
 
 
-async def _open_behind(open_server: Callable[[], None]) -> None:
+async def _open_with_retries(open_server: Callable[[], None]) -> None:
     """Open a server after the previous process has closed its own. A failed attempt is repeated every `_BETWEEN`
     seconds, at most `_ATTEMPTS` times; then the error is logged."""
     for attempt in itertools.count():

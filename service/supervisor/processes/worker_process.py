@@ -238,7 +238,7 @@ class WorkerProcess:
                 message = await self.channel.receive()
                 if isinstance(message, LogEntries):
                     self._remember_error(message.entries)
-                    current_log().take(message.entries)
+                    current_log().submit(message.entries)
                 elif isinstance(message, _Answer):
                     waiter = self._questions.get(message.number)
                     if waiter is not None and not waiter.done():

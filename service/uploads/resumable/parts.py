@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.options import Resumable
-from rowcall.core.uploads.resumable import About, is_id, parse_about
+from rowcall.core.uploads.resumable import StoredState, is_id, parse_stored_state
 from rowcall.service.background import Background
 from rowcall.service.shared_state.message_bus import MessageBus
 from rowcall.service.uploads.resumable.unfinished_uploads import UnfinishedUploads
@@ -46,7 +46,7 @@ _BYTES, _ABOUT = ".bytes", ".json"
 Result = TypeVar("Result")
 
 
-async def aside(work: Callable[[], Result]) -> Result:
+async def run_in_thread(work: Callable[[], Result]) -> Result:
     """Run `work` in a thread, so that a slow disk does not delay other requests. Raises `Problem` for errors of the
     disk.
     """
@@ -67,14 +67,16 @@ def _disk_problem(error: OSError) -> Problem:
 class Part:
     """A locked upload, which only this request uses. A context manager that releases it.
 
-    base: the folder of all uploads. file: the bytes of the upload; it is the lock. about: the state of the upload.
-    unfinished: the list for the limits.
+    base: the folder of all uploads. file: the bytes of the upload; it is the lock. stored_state: the state of the
+    upload. unfinished: the list for the limits.
     """
 
-    def __init__(self, base: Path, id: str, file: BinaryIO, about: About, unfinished: UnfinishedUploads) -> None:
+    def __init__(
+        self, base: Path, id: str, file: BinaryIO, stored_state: StoredState, unfinished: UnfinishedUploads
+    ) -> None:
         self.id = id
         self.file = file
-        self.about = about
+        self.stored_state = stored_state
         self._base = base
         self._unfinished = unfinished
         self._waiting: asyncio.Task[Any] | None = None
@@ -89,13 +91,13 @@ class Part:
 
     @property
     def offset(self) -> int:
-        """Bytes that count as arrived (`About.offset`)."""
-        return self.about.offset(self.size)
+        """Bytes that count as arrived (`StoredState.offset`)."""
+        return self.stored_state.offset(self.size)
 
     def save(self, **changes: Any) -> None:
-        """Change members of the state (`About`) and write it. Raises `OSError`."""
-        self.about = replace(self.about, **changes)
-        _write_about(self._base, self.id, self.about)
+        """Change members of the state (`StoredState`) and write it. Raises `OSError`."""
+        self.stored_state = replace(self.stored_state, **changes)
+        _write_stored_state(self._base, self.id, self.stored_state)
 
     def set_length(self, length: int) -> None:
         """Set the length, in bytes, of an upload that was created without it. Raises `OSError`."""
@@ -166,7 +168,7 @@ class Part:
 class UploadState:
     """State of an upload that can be read without its lock. offset: number of bytes that have arrived."""
 
-    about: About
+    stored_state: StoredState
     offset: int
     expires: float
     """Seconds since the epoch."""
@@ -190,46 +192,50 @@ class Parts:
         self._end()
         self._background.cancel()
 
-    def create(self, about: About, room: int, client: str | None) -> str:
+    def create(self, stored_state: StoredState, room: int, client: str | None) -> str:
         """Create an upload and return its id.
 
         room: bytes that must be free on the disk. client: owner for the limits of unfinished uploads; None: the upload
         is concatenated from others, and is not counted. Raises `OSError`, also if there is too little room, and
         `Problem` if a limit is reached.
         """
-        self._check_folder()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._checked_folder()
         space = os.statvfs(self._folder)
         if room > space.f_bavail * space.f_frsize:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         id = uuid.uuid4().hex
-        _write_about(self._folder, id, about)
+        _write_stored_state(self._folder, id, stored_state)
         os.close(os.open(self._folder / f"{id}{_BYTES}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         if client is None:
             return id
         try:
-            self._unfinished.begin(id, client, self.options.max_size if about.length is None else about.length)
+            self._unfinished.begin(
+                id, client, self.options.max_size if stored_state.length is None else stored_state.length
+            )
         except BaseException:
             self.forget(id)
             raise
         return id
 
-    def look(self, id: str) -> UploadState | None:
+    def state_of(self, id: str) -> UploadState | None:
         """Return the state of the upload, or None if there is none. Raises `OSError`."""
-        about = _read_about(self._folder, id)
-        if about is None:
-            return None
         try:
-            status = os.stat(self._folder / f"{id}{_BYTES}")
+            folder = self._checked_folder()
+            stored_state = _read_stored_state(folder, id)
+            if stored_state is None:
+                return None
+            status = os.stat(folder / f"{id}{_BYTES}")
         except FileNotFoundError:
             return None
-        return UploadState(about, about.offset(status.st_size), status.st_mtime + self.options.seconds)
+        return UploadState(stored_state, stored_state.offset(status.st_size), status.st_mtime + self.options.seconds)
 
     def mark_done(self, id: str) -> None:
         """Mark a concatenated upload, which has no bytes of its own, as done. Has no effect if there is none with this
         id. Raises `OSError`."""
-        known = self.look(id)
+        known = self.state_of(id)
         if known is not None:
-            _write_about(self._folder, id, replace(known.about, done=True))
+            _write_stored_state(self._folder, id, replace(known.stored_state, done=True))
 
     def forget(self, id: str) -> None:
         """Remove the files of an upload that is not in the list of unfinished uploads, because it was concatenated from
@@ -237,12 +243,21 @@ class Parts:
         for suffix in (_BYTES, _ABOUT):
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 
+    def forget_unless_done(self, id: str) -> None:
+        """Remove a concatenated upload unless it is done, at the end of its request. An error of the disk is logged."""
+        try:
+            known = self.state_of(id)
+            if known is None or not known.stored_state.done:
+                self.forget(id)
+        except OSError as error:
+            log.error("a concatenated upload could not be removed: %s", error)
+
     async def take(self, id: str) -> Part | None:
         """Lock an upload; ask the request that holds it for its release. Return None if there is none. Raises
         `Problem`: 423 if it is not released in time, 500 or 507 for errors of the disk."""
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
-            part = await aside(partial(_lock_upload, self._folder, id, self._unfinished))
+            part = await run_in_thread(partial(self._lock, id))
             if part is None or isinstance(part, Part):
                 return part
             if time.monotonic() > until:
@@ -276,13 +291,21 @@ class Parts:
         if part is not None:
             part.let_go()
 
-    def _check_folder(self) -> None:
-        """Create the folder. The default one must belong to this user, as it holds files of clients, and others can
-        create it first; a configured one is not checked. Raises `OSError`."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _checked_folder(self) -> Path:
+        """Return the folder. The default one must belong to this user: others can create it first, with links to files
+        of this user as uploads. A configured one is not checked. Raises `OSError`, also if there is none.
+        """
         status = self._folder.lstat()
         if self.options.folder is None and status.st_uid != os.getuid():
             raise OSError(errno.EPERM, "the folder belongs to another user", str(self._folder))
+        return self._folder
+
+    def _lock(self, id: str) -> Part | bool | None:
+        """Return a locked upload as `_lock_upload` does. Raises `OSError`."""
+        try:
+            return _lock_upload(self._checked_folder(), id, self._unfinished)
+        except FileNotFoundError:
+            return None
 
     # --- expired uploads ---------------------------------------------------------------------------------------------
 
@@ -297,26 +320,26 @@ class Parts:
         count = 0
         for id in self._ids():
             with contextlib.suppress(OSError):
-                part = _lock_upload(self._folder, id, self._unfinished)
+                part = self._lock(id)
                 if not isinstance(part, Part):
                     continue
                 with part:
                     if os.fstat(part.file.fileno()).st_mtime < before:
                         part.remove()
-                        count += not part.about.done
+                        count += not part.stored_state.done
         with contextlib.suppress(OSError):
-            self._unfinished.tidy(self._waits)
+            self._unfinished.tidy(self._is_unfinished)
         if count:
             log.info("%d unfinished uploads have expired and are removed", count)
         return count
 
-    def _waits(self, id: str) -> bool:
+    def _is_unfinished(self, id: str) -> bool:
         """Return whether the upload is still unfinished: it exists and is not marked as done.
 
         One that is done can still be in the list of unfinished uploads, if a process was killed before it removed it.
         """
-        known = self.look(id)
-        return known is not None and not known.about.done
+        known = self.state_of(id)
+        return known is not None and not known.stored_state.done
 
     def _ids(self) -> Iterable[str]:
         """Return the ids of all uploads that have a file for their bytes, which may be empty; none if the folder cannot
@@ -363,29 +386,29 @@ def _lock_upload(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part |
     except BaseException:
         file.close()
         raise
-    about = _read_about(folder, id) if os.fstat(file.fileno()).st_nlink else None
-    if about is None:
+    stored_state = _read_stored_state(folder, id) if os.fstat(file.fileno()).st_nlink else None
+    if stored_state is None:
         file.close()
         return None
-    return Part(folder, id, file, about, unfinished)
+    return Part(folder, id, file, stored_state, unfinished)
 
 
-def _read_about(folder: Path, id: str) -> About | None:
+def _read_stored_state(folder: Path, id: str) -> StoredState | None:
     """Return the state of an upload; None if there is none, or its content is invalid. Raises `OSError` if it cannot be
     read."""
     if not is_id(id):
         return None
     try:
-        return parse_about((folder / f"{id}{_ABOUT}").read_bytes())
+        return parse_stored_state((folder / f"{id}{_ABOUT}").read_bytes())
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
 
-def _write_about(folder: Path, id: str, about: About) -> None:
+def _write_stored_state(folder: Path, id: str, stored_state: StoredState) -> None:
     """Write the state of an upload atomically. Raises `OSError`."""
     path = folder / f"{id}{_ABOUT}"
     new = path.with_suffix(".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(about.format_json())
+        file.write(stored_state.format_json())
     os.replace(new, path)

@@ -26,8 +26,8 @@ from rowcall.core.uploads.resumable import (
     ID,
     SEGMENT,
     VERSION,
-    About,
     HeaderError,
+    StoredState,
     file_of,
     resumes,
     upload_checksum,
@@ -35,15 +35,17 @@ from rowcall.core.uploads.resumable import (
     whole_number,
 )
 from rowcall.service.database.call import Call
-from rowcall.service.request.body import body_pieces
+from rowcall.service.request.body import body_chunks
 from rowcall.service.request_context.client_address import address_reader
+from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.request_context.surroundings import with_tenant
 from rowcall.service.uploads.digests import with_digest_check
 from rowcall.service.uploads.incoming_files import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
 from rowcall.service.uploads.receiving import UploadStep
-from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, aside
+from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, run_in_thread
 from rowcall.service.uploads.resumable.responses import RETURNED, TusResponseProtocol, find_tus_protocol
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ class ResumableUploadStep:
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
         self._key = f"{endpoint.name} {endpoint.routine.identity}"
+        self._tenant = endpoint.options.tenant
         self._parts = parts_of(services)
         self._options = services.options.uploads.resumable
         self._time_limit = services.options.http.slow_client
@@ -89,7 +92,7 @@ class ResumableUploadStep:
         if id is None and version is None:
             return None  # a form
         context.protocol = HeadersProtocol(context.protocol, [("tus-resumable", VERSION)])
-        method = headers.get("x-http-method-override") or context.scope.method
+        method = read_header(headers, "x-http-method-override") or context.scope.method
         if version != VERSION:
             raise _with_connection_close(
                 context,
@@ -102,7 +105,7 @@ class ResumableUploadStep:
             raise _with_connection_close(
                 context, Problem(405, f"an upload does not support the method {method[:20]}", headers=allowed)
             )
-        ways = {"HEAD": self._head, "PATCH": self._go_on, "DELETE": self._end}
+        ways = {"HEAD": self._head, "PATCH": self._append_chunk, "DELETE": self._terminate}
         return self._run_work(context, partial(ways[method], id=id))
 
     async def _run_work(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
@@ -124,15 +127,15 @@ class ResumableUploadStep:
         part for a later concatenation never does. Raises `Problem` and `HeaderError`.
         """
         headers = context.scope.headers
-        is_part, part_ids = upload_concat(headers.get("upload-concat"))
-        metadata = headers.get("upload-metadata")
+        is_part, part_ids = upload_concat(read_header(headers, "upload-concat"))
+        metadata = read_header(headers, "upload-metadata")
         file = file_of(metadata)
         if part_ids:
-            await self._join(context, part_ids, metadata, file)
+            await self._concatenate(context, part_ids, metadata, file)
             return
         length = self._length(headers)
-        about = About(self._key, owner(context), length, metadata, "partial" if is_part else None)
-        id = await aside(partial(self._parts.create, about, length or 0, self._client(context)))
+        stored_state = StoredState(self._key, self._owner(context), length, metadata, "partial" if is_part else None)
+        id = await run_in_thread(partial(self._parts.create, stored_state, length or 0, self._client(context)))
         with await self._lock_upload(context, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
                 await self._append(context, part)
@@ -140,10 +143,9 @@ class ResumableUploadStep:
 
     def _client(self, context: RequestContext) -> str:
         """Return the client for the limits of unfinished uploads: a digest of the signed-in user, or of the address."""
-        client = owner(context)
-        if client is None:
-            client = hashlib.sha256(self._address(context.scope) or b"").hexdigest()
-        return client[:32]
+        user = context.user
+        client = (self._address(context.scope) or b"") if user is None else orjson.dumps(user.subject)
+        return hashlib.sha256(client).hexdigest()[:32]
 
     def _length(self, headers: Any) -> int | None:
         """Return the announced length; None if it is deferred. Raises `HeaderError`, and `Problem` 413."""
@@ -161,21 +163,21 @@ class ResumableUploadStep:
 
     async def _head(self, context: RequestContext, id: str) -> None:
         """Respond with the state of an upload (HEAD). Raises `Problem` 404 if the caller has no such upload."""
-        state = await aside(partial(self._parts.look, id))
-        if state is None or not self._may(context, state.about):
+        state = await run_in_thread(partial(self._parts.state_of, id))
+        if state is None or not self._may(context, state.stored_state):
             raise _not_found_problem()
-        about = state.about
+        stored_state = state.stored_state
         response_headers = [("cache-control", "no-store"), ("upload-offset", str(state.offset)), *_expiry(state)]
         response_headers.append(
-            ("upload-defer-length", "1") if about.length is None else ("upload-length", str(about.length))
+            ("upload-defer-length", "1") if stored_state.length is None else ("upload-length", str(stored_state.length))
         )
-        if about.metadata:
-            response_headers.append(("upload-metadata", about.metadata))
-        if about.concat:
-            response_headers.append(("upload-concat", about.concat))
+        if stored_state.metadata:
+            response_headers.append(("upload-metadata", stored_state.metadata))
+        if stored_state.concat:
+            response_headers.append(("upload-concat", stored_state.concat))
         _send_empty_response(context, 200, response_headers)
 
-    async def _go_on(self, context: RequestContext, id: str) -> None:
+    async def _append_chunk(self, context: RequestContext, id: str) -> None:
         """Append a chunk (PATCH). Raises `Problem` and `HeaderError`."""
         headers = context.scope.headers
         if headers.get("content-type") != CONTENT_TYPE:
@@ -187,22 +189,22 @@ class ResumableUploadStep:
                 raise Problem(
                     409, f"{part.offset} bytes have arrived; Upload-Offset says {offset}", headers=current_offset
                 )
-            if part.about.length is None and headers.get("upload-length") is not None:
+            if part.stored_state.length is None and headers.get("upload-length") is not None:
                 length = self._check_length(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
                     raise HeaderError("the header Upload-Length is less than the bytes that have arrived")
-                await aside(partial(part.set_length, length))
-            if not part.about.done:
+                await run_in_thread(partial(part.set_length, length))
+            if not part.stored_state.done:
                 await self._append(context, part)
             await self._answer(context, part, 204, [])
 
-    async def _end(self, context: RequestContext, id: str) -> None:
+    async def _terminate(self, context: RequestContext, id: str) -> None:
         """Terminate an upload (DELETE). Raises `Problem` as `_lock_upload` does."""
         with await self._lock_upload(context, id, ends=True) as part:
-            await aside(part.remove)
+            await run_in_thread(part.remove)
         _send_empty_response(context, 204, [])
 
-    async def _join(
+    async def _concatenate(
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
         """Concatenate uploads, whose file continues to the handlers. Raises `Problem`: 404 if the caller has no such
@@ -211,14 +213,18 @@ class ResumableUploadStep:
         """
         length = 0
         for id in ids:
-            part = await aside(partial(self._parts.look, id))
-            if part is None or not self._may(context, part.about) or not part.about.partial:
+            part = await run_in_thread(partial(self._parts.state_of, id))
+            if part is None or not self._may(context, part.stored_state) or not part.stored_state.partial:
                 raise Problem(404, f"there is no part {id}")
-            if part.about.length != part.offset:
+            if part.stored_state.length != part.offset:
                 raise Problem(409, f"the part {id} is not complete")
             length = self._check_length(length + part.offset)
-        about = About(self._key, owner(context), length, metadata, context.scope.headers.get("upload-concat"))
-        final = await aside(partial(self._parts.create, about, 0, None))
+        stored_state = StoredState(
+            self._key, self._owner(context), length, metadata, context.scope.headers.get("upload-concat")
+        )
+        final = await run_in_thread(partial(self._parts.create, stored_state, 0, None))
+        # No limit counts it, so it must not remain, whichever step ends the request.
+        context.at_end(lambda _context, _error: self._parts.forget_unless_done(final))
         self._complete(context, [("location", _location(context, final))], 201, ids, file, final)
 
     # --- chunks ------------------------------------------------------------------------------------------------------
@@ -229,38 +235,45 @@ class ResumableUploadStep:
         Raises `Problem`: 404 if the caller has no such upload, 403 for chunks of an upload that was concatenated from
         others, and as `Parts.take` does. ends: the upload is terminated, which a concatenated one can be.
         """
-        state = await aside(partial(self._parts.look, id))
-        if state is None or not self._may(context, state.about):
+        state = await run_in_thread(partial(self._parts.state_of, id))
+        if state is None or not self._may(context, state.stored_state):
             raise _not_found_problem()
-        if state.about.concat is not None and not state.about.partial and not ends:
+        if state.stored_state.concat is not None and not state.stored_state.partial and not ends:
             raise Problem(403, "this upload was concatenated from others and accepts no chunks")
         part = await self._parts.take(id)
         if part is None:
             raise _not_found_problem()
         return part
 
-    def _may(self, context: RequestContext, about: About) -> bool:
+    def _may(self, context: RequestContext, stored_state: StoredState) -> bool:
         """Return whether the caller may use the upload at this endpoint: only the user who has created it; if an
-        anonymous caller has created it, any anonymous caller."""
-        return about.endpoint == self._key and about.owner == owner(context)
+        anonymous caller has created it, any anonymous caller. Requests of another tenant may not."""
+        return stored_state.endpoint == self._key and stored_state.owner == self._owner(context)
+
+    def _owner(self, context: RequestContext) -> str | None:
+        """Return a digest of the signed-in user and of the tenant of the request; None for an anonymous caller without
+        a tenant."""
+        user = context.user
+        owner = with_tenant(b"" if user is None else orjson.dumps(user.subject), self._tenant, context)
+        return hashlib.sha256(owner).hexdigest() if owner else None
 
     async def _append(self, context: RequestContext, part: Part) -> None:
         """Append the body of the request. If its digest is wrong, nothing of it counts. Raises `HeaderError` for an
         invalid checksum, and `Problem`: 460 or 400 for a wrong digest, and as `Parts.append` does.
         """
-        scope, length = context.scope, part.about.length
+        scope, length = context.scope, part.stored_state.length
         begins = part.offset
-        await aside(partial(part.truncate, begins))
-        checksum = scope.headers.get("upload-checksum")
+        await run_in_thread(partial(part.truncate, begins))
+        checksum = read_header(scope.headers, "upload-checksum")
         algorithm, digest = ("", b"") if checksum is None else upload_checksum(checksum)
         computed = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
         # No byte of a chunk counts before its digest is verified, whatever happens to this process.
-        checked = computed is not None or scope.headers.get("content-digest") is not None
+        checked = computed is not None or "content-digest" in scope.headers
         valid_bytes = begins if checked else None
-        if part.about.settled != valid_bytes:
-            await aside(partial(part.save, settled=valid_bytes))
+        if part.stored_state.settled != valid_bytes:
+            await run_in_thread(partial(part.save, settled=valid_bytes))
         room = (self._options.max_size if length is None else length) - begins
-        pieces = with_digest_check(scope, body_pieces(scope, context.protocol, room, self._time_limit))
+        pieces = with_digest_check(scope, body_chunks(scope, context.protocol, room, self._time_limit))
         if self._hear is not None:
             pieces = with_progress_of_part(pieces, self._hear(context), begins, length)
         try:
@@ -278,14 +291,14 @@ class ResumableUploadStep:
         """Send the response to a chunk; after the last chunk of an upload, let the request continue to the handlers
         instead. status, headers: of the response.
         """
-        about, size = part.about, part.size
+        stored_state, size = part.stored_state, part.size
         headers = [*headers, ("upload-offset", str(part.offset))]
-        if about.done or about.partial or about.length != size:
-            state = await aside(partial(self._parts.look, part.id))
+        if stored_state.done or stored_state.partial or stored_state.length != size:
+            state = await run_in_thread(partial(self._parts.state_of, part.id))
             _send_empty_response(context, status, headers if state is None else [*headers, *_expiry(state)])
             return
-        await aside(partial(part.save, settled=max(0, size - 1)))
-        self._complete(context, headers, status, (part.id,), file_of(about.metadata), None)
+        await run_in_thread(partial(part.save, settled=max(0, size - 1)))
+        self._complete(context, headers, status, (part.id,), file_of(stored_state.metadata), None)
 
     def _complete(
         self,
@@ -336,21 +349,19 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
             if part is None:
                 raise _not_found_problem()
             taken_parts.append(stack.enter_context(part))
-        if any(part.about.done for part in taken_parts):
+        if any(part.stored_state.done for part in taken_parts):
             ready.answer()
             context.follow(())
             return
-        if any(part.about.length != part.size for part in taken_parts):
+        if any(part.stored_state.length != part.size for part in taken_parts):
             raise Problem(409, "another request continues this upload")
         try:
             await receiving.receive(context, partial(_file, ready, taken_parts))
         except BaseException as error:
             if isinstance(error, Problem) and _is_final(error) and ready.final is None:
                 taken_parts[0].remove()
-            elif ready.final is not None:
-                parts.forget(ready.final)
             raise
-        await aside(partial(_finish, parts, ready, taken_parts))
+        await run_in_thread(partial(_finish, parts, ready, taken_parts))
 
 
 def _is_final(problem: Problem) -> bool:
@@ -387,12 +398,6 @@ def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> Non
 # --- common parts of the responses -----------------------------------------------------------------------------------
 
 
-def owner(context: RequestContext) -> str | None:
-    """Return a digest of the signed-in user; None for an anonymous caller."""
-    user = context.user
-    return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
-
-
 def _send_empty_response(context: RequestContext, status: int, headers: Headers) -> None:
     """Send an empty response, and end the request."""
     context.protocol.response_empty(status, headers)
@@ -402,7 +407,7 @@ def _send_empty_response(context: RequestContext, status: int, headers: Headers)
 
 def _expiry(upload: UploadState) -> Headers:
     """Return the header `Upload-Expires`; none for an upload that is done."""
-    return [] if upload.about.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
+    return [] if upload.stored_state.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
 
 
 def _not_found_problem() -> Problem:

@@ -69,7 +69,7 @@ class Rows:
         self.result: Any = None
 
     @property
-    def run(self) -> int:
+    def rows_run(self) -> int:
         """Number of rows that have been sent; the last ones may still be in flight."""
         return self._count
 
@@ -89,13 +89,13 @@ class Rows:
         self._waiting.append([str(number).encode(), cells, self._previous, about, *self._more])
         self._waiting_bytes += len(cells or b"")
         if number == 1:
-            await self._look()
+            await self._run_first()
         elif self._chained or len(self._waiting) >= ROWS or self._waiting_bytes >= MOST_BYTES:
             await self._send()
         if number == FEW:
-            await self._ask()
+            await self._find_batch()
 
-    async def _look(self) -> None:
+    async def _run_first(self) -> None:
         """Run the first row alone. If the command returns no result, the next rows need not wait for the row before
         them.
         """
@@ -104,7 +104,7 @@ class Rows:
         if self._chained and self._last is not None:
             self._chained = self._last.plan is not None
 
-    async def _ask(self) -> None:
+    async def _find_batch(self) -> None:
         """Determine whether many rows can run at once from now on."""
         batch = await self._batching.call()
         if batch is not None:
@@ -119,9 +119,9 @@ class Rows:
         self._waiting = []
         self._waiting_bytes = 0
         self._count += len(before) + 1
-        await self._place(self._call, last, before, alone=self._chained)
+        await self._send_in_segment(self._call, last, before, alone=self._chained)
 
-    async def _place(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
+    async def _send_in_segment(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
         """Send the executions with the values `before`, and then with `last`, in one segment; if several segments are
         in flight, wait for the oldest one first. alone: the next row needs their result, so wait for them.
         """
@@ -180,7 +180,7 @@ class Rows:
             *columns(cells, batch.columns),
         ]
         self._count += len(cells)
-        await self._place(batch.call, values, [], alone=self._chained)
+        await self._send_in_segment(batch.call, values, [], alone=self._chained)
         if self._last is not None:
             if self._last.seconds < SHORT:
                 self._size = min(LARGEST_BATCH, self._size * 2)

@@ -132,7 +132,7 @@ class ImportRows:
         return self.mode is not OnError.ABORT
 
     @property
-    def run(self) -> int:
+    def rows_run(self) -> int:
         """Number of rows that have run, including those that PostgreSQL refused. The header does not count."""
         return self.rows - len(self._waiting)
 
@@ -291,7 +291,7 @@ def report_progress(rows: Rows | ImportRows, turn: Turn, place: Mapping[str, obj
     run.
     """
     if turn.progress is not None:
-        turn.progress.report_rows(place, rows.run, rows.failed if isinstance(rows, ImportRows) else 0, last=last)
+        turn.progress.report_rows(place, rows.rows_run, rows.failed if isinstance(rows, ImportRows) else 0, last=last)
 
 
 def counts_of(rows: Rows | ImportRows) -> dict[str, Any]:

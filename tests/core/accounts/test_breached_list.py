@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.accounts.breached_list import SAMPLES, BreachedListError, Read, contains, digest, mistake
+from rowcall.core.accounts.breached_list import SAMPLES, BreachedListError, Read, contains, digest, file_fault
 
 HASHES = st.text("0123456789ABCDEF", min_size=40, max_size=40) | st.sampled_from(["0" * 40, "F" * 40])
 ENDS = st.sampled_from(["\n", "\r\n"])
@@ -34,14 +34,14 @@ def test_the_search_finds_exactly_the_listed_hashes(
 ) -> None:
     data = listed(hashes, end, counts, last_end=last_end)
     data = data.lower() if lower else data
-    assert mistake(reader(data), len(data)) is None
+    assert file_fault(reader(data), len(data)) is None
     for item in (*hashes, *others):
         assert contains(reader(data), len(data), item.encode()) is (item in hashes)
 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_are_a_valid_list_or_reported(data: bytes) -> None:
-    wrong = mistake(reader(data), len(data))
+    wrong = file_fault(reader(data), len(data))
     try:
         found = contains(reader(data), len(data), digest("password"))
     except BreachedListError:
@@ -57,7 +57,7 @@ def test_two_lines_in_the_wrong_order_are_found(hashes: list[str], data: st.Data
     lines[place], lines[place + 1] = lines[place + 1], lines[place]
     text = "".join(f"{item}:1\n" for item in lines).encode()
     expected = f"it is not sorted by hash: the line at byte {(place + 1) * 43} is lower than one before it"
-    assert mistake(reader(text), len(text)) == expected
+    assert file_fault(reader(text), len(text)) == expected
 
 
 def test_a_long_list_is_examined_by_samples() -> None:
@@ -69,11 +69,11 @@ def test_a_long_list_is_examined_by_samples() -> None:
         reads.append(count)
         return data[offset : offset + count]
 
-    assert mistake(read, len(data)) is None
+    assert file_fault(read, len(data)) is None
     assert len(reads) == SAMPLES + 1
     assert max(reads) <= 128
     by_count = b"".join(reversed(lines))
-    assert "not sorted by hash" in (mistake(reader(by_count), len(by_count)) or "")
+    assert "not sorted by hash" in (file_fault(reader(by_count), len(by_count)) or "")
     reads.clear()
     assert contains(read, len(data), f"{40_000:040X}".encode())
     assert not contains(read, len(data), f"{40_001:040X}".encode())
@@ -91,7 +91,7 @@ def test_a_long_list_is_examined_by_samples() -> None:
     ],
 )
 def test_malformed_lists_are_reported(data: bytes, reason: str) -> None:
-    assert (mistake(reader(data), len(data)) or "").startswith(reason)
+    assert (file_fault(reader(data), len(data)) or "").startswith(reason)
 
 
 def test_a_password_is_digested_with_sha1_in_hexadecimal() -> None:

@@ -33,7 +33,10 @@ def test_attachments_that_no_mail_can_have_are_refused(attachments: str) -> None
 
 
 @pytest.mark.parametrize("name", ["to", "cc", "reply_to", "from"])
-@pytest.mark.parametrize("text", ["<", "(ada@example.com", "a\nb@example.com"])
+@pytest.mark.parametrize(
+    "text",
+    ["<", "(ada@example.com", "a\nb@example.com", "a@[x>]", "a@[x<y]", '"a b"@[x>]', '"x.org@[@=?utf-8?q?'],
+)
 def test_addresses_that_cannot_be_read_are_refused(name: str, text: str) -> None:
     cells = [cell("to", "ada@example.com"), cell("text", "x"), cell(name, text)]
     with pytest.raises(MailError, match=f"^{name} "):
@@ -59,6 +62,20 @@ def test_mail_to_an_invalid_domain_is_refused(domain: str) -> None:
     for refused in (recipients_of, sender_of, lambda mail: message_of(mail, "1", datetime(2026, 1, 1, tzinfo=UTC))):
         with pytest.raises(MailError, match="domain is not valid"):
             refused(mail)
+
+
+@pytest.mark.parametrize("address", ["a@[x>]", "a@[x<y]", '"a b"@[x>]', "a@[x\t]"])
+def test_mail_to_an_address_that_has_syntax_of_smtp_is_refused(address: str) -> None:
+    mail = {"from": address, "to": [address], "text": "x"}
+    for refused in (recipients_of, sender_of):
+        with pytest.raises(MailError):
+            refused(mail)
+
+
+def test_an_address_literal_is_accepted() -> None:
+    assert recipients_of({"to": ["a@[192.0.2.1]", "a@[IPv6:2001:db8::1]", '"a > b"@example.com']}) == [
+        "a@[192.0.2.1]", "a@[IPv6:2001:db8::1]", '"a > b"@example.com',
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("address", ['"ann marie"@example.com', r'"a\"b\\c"@example.com', "a.b@example.com"])

@@ -26,10 +26,10 @@ def test_a_second_use_ends_the_family() -> None:
 
 @given(st.lists(st.integers(0, 8), max_size=20))
 def test_no_generation_is_accepted_twice_or_after_a_refusal(generations: list[int]) -> None:
-    answers = uses(*generations)
-    taken = [generation for generation, first in zip(generations, answers, strict=True) if first]
+    responses = uses(*generations)
+    taken = [generation for generation, first in zip(generations, responses, strict=True) if first]
     assert taken == sorted(set(taken))
-    assert answers == sorted(answers, reverse=True)
+    assert responses == sorted(responses, reverse=True)
 
 
 def test_families_are_independent() -> None:

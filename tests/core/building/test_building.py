@@ -204,7 +204,7 @@ def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "lines", "said"),
+    ("changes", "lines", "reported"),
     [
         ({"kind": RoutineKind.PROCEDURE}, "", "never read from a replica: procedures are not"),
         ({}, "\nupload", "never read from a replica: uploads write"),
@@ -213,12 +213,14 @@ def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
         ({"volatility": Volatility.STABLE}, "", None),
     ],
 )
-def test_read_from_replica_without_effect_is_reported(changes: dict[str, Any], lines: str, said: str | None) -> None:
+def test_read_from_replica_without_effect_is_reported(
+    changes: dict[str, Any], lines: str, reported: str | None
+) -> None:
     made = replace(routine(comment=f"HTTP POST\nread_from replica{lines}"), **changes)
     values = [item for item in build_endpoint(made, catalog(made), EVERYTHING).diagnostics if "replica" in item.message]
-    assert [said is not None and said in item.message and item.line == "read_from replica" for item in values] == [
-        True
-    ] * (said is not None)
+    assert [
+        reported is not None and reported in item.message and item.line == "read_from replica" for item in values
+    ] == [True] * (reported is not None)
 
 
 def test_an_example_with_too_many_levels_is_a_warning() -> None:

@@ -37,6 +37,11 @@ def test_check_constraints_with_lists_give_the_allowed_values(constraint: str, c
     assert choices_of(constraint) == choices
 
 
+def test_choices_of_char_are_padded_to_its_width() -> None:
+    constraint = "CHECK ((kind = ANY (ARRAY['a'::bpchar, 'a '::bpchar, 'bcd'::bpchar, 'e    '::bpchar])))"
+    assert choices_of(constraint, 3) == ("a  ", "bcd", "e  ")
+
+
 @pytest.mark.parametrize(
     ("sql", "sure"),
     [

@@ -13,7 +13,7 @@ from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import SourceText, load_files
 from rowcall.core.config.output.effective import effective
 from rowcall.core.config.output.printing import format_entries
-from rowcall.core.config.placeholders import MissingVariable, resolve, resolve_what_is_set
+from rowcall.core.config.placeholders import MissingVariable, escape_placeholders, resolve, resolve_what_is_set
 
 SET = {"HOST": "db", "EMPTY": "", "BRACES": "{HOST}"}
 
@@ -55,6 +55,13 @@ def test_masking_never_fails() -> None:
 @given(st.text(st.sampled_from("{}!:AB x"), max_size=20))
 def test_text_without_set_and_required_variables_is_unchanged(text: str) -> None:
     assert "{!" in text or resolve(text, {}) == text
+
+
+@given(st.text(st.sampled_from("{}!:AB= x"), max_size=20))
+def test_escaped_text_is_resolved_to_itself(text: str) -> None:
+    variables = {"A": "a", "B": "{A}"}
+    assert resolve(escape_placeholders(text), variables) == text
+    assert resolve_what_is_set(escape_placeholders(text), variables) == text
 
 
 @given(st.dictionaries(st.sampled_from("AB"), st.text(max_size=5)), st.lists(st.sampled_from("AB"), max_size=5))

@@ -20,7 +20,7 @@ def seen_by(event: Event) -> str:
 
 
 @pytest.mark.parametrize(
-    ("publication", "hint", "seen"),
+    ("publication", "hint", "received"),
     [
         (Publication(Audience.ALL, (), True, ("boss",)), None, "anonymous kiri mo"),
         (Publication(Audience.ALL, (), True, ("Boss",)), "matching", "kiri"),
@@ -40,8 +40,8 @@ def seen_by(event: Event) -> str:
         (Publication(Audience.ALL, (), False, ()), "authorize north", ""),
     ],
 )
-def test_events_are_visible_to_their_audience(publication: Publication, hint: str | None, seen: str) -> None:
-    assert seen_by(publication.event("m", hint, "")) == seen
+def test_events_are_visible_to_their_audience(publication: Publication, hint: str | None, received: str) -> None:
+    assert seen_by(publication.event("m", hint, "")) == received
 
 
 def test_plain_words_match_user_ids_and_names_if_configured() -> None:

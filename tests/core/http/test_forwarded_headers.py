@@ -126,10 +126,10 @@ SEEN = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "seen"), SEEN)
-def test_trusted_entries_are_removed_from_their_headers(sent: dict[str, str], seen: dict[str, str]) -> None:
+@pytest.mark.parametrize(("sent", "received"), SEEN)
+def test_trusted_entries_are_removed_from_their_headers(sent: dict[str, str], received: dict[str, str]) -> None:
     options = Forwarding(enabled=True, limit=2, networks=NETWORKS)
-    assert dict(headers_for_routines(options, [("Host", "own"), *sent.items()], PEER, "http")) == seen
+    assert dict(headers_for_routines(options, [("Host", "own"), *sent.items()], PEER, "http")) == received
     assert dict(headers_for_routines(options, [("host", "own")], PEER, "http")) == {"host": "own"}
 
 

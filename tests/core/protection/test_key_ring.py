@@ -65,12 +65,12 @@ def test_a_successor_is_created_before_the_key_expires() -> None:
 
 def test_the_ring_is_checked_daily_and_when_a_key_is_due() -> None:
     ring = KeyRing((CURRENT, FUTURE))
-    assert ring.next_look(NOW) == NOW + DAY
+    assert ring.next_read_time(NOW) == NOW + DAY
     due = CURRENT.expires - ANNOUNCED
-    assert ring.next_look(due - 60) == due
-    assert ring.next_look(due + 60) == due + 60 + DAY
-    assert ring.next_look(CURRENT.expires - 60) == CURRENT.expires
-    assert KeyRing().next_look(NOW) == NOW
+    assert ring.next_read_time(due - 60) == due
+    assert ring.next_read_time(due + 60) == due + 60 + DAY
+    assert ring.next_read_time(CURRENT.expires - 60) == CURRENT.expires
+    assert KeyRing().next_read_time(NOW) == NOW
 
 
 @settings(deadline=None)
@@ -86,7 +86,7 @@ def test_a_renewed_ring_always_has_an_active_key(days: float, lifetime: int) -> 
             ring = ring.with_keys([key(number, start, start + lifetime * DAY)])
             number += 1
         assert ring.latest_active_key(now) is not None
-        later = ring.next_look(now)
+        later = ring.next_read_time(now)
         assert later > now
         assert ring.latest_active_key(later - 1) is not None
         now = later

@@ -181,7 +181,7 @@ def test_changed_definitions_invalidate_the_dependencies() -> None:
     ["select 1", "-- a line\n/* b */ SELECT 1", "insert into t values (1)", "with a as (select 1) select * from a"],
 )
 def test_a_guard_precedes_the_statement(text: str) -> None:
-    wired = guard(text, Dependencies(mentions=("select f()", "select from t")), day_first=False)
+    wired = guard(text, Dependencies(mentions=("select f()", "select from t")), usual_day_first=False)
     assert wired is not None
     assert wired.startswith("with  rowcall_guard as (" if text.startswith("with") else "with rowcall_guard as (")
     assert "exists (select f()) or exists (select from t)" in wired
@@ -190,11 +190,11 @@ def test_a_guard_precedes_the_statement(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["call p()", "(select 1)", "begin", "table t"])
 def test_a_statement_that_cannot_be_guarded_has_no_guard(text: str) -> None:
-    assert guard(text, Dependencies(), day_first=False) is None
+    assert guard(text, Dependencies(), usual_day_first=False) is None
 
 
 def test_errors_of_the_guard_are_distinguished_from_those_of_the_statement() -> None:
-    wired = guard("select '31/12/2007'::date", Dependencies(), day_first=False) or ""
+    wired = guard("select '31/12/2007'::date", Dependencies(), usual_day_first=False) or ""
     place = str(wired.index("'31/12") + 1)
     assert guard_failed("22008", place, None)
     assert not guard_failed("22008", str(wired.rindex("'31/12") + 1), None)

@@ -56,12 +56,27 @@ BROKEN = FileResult("tests/a&b.test.sql", (Assertion("x <1>\x01", Verdict.ERROR,
         (
             BROKEN,
             False,
-            ["ERROR tests/a&b.test.sql  (500ms)", "        ✗ x <1>\x01  [t\x02.sql:1]", "          42601: no"],
+            ["ERROR tests/a&b.test.sql  (500ms)", "        ✗ x <1>\\x01  [t\\x02.sql:1]", "          42601: no"],
         ),
     ],
 )
 def test_a_file_is_reported(result: FileResult, detailed: bool, lines: list[str]) -> None:
     assert list(file_lines(result, Style(detailed))) == lines
+
+
+def test_control_characters_of_responses_and_notices_are_escaped() -> None:
+    message = "body: \x1b[2J\x1b]0;title\x07\x9b1m\ta\u2028b\r\nbody: é"
+    assertion = Assertion("GET /", Verdict.FAIL, PATH, 1, message, "select '\x1b[8m'")
+    result = FileResult("\x1b.sql", (assertion,), 0, (Notice("NOTICE", "\x1b[31mred\nline"),))
+    plain = list(file_lines(result, Style()))
+    assert plain[0] == "FAIL  \\x1b.sql  (0ms)"
+    assert plain[2:] == [
+        "          body: \\x1b[2J\\x1b]0;title\\x07\\x9b1m\ta\\u2028b",
+        "          body: é",
+        "        select '\\x1b[8m'",
+        "        notice: \\x1b[31mred",
+        "          line",
+    ]
 
 
 def test_the_detailed_report_contains_whole_statements() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.core.text import query_text
-from rowcall.ext.binding.query_string import QueryError, holds_beyond_ascii, parse, parse_form, unescape
+from rowcall.ext.binding.query_string import QueryError, has_non_ascii, parse, parse_form, unescape
 from tests.harness.effort import examples
 
 
@@ -86,10 +86,10 @@ def test_forms_are_parsed_as_by_the_slow_twin(form: str) -> None:
 @given(st.text("&=+%0123456789abcdefABCDEF", max_size=20).map(str.encode) | st.binary(max_size=12))
 def test_forms_with_non_ascii_characters_are_detected(form: bytes) -> None:
     expected = re.search(rb"[\x80-\xff]|%[89A-Fa-f][0-9A-Fa-f]", form) is not None
-    assert holds_beyond_ascii(form) == expected
+    assert has_non_ascii(form) == expected
 
 
-@pytest.mark.parametrize("read", [parse_form, unescape, holds_beyond_ascii])
+@pytest.mark.parametrize("read", [parse_form, unescape, has_non_ascii])
 def test_other_threads_run_while_a_long_text_is_decoded(read: Callable[[bytes], object]) -> None:
     """Without forced switches of threads, another thread runs only if the GIL is released."""
     events: list[str] = []

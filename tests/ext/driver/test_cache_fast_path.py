@@ -61,7 +61,9 @@ class Steps:
         other = lambda _context: self.reported.append("otherwise")  # noqa: E731
         key = (b"p", 0b11, self.table, 30.0, 100, self.unshared)
         landed = lambda lease, _entry, flags: self.landed.append((lease.name, flags))  # noqa: E731
-        self.keep = CacheWriter(self.table.keep, self.waiting, landed, ending, seconds, 50, True, most, other)
+        self.keep = CacheWriter(
+            self.table.store_and_release, self.waiting, landed, ending, seconds, 50, True, most, other
+        )
         self.look_up = CacheLookup(*key, self, Lease, ending, (self.keep,), None, report, other)
 
     def ask(self, mask: int, *values: bytes | None) -> RequestContext:

@@ -30,7 +30,7 @@ def acquire_lease(table: ResponseTable[Entry], key: bytes, at: float = 100.0, en
 
 
 def store_response(table: ResponseTable[Entry], key: bytes, entry: Entry, at: float = 100.0) -> int:
-    return table.keep(key, acquire_lease(table, key, at), at, entry, at)
+    return table.store_and_release(key, acquire_lease(table, key, at), at, entry, at)
 
 
 def test_one_process_has_the_lease_and_learns_of_waiting_processes() -> None:
@@ -38,13 +38,13 @@ def test_one_process_has_the_lease_and_learns_of_waiting_processes() -> None:
     number = acquire_lease(mine, b"one")
     assert mine.begin(b"one", 0.0, 100.0) == HELD
     assert acquire_lease(yours, b"other") != number
-    assert mine.has(b"one", number)
-    assert not mine.has(b"one", number + 1)
-    assert not yours.has(b"one", number)
+    assert mine.holds_lease(b"one", number)
+    assert not mine.holds_lease(b"one", number + 1)
+    assert not yours.holds_lease(b"one", number)
     assert yours.begin(b"one", 0.0, 100.0) == HELD
-    assert yours.drop(b"one", number) == GONE
-    assert mine.drop(b"one", number) == AWAITED
-    assert mine.drop(b"one", number) == GONE
+    assert yours.release(b"one", number) == GONE
+    assert mine.release(b"one", number) == AWAITED
+    assert mine.release(b"one", number) == GONE
 
 
 def test_a_cached_response_is_the_same_for_all_processes() -> None:
@@ -72,7 +72,7 @@ def test_invalidation_removes_the_response_and_its_lease() -> None:
     number = acquire_lease(mine, b"one")
     assert yours.begin(b"one", 0.0, 100.0) == HELD
     assert yours.invalidate(b"one", 101.0, False) == (False, True)
-    assert mine.keep(b"one", number, 100.0, Entry(b"old", 1), 102.0) == GONE
+    assert mine.store_and_release(b"one", number, 100.0, Entry(b"old", 1), 102.0) == GONE
     assert mine.find(b"one", 102.0) is None
     store_response(mine, b"one", Entry(b"new", 1), 103.0)
     assert yours.invalidate(b"one", 104.0, False) == (True, False)
@@ -89,9 +89,12 @@ def test_an_invalidated_tag_removes_its_responses_and_pending_leases() -> None:
     assert yours.invalidate_tag(b"even", 101.0, 15) == (15, True)
     assert yours.invalidate_tag(b"even", 101.0, 15) == (5, False)
     assert [mine.find(b"%d" % number, 101.0) is None for number in range(4)] == [True, False, True, False]
-    assert mine.keep(b"way", on_its_way, 100.5, Entry(b"", 1, tags=("odd", "even")), 102.0) == INVALIDATED
+    assert mine.store_and_release(b"way", on_its_way, 100.5, Entry(b"", 1, tags=("odd", "even")), 102.0) == INVALIDATED
     assert mine.find(b"way", 102.0) is None
-    assert mine.keep(b"way", acquire_lease(mine, b"way", 102.0), 102.0, Entry(b"", 1, tags=("even",)), 103.0) == 0
+    assert (
+        mine.store_and_release(b"way", acquire_lease(mine, b"way", 102.0), 102.0, Entry(b"", 1, tags=("even",)), 103.0)
+        == 0
+    )
     assert yours.invalidate_tag(b"all", 104.0, 100) == (20, False)
     assert yours.invalidate_tag(b"unknown", 104.0, 100) == (0, False)
     assert mine.count == 1
@@ -102,8 +105,8 @@ def test_beyond_the_limit_of_tag_marks_earlier_responses_are_not_stored() -> Non
     numbers = [acquire_lease(mine, b"%d" % number) for number in range(2)]
     for number in range(1_000):
         mine.invalidate_tag(b"tag %d" % number, 101.0 + number, 10)
-    assert mine.keep(b"0", numbers[0], 100.0, Entry(b"", 1, tags=("tag 0",)), 2000.0) == INVALIDATED
-    assert mine.keep(b"1", numbers[1], 100.0, Entry(b"", 1), 2000.0) == 0, "it has no tags"
+    assert mine.store_and_release(b"0", numbers[0], 100.0, Entry(b"", 1, tags=("tag 0",)), 2000.0) == INVALIDATED
+    assert mine.store_and_release(b"1", numbers[1], 100.0, Entry(b"", 1), 2000.0) == 0, "it has no tags"
     assert store_response(mine, b"2", Entry(b"", 1, tags=("tag 0",)), 2000.0) == 0
     assert mine.used < LEAST // 4
 
@@ -130,7 +133,7 @@ def test_an_earlier_clock_value_does_not_undo_an_invalidation() -> None:
     for table, at in ((mine, 100.0), (yours, 101.0), (mine, 100.0)):
         table.invalidate_tag(b"all", at, 256)
     old = Entry(b"old", 1, tags=("all",))
-    assert mine.keep(b"one", number, 100.5, old, 102.0) == INVALIDATED
+    assert mine.store_and_release(b"one", number, 100.5, old, 102.0) == INVALIDATED
     assert mine.find(b"one", 102.0) is None
     yours.invalidate(b"two", 101.0, True)
     mine.invalidate(b"two", 100.0, True)
@@ -143,7 +146,7 @@ def test_a_lease_ends_with_its_time_limit_or_process() -> None:
     number = acquire_lease(mine, b"one", 100.0, 105.0)
     assert yours.begin(b"one", 0.0, 104.0) == HELD
     acquire_lease(yours, b"one", 105.0)
-    assert not mine.has(b"one", number)
+    assert not mine.holds_lease(b"one", number)
     mine.release_process(2)
     acquire_lease(mine, b"one", 105.0)
 
@@ -251,10 +254,10 @@ def test_a_killed_process_does_not_block_others() -> None:
     mine = ResponseTable(memory, os.getpid(), Entry)
     fork = multiprocessing.get_context("fork")
     for _ in range(30):
-        before = mine.taken
+        before = mine.acquired_leases
         other = fork.Process(target=_keep_for_ever, args=(memory,))
         other.start()
-        while mine.taken < before + 100:
+        while mine.acquired_leases < before + 100:
             assert mine.find(b"keeps", 0.0) in (None, Entry(b"whole" * 500, 1))
         assert other.pid is not None
         os.kill(other.pid, signal.SIGKILL)
@@ -281,7 +284,7 @@ def test_the_shards_of_a_large_table_act_as_one_table() -> None:
     assert yours.invalidate_tag(b"even", 103.0, 1000) == (100, False)
     assert [key for key in keys if mine.find(key, 104.0)] == [key for key in keys if key[-1] % 2]
     for number, lease in enumerate(late):
-        message = mine.keep(b"late %d" % number, lease, 101.0, Entry(b"", 0, tags=("even",)), 104.0)
+        message = mine.store_and_release(b"late %d" % number, lease, 101.0, Entry(b"", 0, tags=("even",)), 104.0)
         assert message == AWAITED | INVALIDATED
     result, more = yours.invalidate_tag(b"all", 105.0, 1)
     assert more
@@ -301,7 +304,7 @@ def test_a_retired_table_returns_and_stores_nothing() -> None:
     before = mine.retired
     yours.retire()
     assert (before, mine.retired) == (False, True)
-    assert mine.keep(b"coming", number, 100.0, Entry(b"late", 1), 101.0) == GONE
+    assert mine.store_and_release(b"coming", number, 100.0, Entry(b"late", 1), 101.0) == GONE
     assert mine.store(b"copy", Entry(b"copy", 1), 101.0, 101.0) is False
     assert {mine.begin(key, 0.0, 101.0) for key in (b"old", b"coming", b"copy")} == {FULL}
     assert (mine.find(b"old", 101.0), mine.count, mine.used) == (None, 0, 0)

@@ -114,7 +114,7 @@ class TableModel(RuleBasedStateMachine):
 
     @rule(lease=leases, process=PROCESSES)
     def has(self, lease: Lease, process: int) -> None:
-        assert self.tables[process].has(lease.key, lease.number) == (lease.held and lease.process == process)
+        assert self.tables[process].holds_lease(lease.key, lease.number) == (lease.held and lease.process == process)
 
     @rule(
         lease=consumes(leases),
@@ -126,7 +126,7 @@ class TableModel(RuleBasedStateMachine):
     def keep(self, lease: Lease, size: int, tags: list[str], lifetime: float, freshness: float) -> None:
         entry = self._entry(size, tags, lifetime, freshness)
         used = self.tables[0].used
-        result = self.tables[lease.process].keep(lease.key, lease.number, lease.began, entry, self.now)
+        result = self.tables[lease.process].store_and_release(lease.key, lease.number, lease.began, entry, self.now)
         if not lease.held:
             assert result == GONE
             return
@@ -160,7 +160,7 @@ class TableModel(RuleBasedStateMachine):
 
     @rule(lease=consumes(leases))
     def drop(self, lease: Lease) -> None:
-        result = self.tables[lease.process].drop(lease.key, lease.number)
+        result = self.tables[lease.process].release(lease.key, lease.number)
         assert result == (GONE if not lease.held else AWAITED if lease.awaited else 0)
         if lease.held:
             self._release(lease.key)

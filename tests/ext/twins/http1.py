@@ -79,6 +79,8 @@ def check_headers_as_json(headers: Any) -> None:
     """The JSON of the headers is what orjson makes of them, or there is a reason for none."""
     text, items = headers.as_json(), headers.decoded_items()
     names = [name for name, _ in items]
+    for name in names:
+        assert headers.decoded_all(name) == [value for other, value in items if other == name]
     if text is None:
         assert "cookie" in names or len(set(names)) < len(names) or not all(value.isascii() for _, value in items)
     else:

@@ -75,7 +75,7 @@ def test_discovery_documents_of_issuers_are_read(server: Upstream) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reported"),
     [
         ({"issuer": "https://elsewhere.example"}, "names another issuer"),
         ({"issuer": None}, "names another issuer"),
@@ -87,14 +87,14 @@ def test_discovery_documents_of_issuers_are_read(server: Upstream) -> None:
         ({"token_endpoint": "file:///etc/passwd"}, "token_endpoint"),
     ],
 )
-def test_an_invalid_discovery_document_is_refused(server: Upstream, changes: dict[str, object], said: str) -> None:
+def test_an_invalid_discovery_document_is_refused(server: Upstream, changes: dict[str, object], reported: str) -> None:
     server.on(DOCUMENT, answer(document(server, **changes)))
-    with pytest.raises(ProviderError, match=said):
+    with pytest.raises(ProviderError, match=reported):
         addresses(server.url)
 
 
 @pytest.mark.parametrize(
-    ("response", "said"),
+    ("response", "reported"),
     [
         (answer("<html>"), "is not a JSON object"),
         (answer([1]), "is not a JSON object"),
@@ -104,9 +104,9 @@ def test_an_invalid_discovery_document_is_refused(server: Upstream, changes: dic
         (b"nonsense\r\n\r\n", "http"),
     ],
 )
-def test_a_missing_discovery_document_is_an_error(server: Upstream, response: bytes, said: str) -> None:
+def test_a_missing_discovery_document_is_an_error(server: Upstream, response: bytes, reported: str) -> None:
     server.on(DOCUMENT, response)
-    with pytest.raises(ProviderError, match=said):
+    with pytest.raises(ProviderError, match=reported):
         addresses(server.url)
 
 
@@ -149,7 +149,7 @@ def test_an_id_token_of_a_provider_without_issuer_is_not_read(server: Upstream) 
 
 
 @pytest.mark.parametrize(
-    ("response", "said"),
+    ("response", "reported"),
     [
         (answer({"error": "bad_verification_code", "error_description": "<b>"}), "answered 200: bad_verification_code"),
         (answer({"access_token": 7}), "returned no access_token"),
@@ -160,9 +160,9 @@ def test_an_id_token_of_a_provider_without_issuer_is_not_read(server: Upstream) 
         (answer({"access_token": "abc"}, 500), "answered 500"),
     ],
 )
-def test_a_response_without_token_is_an_error(server: Upstream, response: bytes, said: str) -> None:
+def test_a_response_without_token_is_an_error(server: Upstream, response: bytes, reported: str) -> None:
     server.on("/token", response)
-    with pytest.raises(ProviderError, match=said) as raised:
+    with pytest.raises(ProviderError, match=reported) as raised:
         profile(server)
     assert "\n" not in str(raised.value)
     assert "secret" not in str(raised.value)

@@ -13,6 +13,7 @@ import pytest
 
 from rowcall.core.auth.password_hash import verify_password
 from rowcall.core.config import ConfigError
+from rowcall.service.command.configuration import show_equivalent
 from rowcall.service.command.configuration_files import configuration_files, load
 from rowcall.service.command.switches import SWITCHES, File, parse_arguments
 from tests.harness.command import COMMAND, clean_environment, rowcall
@@ -33,11 +34,35 @@ def test_the_switch_for_the_console_is_its_key(tmp_path: Path) -> None:
         assert not load(parse_arguments(given[1:])).settings.flag("Console:Enabled")
 
 
+def test_braces_in_values_of_postgrest_are_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "shop.conf"
+    file.write_text(
+        'db-uri = "postgresql://shop:{HOME}@db/shop"\ndb-schemas = "{HOME}"\n'
+        'jwt-secret = "{!ABSENT} is long enough for a secret {HOME}"\napp.settings.path = "{HOME}{!HOME:x}"\n'
+    )
+    monkeypatch.setenv("HOME", "/root")
+    monkeypatch.setenv("PGRST_SERVER_TRACE_HEADER", "{HOME}")
+    settings = load(parse_arguments(["--postgrest", str(file), "--PostgRest:RootFunction={HOME}"])).settings
+    assert settings.map_text("ConnectionStrings", "Default") == "postgresql://shop:{HOME}@db/shop"
+    names = ("Schemas", "JwtSecret", "ServerTraceHeader", "RootFunction")
+    texts = [settings.value_of(f"PostgRest:{name}") for name in names]
+    assert texts == ["{HOME}", "{!ABSENT} is long enough for a secret {HOME}", "{HOME}", "/root"]
+    assert settings.value_of("PostgRest:AppSettings") == {"path": "{HOME}{!HOME:x}"}
+    # The printed equivalent has the same values where it is loaded.
+    assert show_equivalent(parse_arguments(["--from-postgrest", str(file)])) == 0
+    printed = tmp_path / "rowcall.json"
+    printed.write_text(capsys.readouterr().out)
+    settings = load(parse_arguments([str(printed)])).settings
+    assert [settings.value_of(f"PostgRest:{name}") for name in ("Schemas", "ServerTraceHeader")] == ["{HOME}", "{HOME}"]
+
+
 def test_the_environment_alone_can_configure_postgrests_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGRST_DB_SCHEMAS", "shop")
     arguments = parse_arguments(["--postgrest", "--HttpServer:Workers=3"])
     settings = load(arguments).settings
-    assert (settings.at("PostgRest:Schemas"), settings.at("HttpServer:Workers")) == ("shop", 3)
+    assert (settings.value_of("PostgRest:Schemas"), settings.value_of("HttpServer:Workers")) == ("shop", 3)
     assert configuration_files(arguments) == ()
     monkeypatch.setenv("PGRST_LOG_LEVEL", "loud")
     with pytest.raises(ConfigError, match="environment: log-level: 'loud' is not one of"):

@@ -657,7 +657,7 @@ def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         ((), 4, "there are no tests"),
         (("--TestRunner:ConnectionName=nope",), 3, "TestRunner:ConnectionName is 'nope'"),
@@ -678,9 +678,9 @@ def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -
     ],
 )
 def test_errors_before_a_run_have_their_exit_codes(
-    arguments: tuple[str, ...], code: int, said: str, planted: Database, tmp_path: Path
+    arguments: tuple[str, ...], code: int, message: str, planted: Database, tmp_path: Path
 ) -> None:
     write(tmp_path, {})
     outcome = run(tmp_path, planted, *arguments)
     assert outcome.code == code
-    assert said in outcome.errors
+    assert message in outcome.errors

@@ -153,12 +153,12 @@ def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connect
             await until_shared(database, plain)
             users = [f"user {number}" for number in range(30)]
             values = [ask(database, item, user) for user in users for item in (with_context, plain)]
-            answers = await asyncio.gather(*values)
-            assert [answer[0] for answer in answers[::2]] == users
+            responses = await asyncio.gather(*values)
+            assert [response[0] for response in responses[::2]] == users
             # A name that was set once reads back as an empty text: PostgreSQL knows no other way.
-            assert {tuple(answer[:2]) for answer in answers[1::2]} == {("", "")}
+            assert {tuple(response[:2]) for response in responses[1::2]} == {("", "")}
             # On a busy machine a call may go to the other pool; what counts is that both kinds have shared a session.
-            assert {answer[2] for answer in answers[::2]} & {answer[2] for answer in answers[1::2]}
+            assert {response[2] for response in responses[::2]} & {response[2] for response in responses[1::2]}
 
     run(work)
 
@@ -214,13 +214,13 @@ def test_settings_of_a_procedure_survive_its_commits_but_not_the_request(server:
 
 
 def test_commands_run_after_the_settings_and_before_the_call(server: harness.Database) -> None:
-    def said(text: str) -> Command:
+    def command(text: str) -> Command:
         sql = "insert into log values (current_setting('my.user') || $1)"
         return Command(statement_for(sql, 1), lambda _context: [text.encode()])
 
     async def work() -> None:
         async with opened(server) as database:
-            preamble = Preamble((settings,), (said(" a"), said(" b")))
+            preamble = Preamble((settings,), (command(" a"), command(" b")))
             logged = call("select json_agg(line) from log where line like 'dora%'", preamble)
             assert await ask(database, logged, "dora") == ["dora a", "dora b"]
             await ask(database, call("call write_once()", preamble), "zoe")

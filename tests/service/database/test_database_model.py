@@ -325,18 +325,18 @@ class Model:
             if not outcome.answers:
                 assert outcome.left or outcome.kind.name == "big", f"not answered: {outcome}"
                 continue
-            (answer,) = outcome.answers
-            if not isinstance(answer, Problem):
+            (response,) = outcome.answers
+            if not isinstance(response, Problem):
                 assert not outcome.kind.fails, f"a success that cannot be: {outcome}"
-                assert answer in outcome.kind.bodies(outcome.number), f"not its own answer: {outcome}"
-            elif answer.status == 400:
-                assert answer.title == f"no {outcome.number}", f"not its own problem: {outcome}"
+                assert response in outcome.kind.bodies(outcome.number), f"not its own answer: {outcome}"
+            elif response.status == 400:
+                assert response.title == f"no {outcome.number}", f"not its own problem: {outcome}"
             else:
                 cancelled = outcome.left or outcome.kind.fails == 504
-                replaced = outcome.kind.name == "pair" and answer.status == 500
-                assert answer.status in (503, outcome.kind.fails) or (cancelled and answer.status == 504) or replaced, (
-                    f"an undefined problem: {outcome} {answer.detail}"
-                )
+                replaced = outcome.kind.name == "pair" and response.status == 500
+                assert (
+                    response.status in (503, outcome.kind.fails) or (cancelled and response.status == 504) or replaced
+                ), f"an undefined problem: {outcome} {response.detail}"
 
     def check_writes(self) -> None:
         written = Counter(number for (number,) in self.server.fetch("select id from written"))

@@ -81,9 +81,9 @@ STATUS = {"RAISE EXCEPTION becomes a 400": 400, "only for dispatchers who have s
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[what for _, what in EXAMPLES])
 def test_a_suggested_request_returns_the_documented_status(demo: Demo, number: int) -> None:
-    answer = demo.send(number)
-    assert answer.status_code == STATUS.get(EXAMPLES[number][1], 200)
-    assert len(answer.content) > 0 or "set-cookie" in answer.headers
+    response = demo.send(number)
+    assert response.status_code == STATUS.get(EXAMPLES[number][1], 200)
+    assert len(response.content) > 0 or "set-cookie" in response.headers
 
 
 def test_records_arrays_and_json_are_rendered_completely(demo: Demo) -> None:

@@ -83,9 +83,9 @@ def test_the_api_viewer_shows_the_document_and_sends_requests(
     refused: list[str] = []
     page.on("request", lambda request: requested.append(request.url))
     page.on("console", lambda message: refused.append(message.text) if message.type == "error" else None)
-    answer = page.reload()
-    assert answer is not None
-    policy = answer.header_value("content-security-policy") or ""
+    response = page.reload()
+    assert response is not None
+    policy = response.header_value("content-security-policy") or ""
     assert policy.startswith("default-src 'none'; script-src 'self';")
     expect(page.locator("h1.title, h2.title").first).to_contain_text("Bicycle couriers")
     parcels = database.value("select count(*) from demo.parcel")

@@ -163,8 +163,8 @@ def test_http2_is_used_where_the_server_offers_it(second: Http2Upstream, certifi
         others = await asyncio.gather(*(ask(client, url, "POST", b"x%d" % number) for number in range(50)))
         return [first, *others]
 
-    answers = run(work, options)
-    assert answers == [b"GET 1 ", *(b"POST 1 x%d" % number for number in range(50))]
+    responses = run(work, options)
+    assert responses == [b"GET 1 ", *(b"POST 1 x%d" % number for number in range(50))]
     assert len(second.connections) == 1
 
 
@@ -365,8 +365,8 @@ def test_a_request_that_http2_cannot_express_fails_alone(second: Http2Upstream, 
 
 def test_requests_beyond_the_connection_limit_wait(upstream: Upstream) -> None:
     async def work(client: Client) -> int:
-        answers = await asyncio.gather(*(ask(client, f"{upstream.url}/echo") for _ in range(40)))
-        return len(answers)
+        responses = await asyncio.gather(*(ask(client, f"{upstream.url}/echo") for _ in range(40)))
+        return len(responses)
 
     assert run(work, ClientOptions(connections=3)) == 40
     assert upstream.accepted == 3

@@ -33,7 +33,7 @@ def run(folder: Path, test: Callable[[HostPermits, HostPermits], Coroutine[None,
 
 async def waiting(permits: HostPermits, policy: Policy) -> tuple[int, asyncio.Task[bool]]:
     """Return number and task of a request that waits."""
-    number = permits.enter(policy, "one")
+    number = permits.request_concurrency_permit(policy, "one")
     assert number is not True
     assert number is not False
     task = asyncio.ensure_future(permits.wait(number))
@@ -45,32 +45,32 @@ def leave(permits: HostPermits, policy: Policy, number: int, task: asyncio.Task[
     """End the wait of a request whose client has left."""
     assert not task.done()
     task.cancel()
-    permits.abandon(policy, "one", number)
+    permits.end_wait(policy, "one", number)
 
 
 def test_a_permit_granted_to_an_abandoned_wait_is_returned(tmp_path: Path) -> None:
     async def test(here: HostPermits, there: HostPermits) -> None:
-        assert there.enter(OLDEST_FIRST, "one") is True
+        assert there.request_concurrency_permit(OLDEST_FIRST, "one") is True
         number, task = await waiting(here, OLDEST_FIRST)
-        there.leave(OLDEST_FIRST, "one")
+        there.release(OLDEST_FIRST, "one")
         leave(here, OLDEST_FIRST, number, task)
         async with asyncio.timeout(30):
             while here._waiting:  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
-        assert there.enter(OLDEST_FIRST, "one") is True
+        assert there.request_concurrency_permit(OLDEST_FIRST, "one") is True
 
     run(tmp_path, test)
 
 
 def test_an_abandoned_wait_that_is_refused_returns_no_permit(tmp_path: Path) -> None:
     async def test(here: HostPermits, there: HostPermits) -> None:
-        assert here.enter(NEWEST_FIRST, "one") is True
+        assert here.request_concurrency_permit(NEWEST_FIRST, "one") is True
         number, task = await waiting(here, NEWEST_FIRST)
         _, newer = await waiting(there, NEWEST_FIRST)
         leave(here, NEWEST_FIRST, number, task)
         await asyncio.sleep(0.2)
         assert not newer.done(), "the permit is held by the first request"
-        here.leave(NEWEST_FIRST, "one")
+        here.release(NEWEST_FIRST, "one")
         assert await asyncio.wait_for(newer, 30)
         assert not here._waiting
 

@@ -26,9 +26,9 @@ def test_a_full_permit_store_refuses_no_caller_and_is_cleaned_up(tmp_path: Path)
         permits = HostPermits(environment, message_bus, (WINDOW, GATE))
         for number in range(CALLERS):
             # Far apart from each other, as keys are.
-            assert permits.ask(WINDOW, f"{number * 2_654_435_761 % 2**32:x}").allowed
-            assert permits.enter(GATE, "one") is True
-            permits.leave(GATE, "one")
+            assert permits.request_permit(WINDOW, f"{number * 2_654_435_761 % 2**32:x}").allowed
+            assert permits.request_concurrency_permit(GATE, "one") is True
+            permits.release(GATE, "one")
         assert permits._warned
         permits._sweep()
         permits.close()
@@ -50,9 +50,9 @@ def test_the_cleanup_continues_after_an_error(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(environment, "write", fail)
         permits._sweep()
         assert permits._sweeping is not before
-        assert permits.enter(GATE, "one") is True
-        permits.leave(GATE, "one")
-        assert permits.ask(WINDOW, "one").allowed
+        assert permits.request_concurrency_permit(GATE, "one") is True
+        permits.release(GATE, "one")
+        assert permits.request_permit(WINDOW, "one").allowed
         permits.close()
 
     asyncio.run(sweep())

@@ -108,7 +108,7 @@ def test_an_issuer_replaces_the_addresses_of_a_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "reported"),
     [
         ({**ON}, "no provider below it is enabled"),
         ({**ON, **ACME, "Auth:External:Acme:Enabled": "false"}, "no provider below it is enabled"),
@@ -116,15 +116,15 @@ def test_an_issuer_replaces_the_addresses_of_a_provider() -> None:
     ],
 )
 def test_ineffective_settings_disable_external_sign_in_and_are_reported(
-    settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture
+    settings: dict[str, str], reported: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         assert options(**settings) is None
-    assert said in caplog.text
+    assert reported in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reported"),
     [
         ({"Auth:External:Acme:ClientId": ""}, "Auth:External:Acme:ClientId is empty"),
         ({"Auth:External:Acme:TokenUrl": "http://acme.example/token"}, "Auth:External:Acme:TokenUrl is http"),
@@ -134,10 +134,12 @@ def test_ineffective_settings_disable_external_sign_in_and_are_reported(
         ({"Auth:External:ReturnToPath": "https://elsewhere.example/"}, "browsers land at / instead"),
     ],
 )
-def test_doubtful_settings_are_reported(changes: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_doubtful_settings_are_reported(
+    changes: dict[str, str], reported: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, "rowcall"):
         offered({**ON, **ACME, **changes})
-    assert said in caplog.text
+    assert reported in caplog.text
 
 
 def test_a_loopback_address_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -147,7 +149,7 @@ def test_a_loopback_address_is_not_reported(caplog: pytest.LogCaptureFixture) ->
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "reported"),
     [
         ({"Auth:External:Acme:InfoUrl": ""}, "Auth:External:Acme:InfoUrl is missing"),
         ({"Auth:External:Acme:AuthUrl": ""}, "Auth:External:Acme:AuthUrl is missing"),
@@ -159,10 +161,10 @@ def test_a_loopback_address_is_not_reported(caplog: pytest.LogCaptureFixture) ->
         ({"Auth:External:LoginCommand:0": "x"}, "Auth:External:LoginCommand: a single value is needed here"),
     ],
 )
-def test_invalid_settings_of_providers_stop_the_start(changes: dict[str, str], said: str) -> None:
+def test_invalid_settings_of_providers_stop_the_start(changes: dict[str, str], reported: str) -> None:
     with pytest.raises((StartupError, ConfigError)) as raised:
         options(**{**ON, **ACME, **changes})
-    assert said in str(raised.value)
+    assert reported in str(raised.value)
 
 
 def test_disabled_providers_are_not_validated() -> None:

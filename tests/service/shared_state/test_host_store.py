@@ -110,7 +110,7 @@ def test_messages_of_several_processes_are_delivered_once_and_in_order(tmp_path:
 
 
 def test_a_listener_that_missed_messages_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bus_module, "KEPT", 10)
+    monkeypatch.setattr(bus_module, "RETAINED_MESSAGES", 10)
 
     async def listen() -> tuple[list[int], int]:
         message_bus = MessageBus(tmp_path)
@@ -214,15 +214,15 @@ def test_cached_responses_stay_within_their_memory_and_the_latest_remain(tmp_pat
     async def fill() -> tuple[int, int, int]:
         host = HostState(tmp_path)
         size = 32 * MB
-        answers = MemoryCache(host.cached_responses("answers", size), host.message_bus)
+        responses = MemoryCache(host.cached_responses("answers", size), host.message_bus)
         body = b"x" * 1024
         for number in range(100_000):
-            lease = answers.begin(b"key %d" % number, 1.0)
+            lease = responses.begin(b"key %d" % number, 1.0)
             assert not isinstance(lease, Entry)
             _as_ticket(lease).keep(Entry(body, 1), None if number % 2 else 3600.0)
         taken = host.cached_responses("answers", size).used
         file = (tmp_path / "answers" / "memory").stat().st_blocks * 512
-        latest = sum(answers.get(b"key %d" % number) is not None for number in range(99_000, 100_000))
+        latest = sum(responses.get(b"key %d" % number) is not None for number in range(99_000, 100_000))
         host.close()
         return taken, file, latest
 
@@ -239,12 +239,12 @@ def _as_ticket(found: object) -> CacheLease:
 def test_cached_responses_of_very_different_sizes_never_fill_the_memory(tmp_path: Path) -> None:
     async def fill() -> int:
         host = HostState(tmp_path)
-        answers = MemoryCache(host.cached_responses("answers", 4 * MB), host.message_bus)
+        responses = MemoryCache(host.cached_responses("answers", 4 * MB), host.message_bus)
         for number in range(2_000):
-            result = answers.begin(b"key %d" % number, 1.0)
+            result = responses.begin(b"key %d" % number, 1.0)
             if hasattr(result, "keep"):
                 _as_ticket(result).keep(Entry(b"x" * (number * 7919 % 600_000), 1), None)
-        last = sum(answers.get(b"key %d" % number) is not None for number in range(1_990, 2_000))
+        last = sum(responses.get(b"key %d" % number) is not None for number in range(1_990, 2_000))
         host.close()
         return last
 

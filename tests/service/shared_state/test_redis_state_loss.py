@@ -101,8 +101,8 @@ def test_a_waiter_gets_the_response_of_its_own_lease() -> None:
     async def work() -> None:
         waiters = SingleFlightWaiters()
         first, second, unknown = (waiters.join(KEY) for _ in range(3))
-        waiters.awaits(KEY, first, b"1")
-        waiters.awaits(KEY, second, b"2")
+        waiters.record_lease_number(KEY, first, b"1")
+        waiters.record_lease_number(KEY, second, b"2")
         old = Entry(b"old", 1)
         waiters.resolve(KEY, old, b"1")
         assert [future.result() for future in (first, second, unknown)] == [old, RETRY_LOOKUP, RETRY_LOOKUP]

@@ -44,3 +44,27 @@ def test_accepting_continues_when_a_descriptor_is_free() -> None:
             await server.stop(1)
 
     uvloop.run(serve())
+
+
+def test_socket_stays_open_while_no_descriptor_is_free() -> None:
+    """With libuv 1.43 (uvloop 0.17), uvloop closes the socket then without a report; not with 1.46 and later."""
+
+    async def serve() -> None:
+        listening = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+        address = listening.getsockname()
+        server = LoopServer(_respond, Listener(listening.detach()), OPTIONS, problem_types=False, http2=False)
+        server.start()
+        try:
+            assert (await _response(address[1])).endswith(b"served")
+            with socket.socket() as client:
+                client.setblocking(False)
+                with no_free_descriptors():
+                    client.connect_ex(address)
+                    for _ in range(10):
+                        await asyncio.sleep(0)
+            async with asyncio.timeout(5):
+                assert (await _response(address[1])).endswith(b"served")
+        finally:
+            await server.stop(1)
+
+    uvloop.run(serve())

@@ -1,0 +1,90 @@
+"""NULL in requests of generated clients where the word `null` means it (`query_string_null_handling null_literal`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.harness.dart import mistakes_in_dart
+from tests.harness.database import Database
+from tests.harness.node import compile_strictly, run
+from tests.harness.python_client import load_client, type_errors
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function by_word(_text text, _count int, _tags text[], _other text default 'x') returns json
+    language sql stable as $$ select json_build_array(_text, _count, _tags, _other) $$;
+comment on function by_word is 'HTTP GET
+query_string_null_handling null_literal';
+create function by_path(_text text, _tags text[]) returns json
+    language sql stable as $$ select json_build_array(_text, _tags) $$;
+comment on function by_path is 'HTTP GET /api/by-path/{_text}
+query_string_null_handling null_literal';
+create function by_empty_value(_text text, _count int) returns json
+    language sql stable as $$ select json_build_array(_text, _count) $$;
+comment on function by_empty_value is 'HTTP GET';
+"""
+ANSWERS = [[None, None, ["a", None], None], [None, [None]], ["", None]]
+SCRIPT = """
+import { byWord, byPathText, byEmptyValue } from "./api.js";
+console.log(JSON.stringify([
+    await byWord({text: null, count: null, tags: ["a", null], other: null}),
+    await byPathText({text: null, tags: [null]}),
+    await byEmptyValue({text: null, count: null}),
+]));
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("nulls")
+
+
+def settings(folder: Path, language: str, name: str) -> dict[str, str]:
+    section = f"Service:{language}ClientCodeGen:"
+    off = dict.fromkeys(("BySchema", "IncludeSchemaInNames"), "false")
+    values = {"Enabled": "true", "FilePath": str(folder / name), **off}
+    return {section + key: value for key, value in values.items()}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, folder: Path) -> Service:
+    typescript = {**settings(folder, "", "api.ts"), "Service:ClientCodeGen:IncludeStatusCode": "false"}
+    script = {**typescript, "Service:ClientCodeGen:SkipTypes": "true"}
+    others = {**settings(folder, "Dart", "api.dart"), **settings(folder, "Python", "api.py")}
+    return serve(database, SQL, {**script, **others})
+
+
+def test_javascript_client_sends_the_word_null(service: Service, folder: Path) -> None:
+    (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    (folder / "calls.js").write_text(SCRIPT, encoding="utf-8")
+    assert json.loads(run(folder / "calls.js")) == ANSWERS
+
+
+def test_python_client_sends_the_word_null(service: Service, folder: Path) -> None:
+    api = load_client(folder / "api.py")
+    with api.Client(service.url) as client:
+        assert [
+            client.by_word(text=None, count=None, tags=["a", None], other=None),
+            client.by_path_text(text=None, tags=[None]),
+            client.by_empty_value(text=None, count=None),
+        ] == ANSWERS
+        assert client.by_word(text="a", count=1, tags=["b"]) == ["a", 1, ["b"], "x"]
+
+
+def test_dart_client_sends_the_word_null(service: Service, folder: Path) -> None:
+    dart = (folder / "api.dart").read_text(encoding="utf-8")
+    assert mistakes_in_dart(folder / "api.dart") == []
+    assert "/api/by-word${_query(request.toJson(), 'null')}" in dart
+    assert "/api/by-path/${_segment(request.text, 'null')}${_query(request.toJson()..remove('text'), 'null')}" in dart
+    assert "/api/by-empty-value${_query(request.toJson())}" in dart
+
+
+@pytest.mark.slow
+def test_generated_code_is_valid(database: Database, serve_once: Serve, service: Service, tmp_path: Path) -> None:
+    serve_once(database, "", {**settings(tmp_path, "", "api.ts"), **settings(tmp_path, "Python", "api.py")})
+    assert compile_strictly(tmp_path) == ""
+    assert type_errors(tmp_path, "api.py") == ""
