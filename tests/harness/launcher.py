@@ -1,5 +1,8 @@
 """Starts the command in copies of a process that has already imported it: imports take half of the time of a start.
 
+The imports take a second or two, so only the first pytest process of a run that needs them starts a process for them;
+each pytest process has a copy of that as its template.
+
 A copy is otherwise equal to `python -m rowcall.service.cli`: it has its own session, working folder, environment and
 output. Settings that change the start of Python itself (LD_PRELOAD, limits of the shell) need a new process.
 """
@@ -8,13 +11,16 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -59,26 +65,42 @@ class Launched:
 
 
 class Launcher:
-    """The template process of the tests, which has imported the command."""
+    """The template process of these tests, which has imported the command."""
 
-    def __init__(self, environment: Mapping[str, str], *options: str) -> None:
-        """options: of Python."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, *options, "-m", "tests.harness.launcher", str(theirs.fileno())],
-                cwd=ROOT,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
-        self._template = Template(ours)
+    def __init__(self, place: Path, environment: Mapping[str, str], *options: str) -> None:
+        """place: of the socket of the process that has imported the command; if there is none, it is started. options:
+        of Python."""
+        self._importer: subprocess.Popen[bytes] | None = None
+        with place.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            connection = _connection(place) or self._start_importer(place, environment, *options)
+        self._template = Template(connection)
         self.exit_code = self._template.exit_code
         atexit.register(self._end)
 
+    def _start_importer(self, place: Path, environment: Mapping[str, str], *options: str) -> socket.socket:
+        place.unlink(missing_ok=True)
+        end, self._lifeline = os.pipe()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(place))
+            listener.listen()
+            self._importer = subprocess.Popen(
+                [sys.executable, *options, "-m", "tests.harness.launcher", str(listener.fileno()), str(end)],
+                cwd=ROOT,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                pass_fds=[listener.fileno(), end],
+            )
+            os.close(end)
+            connection = _connection(place)
+        assert connection is not None
+        return connection
+
     def _end(self) -> None:
         self._template.close()
-        self._process.wait()
+        if self._importer is not None:
+            os.close(self._lifeline)
+            self._importer.wait()
 
     def start(
         self,
@@ -100,7 +122,8 @@ def launcher(*options: str) -> Launcher | None:
     safely."""
     if not possible():
         return None
-    return Launcher(service_environment(), *options)
+    folder = Path(os.environ.get("ROWCALL_TEST_RUN_FOLDER") or tempfile.mkdtemp())
+    return Launcher(folder / f"launcher{''.join(options)}.socket", service_environment(), *options)
 
 
 def service_environment() -> dict[str, str]:
@@ -111,14 +134,24 @@ def service_environment() -> dict[str, str]:
     return inherited | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "TZ": "UTC"}
 
 
-def _be_template(channel: socket.socket) -> NoReturn:
-    """Run the template process.
+def _connection(place: Path) -> socket.socket | None:
+    """Return a connection to a process that listens there, or None."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(place))
+    except OSError:
+        connection.close()
+        return None
+    return connection
+
+
+def _be_importer(listener: socket.socket, lifeline: int) -> NoReturn:
+    """Import the command, and serve each connection in a copy of this process, until the pipe `lifeline` ends.
 
     A copy ends like the command, but without the shutdown of the interpreter, which takes a third of a start and stop.
-    With
-    options of Python (`-W error`), the interpreter is shut down, because its final messages are part of the test.
+    With options of Python (`-W error`), the interpreter is shut down, because its final messages are part of the test.
     """
-    from rowcall.service import cli
+    from rowcall.service import cli  # noqa: F401
     from rowcall.service.auth.passkeys import verification  # noqa: F401
     from rowcall.service.command import serve  # noqa: F401
     from rowcall.service.http_client import client  # noqa: F401
@@ -128,6 +161,21 @@ def _be_template(channel: socket.socket) -> NoReturn:
     from rowcall.service.worker import worker  # noqa: F401
 
     assert single_threaded(), "a thread would be missing in a copy"
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while lifeline not in select.select([listener.fileno(), lifeline], [], [])[0]:
+        channel = listener.accept()[0]
+        if not os.fork():
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            os.close(lifeline)
+            _be_template(channel)
+        channel.close()
+    os._exit(0)
+
+
+def _be_template(channel: socket.socket) -> NoReturn:
+    from rowcall.service import cli
+
     payload, descriptors = copies(channel)
     order = json.loads(payload)
     _become(order, *descriptors)
@@ -155,4 +203,4 @@ def _become(order: Mapping[str, Any], output: int, errors: int) -> None:
 
 
 if __name__ == "__main__":
-    _be_template(socket.socket(fileno=int(sys.argv[1])))
+    _be_importer(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]))
