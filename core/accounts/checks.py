@@ -22,8 +22,8 @@ def gives_rows_to_account_steps(endpoint: Endpoint) -> bool:
 
 
 def token_parameter(endpoint: Endpoint) -> int | None:
-    """Return the index of the parameter that `consume_token` names, in any case and with or without a leading `_`;
-    None: there is no such annotation, or no such parameter."""
+    """Return the index of the parameter that `consume_token` names, in any case: by its database name, which may have
+    an additional `_` in front, or by its name in requests. None: there is no such annotation, or no such parameter."""
     consumed = endpoint.options.consumed_token
     if consumed is None:
         return None

@@ -153,7 +153,8 @@ def begin(limit: Limit, state: bytes | None, now: float) -> tuple[Attempt, bytes
 def give_back(limit: Limit, state: bytes | None) -> bytes | None:
     """Return the state to store after an attempt that has neither failed nor succeeded; None: there is no state.
 
-    The attempt, which `begin` has counted as a failure, no longer counts. state: stored; None: it has expired.
+    The attempt, which `begin` has counted as a failure, no longer counts. The delay that it began ends only if fewer
+    than `limit.failures` failures remain. state: stored; None: it has expired.
     """
     if state is None:
         return None

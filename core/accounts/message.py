@@ -69,8 +69,8 @@ def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender
 
     In the texts of the row and of the template, `{column}` and `{token}` are replaced by values, which are escaped in
     HTML; NULL is empty, and an unknown name stays. The row's columns `subject`, `text` and `html` win over the
-    template. Raises `MailError` for a column that cannot be part of a mail, for a sender that is no address, for too
-    many recipients, and if there is no text.
+    template, unless they are NULL. Raises `MailError` for a column that cannot be part of a mail, for a sender that is
+    no address, for too many recipients, and if there is neither text nor HTML.
 
     token: one-time token of the row; None: the endpoint issues none. sender: used if the row's column `from` is absent
     or empty.
@@ -145,7 +145,8 @@ def _format_address(name: str, display: str, address: str) -> str:
 
 def _with_ascii_domains(text: str) -> str:
     """Return a comma-separated text of addresses with their domains in ASCII, as DNS and mail servers without SMTPUTF8
-    expect them. Raises `ValueError`, or its subclass `MailError`, for an invalid address."""
+    expect them. A text in ASCII is returned as it is, unchecked; for an invalid address in another text, raises
+    `ValueError`, or its subclass `MailError`."""
     if text.isascii():
         return text
     pairs = ((display, _with_ascii_domain(address)) for display, address in getaddresses([text]))

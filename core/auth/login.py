@@ -144,7 +144,8 @@ def row_json(cells: Sequence[Cell], options: LoginOptions, *, camel: bool) -> st
 
 
 def scheme_names(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    """Yield the schemes that a logout routine names: every non-NULL value of every column, and elements of arrays."""
+    """Yield the schemes that a logout routine names: each value of each column that is neither NULL nor empty; of an
+    array, its elements."""
     for cell in (cell for row in rows for cell in row):
         if cell.text is None:
             continue

@@ -270,7 +270,7 @@ class Binder:
 
     def _find_leniently(self, slot: _Slot, request: _Values) -> _Value:
         """Return the value by the rules of the established system: an invalid text is replaced by the value of the next
-        source, and finally by the default, except for an `exact` parameter.
+        source, and finally by the default. The default never replaces an invalid text of an `exact` parameter.
 
         An invalid value is a fault if it is in JSON, or if nothing replaces it.
         """

@@ -119,7 +119,11 @@ def _apply(line: Line, draft: Draft) -> Annotation | None:
 
 def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     """Apply a line `key = value` and return its annotation; `CUSTOM` if the key is a parameter or not an annotation of
-    this form. None: the line has another form. Raises `BadValueError`."""
+    this form. None: the line has another form. Raises `BadValueError`.
+
+    Warn of a custom parameter whose key is an annotation without this form, or a misspelt protective annotation. If
+    that annotation would have protected the endpoint, the endpoint is left out.
+    """
     sides = line.split_at("=")
     if sides is None:
         return None

@@ -146,8 +146,8 @@ def disabled_features(
 
 
 def unsent_requests(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each parameter of an HTTP type, whose request is not sent. Call this only if HTTP types
-    are disabled. The fields of an expanded composite are parameters of its type, and their diagnostics are equal."""
+    """Yield a diagnostic for each parameter of an HTTP type, whose request is not sent; for an expanded composite, the
+    same diagnostic for each of its fields. Call this only if HTTP types are disabled."""
     for parameter in endpoint.parameters:
         info = described_request(endpoint.routine, parameter, types)
         if info is not None:

@@ -444,7 +444,8 @@ def _with_variables(
 ) -> Options:
     """Return the options with variables of the environment in place of their placeholders.
 
-    Only texts that may also contain values of a request are changed. variables: names in lower case → value.
+    This concerns the texts in which parameters may be placeholders too: headers, custom parameters, content type, table
+    format, names of spreadsheets and worksheets, and settings of uploads. variables: names in lower case → value.
     """
     if not variables:
         return options

@@ -154,7 +154,8 @@ def protects(line: Line, names: frozenset[str]) -> bool:
 
 
 def misspelt_protection(key: str) -> str | None:
-    """Return the protective annotation of which the key of a custom parameter is a misspelling, or None."""
+    """Return the word of the protective annotation of which the key of a custom parameter is a misspelling. None: there
+    is none, or it is that of a setting of uploads (`check_…`, `included_…`, `excluded_…`)."""
     suggestion = nearest(key.lower())
     # Settings of uploads may have the key of a configured handler as prefix: `fs_check_image = false`.
     if suggestion is None or BY_WORD[suggestion].name.startswith(("check_", "included_", "excluded_")):
@@ -165,8 +166,11 @@ def misspelt_protection(key: str) -> str | None:
 def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
     """Return whether a misspelt line was meant to protect the endpoint, and is not a sentence.
 
+    Annotations that name parameters, columns or rules: `_is_sentence` decides. Others: a line is a sentence if it
+    begins with a capital letter, ends with a period or has a word such as `the` or `and`, or has any argument if the
+    annotation takes none. A misspelt `param` protects if the line has `is hash of`.
+
     word: the first word of the line. known: the annotation word that it may mean. names: those of parameters.
-    Annotations are written in lower case and without articles.
     """
     meant = BY_WORD[known].name
     if meant == "param":
@@ -183,7 +187,8 @@ def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
 
 
 def _is_sentence(line: Line, names: frozenset[str]) -> bool:
-    """Return whether the line is a sentence. `using` is part of the syntax of `validate`."""
+    """Return whether the line is a sentence. The word `using` does not count, because it is part of the syntax of
+    `validate`. names: those of parameters."""
     return reads_as_sentence(line, [word for word in line.arguments if word.lower() != "using"], names)
 
 
@@ -240,7 +245,8 @@ def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
 
 
 def _surplus_of_http(line: Line) -> tuple[str, bool] | None:
-    """Return the same as `surplus` for a line `HTTP …`."""
+    """Return the same as `surplus` for a line `HTTP …`; also a message about a word in the place of the method that is
+    none, and about an annotation for access in the place of the path."""
     words = line.arguments
     if len(words) > 2:
         unused = " ".join(words[2:]) if words[0].upper() in METHODS else " ".join(words)

@@ -38,7 +38,8 @@ def cast_text(oid: int, types: Mapping[int, TypeInfo]) -> str:
 
 
 def attribute_cast_text(attribute: Attribute, types: Mapping[int, TypeInfo]) -> str:
-    """Return the same as `cast_text`, with the length or precision that the attribute declares: `numeric(10,2)`."""
+    """Return the same as `cast_text`; for a built-in type, or an array of one, with the length or precision that the
+    attribute declares: `numeric(10,2)`."""
     scalar = element_of(attribute.type_oid, types) or types.get(attribute.type_oid)
     if scalar is not None and scalar.schema == "pg_catalog" and "(" in attribute.type_name:
         return attribute.type_name

@@ -80,12 +80,12 @@ def guard(statement: str, dependencies: Dependencies, *, usual_day_first: bool) 
 
     The guard is a common table expression that is never run, not even planned, because nothing refers to it. But
     PostgreSQL records all objects in it as dependencies of the prepared statement, and parses the statement again if
-    one of them has changed. The guard has a date that only the order of day and month that is set during preparation
-    can parse, which is not the usual order of the connection. So parsing again, with the usual order, fails with 22008
-    before any part of the call has run.
+    one of them has changed. The guard contains a date that is valid only with one order of day and month: the one that
+    is set while the statement is prepared. Later, the connection has its usual order, which is the other one. So
+    parsing again fails with 22008 before any part of the call has run.
 
-    usual_day_first: whether the usual order of the connection has the day first (`DateStyle` with DMY); the statement
-    has to be prepared with the other order.
+    day_first: whether the usual order of the connection has the day first (`DateStyle` with DMY); the statement has to
+    be prepared with the other order.
     """
     head = _HEAD.match(statement)
     if head is None or len(dependencies.mentions) > MOST_MENTIONS:

@@ -32,8 +32,11 @@ class ParameterPlacement:
 
 
 def client_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
-    """Yield the parameters that a client sends, with those of a query over the result (`queryable`). Of several with
-    one name, the first is yielded. With `omit_automatic`, parameters that the service fills itself are left out.
+    """Yield the parameters that a client sends; of several with one name, the first. With `omit_automatic`, parameters
+    that the service fills itself are left out.
+
+    Parameters of a query over the result (`queryable`) follow if values are in the query string and no parameter is the
+    whole body.
     """
     yield from supplied_parameters(endpoint, options.claims if options.omit_automatic else None)
     if endpoint.transport is Transport.QUERY and endpoint.raw_body is None:

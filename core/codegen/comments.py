@@ -79,8 +79,9 @@ def _with_type(name: str, function: ClientFunction, options: ClientCodeOptions) 
 def definition_lines(endpoint: Endpoint, definitions: Definitions, form: str) -> Iterator[str]:
     """Yield the lines that describe the endpoint's routine.
 
-    form: `None` yields nothing; `Simple` the signature, or the path of the SQL file; `Full` the source without empty
-    lines, or as `Simple` if `definitions` has no source of the routine.
+    form: `None` yields nothing; `Simple` the signature, the path of the SQL file, or for an operation on a table the
+    head of its statement; `Full` the source without empty lines, or as `Simple` if `definitions` has no source of the
+    routine, with `-- ` in front of the path of a file.
     """
     if form == "None":
         return

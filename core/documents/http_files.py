@@ -49,7 +49,8 @@ def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions
 
 def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:
     """Return an example request in the format of `.http` files, with `{{host}}` in place of the base URL, and without a
-    newline at its end. Path parameters stay as placeholders (documents-2)."""
+    newline at its end. Path parameters stay as placeholders (documents-2). Virtual parameters are left out, and with
+    `omit_automatic` also those that the service fills itself."""
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     raw = endpoint.raw_body
     shown = [

@@ -95,7 +95,8 @@ def _add_interface(
     catalogue: PostgRestCatalogue,
     options: OpenApiOptions,
 ) -> None:
-    """Add the paths of PostgREST's interface to `paths`, and their schemas and security scheme to `components`.
+    """Add the paths of PostgREST's interface to `paths`, as far as the filters of the options allow their relations and
+    functions, and add their schemas and security scheme to `components`.
 
     At the same method and path, an endpoint has precedence, as in routing. Nothing is added if `openapi_mode` of the
     interface is `disabled`, or if `closed_only` is set and anonymous callers may use the interface.
@@ -190,9 +191,9 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
 def _either(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Merge the operations of two overloads, as OpenAPI has one operation for a method and path.
 
-    The result has the parameters, members of the body, and responses of both; all else, as texts and security
-    requirements, is that of the first. A parameter or member is required if both operations require it; parameters of
-    the path always are.
+    The result has the parameters, members of the body, and responses of both, and the event stream of the first one
+    that has a stream; all else, as texts and security requirements, is that of `first`. A parameter or member is
+    required if both operations require it; parameters of the path always are.
     """
     result = {**{name: other[name] for name in ("x-event-stream",) if name in other}, **first}
     listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (first, other)]

@@ -131,8 +131,8 @@ def _field_schema(field: Field) -> Schema:
 def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
     """Set `enum` and `description` from the constraints of a column or parameter in the schema, and return it.
 
-    The allowed values become `enum` if all of them have the type of the schema. In an array, they are those of the
-    innermost items.
+    The allowed values become `enum` if all of them have the type of the schema, with null in addition if the schema
+    allows null. In an array, they are those of the innermost items.
     """
     if constraints is NO_CONSTRAINTS:
         return schema

@@ -127,7 +127,7 @@ def _format_arguments(arguments: list[_Argument]) -> Iterator[str]:
 
 
 def _positional(arguments: list[_Argument]) -> Iterator[_Argument]:
-    """Yield the arguments that have no name in the call: unnamed ones, or all if a variadic argument is absent, because
-    PostgreSQL then does not match names."""
+    """Yield the present arguments that have no name in the call: unnamed ones, or all if a variadic argument is absent,
+    because PostgreSQL then does not match names."""
     nameless = any(argument.variadic and argument.sql is None for argument in arguments)
     return (argument for argument in arguments if argument.sql is not None and (nameless or argument.name is None))

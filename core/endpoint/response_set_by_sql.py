@@ -92,7 +92,11 @@ def _json(name: str, value: Any) -> str:
 
 
 def without_response_columns(shape: ResultShape, routine: Routine, options: Options) -> ResultShape:
-    """Return the shape of the response body, without the columns for status and headers."""
+    """Return the shape of the response body, without the columns for status and headers; `VOID` if no column remains.
+
+    The shape is unchanged for a routine with a `source` (file or table), and for a result that is not rows with
+    columns.
+    """
     names = {name.lower() for name in (options.status_column, options.headers_column) if name is not None}
     if not names or routine.source is not None or shape.path is not ResultPath.ROWS or not shape.columns:
         return shape

@@ -60,7 +60,8 @@ def _cast(column: ResultColumn) -> int:
 
 
 def column_names(columns: tuple[ResultColumn, ...]) -> tuple[bytes, ...] | None:
-    """Return the names of the result columns of a file; None: the service itself has named the columns in its SQL.
+    """Return the names of the result columns of a file. None: there are no columns, or the service itself has named
+    them in its SQL.
 
     The SQL of a file cannot be changed, and may give other columns later (`select *`), so that names have to be
     compared.

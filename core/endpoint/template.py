@@ -108,8 +108,8 @@ def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, 
 def _parts(
     text: str, names: Mapping[str, int], staying: Container[int], unknown: list[str]
 ) -> Iterator[str | Placeholder]:
-    """Yield the parts of a template: fixed texts and placeholders. Adds to `unknown` the names in braces that resemble
-    a parameter name but are not one."""
+    """Yield the parts of a template: fixed texts and placeholders. Adds to `unknown` the names in braces that have the
+    form of a parameter name and are that of no parameter."""
     literal = ""
     end = 0
     for match in _PLACEHOLDER.finditer(text):

@@ -57,8 +57,9 @@ class Disclosure:
     """Include names of constraints, tables and columns."""
 
     def title(self, error: DatabaseError) -> str:
-        """Return the title of the problem document: the message of the error, or a general text if a constraint was
-        violated and the client may not see names."""
+        """Return the title of the problem document: the message of the error. If a constraint was violated, the error
+        was not raised by a routine and the client may not see names, it is a general text, in which only a not-null
+        violation names the column."""
         if error.raised or self.names or not error.sqlstate.startswith(_INTEGRITY):
             return error.message
         if error.sqlstate == _NOT_NULL and error.column:

@@ -155,8 +155,8 @@ def _members(payload: str) -> dict[str, object]:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """Return the texts that a claim with this JSON value may have: a text as it is, another value as JSON; none for
-    null, and for a value that is nested too deeply."""
+    """Return the texts that a claim with this JSON value may have: a text as it is; for a boolean, `True` and `true`,
+    or `False` and `false`; another value as JSON; none for null, and for a value that is nested too deeply."""
     if value is None:
         return ()
     if isinstance(value, str):

@@ -34,7 +34,10 @@ def position_text(position: Position) -> str:
 
 
 def read_position(text: str) -> dict[str, int]:
-    """Parse a position. Invalid parts are ignored, as a client may send anything."""
+    """Parse a position: return host → number of its last event. Of a repeated host, the last number counts.
+
+    Invalid parts are ignored, as a client may send anything, and so are all parts behind the first `MOST_ORIGINS` + 1.
+    """
     places = (_PLACE.fullmatch(part.strip()) for part in text.split(",", MOST_ORIGINS + 1)[: MOST_ORIGINS + 1])
     return {place[1]: int(place[2]) for place in places if place}
 

@@ -1,8 +1,12 @@
-"""Deadlines of clients: read from a header of a request the time for which its client waits. The forms of the header:
+"""Deadlines of clients: the time for which a client waits, read from a header of its request.
 
-Request-Timeout: 2 seconds (draft-thomson-hybi-http-timeout), or an interval such as 500ms grpc-timeout: 500m a number
-of at most eight digits and H, M, S, m, u or n (gRPC over HTTP/2) X-Envoy-Expected-Rq-Timeout-Ms: 500 Deadline:
-2026-11-22T12:00:00Z a moment: RFC 3339, IMF-fixdate (RFC 9110, 5.6.7), or seconds since 1970
+`Request-Timeout: 2` is in seconds (draft-thomson-hybi-http-timeout), or an interval such as `500ms`.
+
+`grpc-timeout: 500m` is a number of at most eight digits and one of the units H, M, S, m, u and n (gRPC over HTTP/2).
+
+`X-Envoy-Expected-Rq-Timeout-Ms: 500` is in milliseconds.
+
+`Deadline: 2026-11-22T12:00:00Z` is a moment: RFC 3339, IMF-fixdate (RFC 9110, 5.6.7), or seconds since 1970.
 """
 
 from __future__ import annotations

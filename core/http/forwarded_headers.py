@@ -83,8 +83,8 @@ class Forwarding:
     )
 
     def trusts(self, peer: Address | None, *, local: bool = False) -> bool:
-        """Return whether a peer is a trusted proxy. Without configured proxies and networks, peers on this host are
-        trusted.
+        """Return whether a peer is a trusted proxy: with `all_trusted`, every peer; without configured proxies and
+        networks, peers on this host; otherwise those in `proxies` and `networks`.
 
         peer: None: its address is unknown. local: it is connected by a Unix socket, which has no address.
         """

@@ -55,13 +55,13 @@ class Candidate:
 
 
 def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int) -> int:
-    """Return the index of the candidate to call: the first candidate that the first possible of these rules selects,
-    else 0.
+    """Return the index of the candidate to call. The rules are tried in order; the first candidate that a rule fits is
+    the result. 0: no rule fits any candidate.
 
-    1. It can be called with the keys, and has as many parameters as the request has values.
-    2. It can be called with the keys.
-    3. It knows all keys, and has as many parameters as the request has values.
-    4. It has as many parameters as the request has values.
+    1. The candidate can be called with the keys, and has as many parameters as the request has values.
+    2. The candidate can be called with the keys.
+    3. The candidate knows all keys, and has as many parameters as the request has values.
+    4. The candidate has as many parameters as the request has values.
 
     candidates: the primary one first. keys: of the query or the body. path_count: number of parameters in the template
     of the route, with optional ones; they count as values of the request.

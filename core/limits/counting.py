@@ -56,9 +56,12 @@ def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, b
 
 
 def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> bytes | None:
-    """Return the new state after a request has stopped waiting for its turn; None: the state is unchanged, as the
-    window of the turn has passed, or no permit is counted for it. A token bucket gets its token back after the turn,
-    too. state: that of the caller; None: the caller has none."""
+    """Return the new state after a request has stopped waiting for its turn, whose permit becomes free. None: the state
+    is unchanged, because no permit is counted for the turn, or because the window of the turn has passed. In a token
+    bucket, the token becomes free also if the time of the turn has passed.
+
+    state: that of the caller; None: the caller has none.
+    """
     if policy.kind is Kind.TOKEN_BUCKET:
         begin, current, missing, owed = _periods(policy, state, now)
         place = turn.number - current - 1
@@ -152,7 +155,8 @@ def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
 def _wait_or_refuse(
     policy: Policy, begin: float, current: int, now: float, counts: dict[int, int]
 ) -> tuple[Decision, bytes | None]:
-    """Let a request wait for a later segment of a full window, or refuse it. The result is that of `decide`.
+    """Permit a request of a full window in the first segment with room, for which it waits unless that is the current
+    one, or refuse it because too many requests wait. The result is that of `decide`.
 
     begin: of segment 0, on the clock of `now`. current: number of the current segment. counts: permits by number of
     segment.

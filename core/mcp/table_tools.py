@@ -199,7 +199,8 @@ def table_request(tool: TableTool, arguments: Mapping[str, Any]) -> ToolRequest:
     """Return the request to the interface for a call of a tool.
 
     arguments: of the call, as `exact_json` parses them. Raises `Problem` 400 if they do not have the form of the tool's
-    input schema, or name an unknown column in a filter. The interface checks names and values of written columns.
+    input schema, or name an unknown column in a filter. `select` and `order` are passed on as texts; the interface
+    checks them, and names and values of written columns.
     """
     known = tool.described["inputSchema"]["properties"]
     for name in arguments:
@@ -291,7 +292,8 @@ def table_result(status: int, content_range: str | None, body: bytes, tool: Tabl
     """Return the `result` of a `tools/call` from the interface's response. For a status other than 2xx, the result has
     `isError` and the body as its text. It has `isError` also if the body cannot be read (`exact_json.parse`).
 
-    content_range: value of the header Content-Range, whose total is the number of written rows; None: it is absent.
+    content_range: value of the header Content-Range, whose total is the number of written rows. None, or without a
+    total: the rows in the body are counted.
     """
     if not 200 <= status < 300:
         return content(body.decode(errors="replace"), failed=True)

@@ -305,8 +305,9 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
     """Return the HTTP request of a tool call (mcp-7).
 
     arguments: values by name of the parameter in requests, as `exact_json` parses them. Those of path parameters are
-    put into the path, the others into a JSON body or into the query string. Raises `Problem` 404 if a required path
-    parameter is missing or empty, and 400 for an empty array in a query string.
+    put into the path; that of a raw body is the body; the others are put into a JSON body or into the query string,
+    those of a query over the result always into the latter. Raises `Problem` 404 if a required path parameter is
+    missing or empty, and 400 for an empty array in a query string.
     """
     left = dict(arguments)
     path = endpoint.path

@@ -125,8 +125,9 @@ class Guard(Record):
     )
 
     def check_origin(self, origin: Origin) -> None:
-        """Check scheme and host before the host is resolved. A host that is an IP address is checked as in
-        `check_address`, too. Raises `RefusedError` if the scheme or the host is not allowed."""
+        """Check scheme and host before the host is resolved. An IP address as host is also checked as in
+        `check_address`; it is allowed by `networks` too, if `hosts` does not have it. Raises `RefusedError` if the
+        scheme or the host is not allowed."""
         if origin.scheme not in self.schemes:
             raise RefusedError(f"the scheme {origin.scheme} is not among the allowed schemes")
         address = literal_ip(origin.host)

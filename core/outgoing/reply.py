@@ -79,8 +79,11 @@ class Reply(Record):
         return None if text is None else text.encode()
 
     def row(self, parts: Sequence[str | None]) -> bytes:
-        """Return the reply as the literal of a composite, such as `("200","{}",)`. parts: for each attribute, the part
-        that it receives, as in `value`; None: NULL."""
+        """Return the reply as the literal of a composite, such as `("200","{}",)`. `success` is `t` or `f` in it, as
+        PostgreSQL prints booleans.
+
+        parts: for each attribute, the part that it receives, named as for `value`; None: NULL.
+        """
         return literal(self._in_row(part) for part in parts).encode()
 
     def _in_row(self, part: str | None) -> str | None:

@@ -18,7 +18,8 @@ def relation_methods(relation: Relation) -> str:
 
 
 def _of_relation(relation: Relation) -> Iterator[str]:
-    """Yield the methods of a relation; the first item has several."""
+    """Yield the methods of a relation as texts to be joined by commas: first `ROOT_METHODS`, which are several, then
+    each further method."""
     yield ROOT_METHODS
     if relation.insertable:
         yield "POST"

@@ -61,6 +61,6 @@ def preflight_headers(
 
 def exposing_headers(origin: str | None, allowed: Sequence[str] | None) -> Headers:
     """Return the headers with which the response to a request other than a preflight is readable for a page of an
-    origin; empty if the origin is not allowed. allowed: as in `origin_headers`."""
+    origin; empty if there is no origin, or it is not allowed. allowed: as in `origin_headers`."""
     shared = origin_headers(origin, allowed)
     return [] if shared is None else [*shared, ("access-control-expose-headers", _EXPOSED)]

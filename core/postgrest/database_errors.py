@@ -65,8 +65,11 @@ def from_database(sqlstate: str, message: str, detail: str | None, hint: str | N
 
 
 def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | None]:
-    """Return the status for an error, and the reason phrase or None for the standard one. anonymous: as in
-    `from_database`; a missing privilege then gives 401 instead of 403."""
+    """Return the status for an error, and its reason phrase; None: the standard one.
+
+    An SQLSTATE such as `PT402` has the status 402 and the message as reason phrase; 500 if its end is no number from
+    100 on. anonymous: as in `from_database`; a missing privilege then gives 401 instead of 403.
+    """
     if sqlstate.startswith("PT"):
         digits = sqlstate[2:]
         return (int(digits), message) if digits.isascii() and digits.isdigit() and int(digits) >= 100 else (500, None)

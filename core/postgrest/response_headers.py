@@ -67,8 +67,8 @@ def is_sendable(status: int) -> bool:
 
 
 def status_by_sql(text: str) -> int:
-    """Return the status that SQL has set by `response.status`, whose text may go on behind the number. Raises
-    `ApiError` (`PGRST112`) if it is not sendable."""
+    """Return the status that SQL has set by `response.status`; text behind the number is ignored. Raises `ApiError`
+    (`PGRST112`) if the text does not begin with a number, or the status is not sendable."""
     digits = _DIGITS(text)
     if digits is None or not is_sendable(int(digits[0])):
         raise errors.invalid_response_status()

@@ -32,7 +32,8 @@ CASTS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position in the ordered result, as a cursor has it: the row before the first or behind the last row of a page.
+    """A position in the ordered result, as a cursor has it: the row behind which the requested page begins (`after`),
+    or before which it ends (`before`).
 
     values: for each term of the order, the text of the row's value; None: NULL. Empty: the end of the result.
     """
@@ -44,9 +45,10 @@ class Position:
 class ResultRequest:
     """The checked query of a request: columns, conditions, order and page.
 
-    columns: None: all. order: the terms of the request, followed by the columns that make the order unique. limit:
-    maximum number of rows; None: the result is not paged. offset, position: where the page begins. backwards: the page
-    ends before `position`. counted: the number of all rows is requested.
+    columns: None: all. order: the terms of the request; if the result is paged, the columns that make the order unique
+    follow. limit: maximum number of rows; None: the result is not paged. offset: number of rows before the page; None:
+    0. position: the page begins behind it or, with `backwards`, ends before it; None: the request has no cursor.
+    counted: the number of all rows is requested.
     """
 
     columns: tuple[SelectColumn, ...] | None = None
@@ -72,10 +74,12 @@ OpenCursor = Callable[[str, str, tuple[OrderTerm, ...]], Position]
 def read_request(
     language: Language, pairs: Iterable[tuple[str, str]], open_cursor: OpenCursor, *, counted: bool = False
 ) -> ResultRequest:
-    """Return what the parameters ask for. Unknown names are ignored if the endpoint ignores unknown parameters.
+    """Return the query that the parameters of a request describe. Unknown names are ignored if the endpoint ignores
+    unknown parameters.
 
-    pairs: decoded, without the endpoint's own parameters. counted: the number of all rows is requested. Raises
-    `BindingError` if a name is unknown, or a value is invalid.
+    pairs: decoded, without the endpoint's own parameters. counted: the number of all rows is requested; without effect
+    if the result is not paged. Raises `BindingError` if a name is unknown, a value is invalid, a parameter other than a
+    filter occurs twice, or two parameters exclude each other.
     """
     abilities = language.abilities
     single: dict[str, str] = {}
@@ -119,7 +123,8 @@ def _with_page(
     language: Language, request: ResultRequest, single: dict[str, str], open_cursor: OpenCursor
 ) -> ResultRequest:
     """Return the request with its page: the limit, and the offset or position. With `before`, the page ends before the
-    position; otherwise it begins behind it.
+    position; otherwise it begins behind it. An empty `after` stands for the first page, an empty `before` for the last
+    one.
 
     single: text of each parameter that may occur once. Raises `BindingError` for an invalid number or cursor, for two
     of `offset`, `after` and `before`, and for a cursor if no columns identify a row.

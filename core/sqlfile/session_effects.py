@@ -290,8 +290,8 @@ class DependencyGraph:
         return Dependencies(functions, relations, mark_of(dict(marks), self._everywhere.mark), mentions)
 
     def remember(self, other: DependencyGraph) -> None:
-        """Replace the cached scans by those of `other` for the texts that this graph has too. The scan of a text never
-        changes."""
+        """Replace the cached scans by those of `other` for the texts of this graph's functions and relations. The scan
+        of a text never changes. The checks of domains are scanned again when they are needed."""
         self._scans = {
             text: result
             for nodes in (self.functions, self.relations)

@@ -38,7 +38,8 @@ class _Shapes:
     unnamed: bool
 
     def single_result(self, result: FileResult) -> ResultShape:
-        """Return the shape of the only result of a file. A single column of type bytea gives raw bytes."""
+        """Return the shape of the only result of a file; `VOID` if the result is not in the response. A single column
+        of type bytea gives raw bytes."""
         if result.key is None:
             return VOID
         shape = self._rows(result)

@@ -82,11 +82,10 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 def with_version_parameter(endpoint: Endpoint) -> Endpoint:
     """Return the endpoint with a parameter that `If-Match` fills. For an update or delete of a table, this is a new
-    parameter; for a routine, the parameter with the name of the version column. For an insert into a table with a key
-    that ON CONFLICT can name, it is a new parameter that `If-None-Match: *` fills.
+    parameter; for a routine, the parameter with the name of the version column.
 
-    The endpoint is returned unchanged if it has no version column, only reads, or lacks such a column, parameter or
-    key.
+    The endpoint is returned unchanged if it has no version column, has the method GET, HEAD or QUERY, inserts into a
+    table, or lacks such a column or parameter.
     """
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:

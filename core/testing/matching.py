@@ -32,10 +32,12 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
 
 
 def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]], body: str) -> list[str]:
-    """Return lines that describe the differences between a response and the expected one; an empty list if it matches.
+    """Return lines that describe the differences between a response and the expected one; an empty list if the response
+    matches. Headers and body are compared only if `expected` has them. If `expected` has no body and there is a
+    difference, the first five lines of the actual body follow, because they usually contain the reason.
 
-    Headers and body are compared only if `expected` has them. headers: of the response, with names in any case; of a
-    repeated header, one value has to match. body: of the response, as text.
+    headers: of the response, with names in any case; of a repeated header, one value has to match. body: of the
+    response, as text.
     """
     lines = [] if status == expected.status else [f"status: expected {expected.status}, actual {status}"]
     for name, expected_value in expected.headers:

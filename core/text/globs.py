@@ -23,8 +23,8 @@ def has_wildcard(pattern: str) -> bool:
 
 
 def base_folder(pattern: str) -> str:
-    """Return the folder before the first wildcard, spelled as in the pattern and without a slash at its end; `.` if
-    there is no folder."""
+    """Return the folder before the first wildcard, or the folder of the file that a pattern without wildcards names. It
+    is spelled as in the pattern and without a slash at its end; `.` if there is no folder."""
     wildcards = [position for sign in "*?" if (position := pattern.find(sign)) >= 0]
     before = pattern[: min(wildcards)] if wildcards else pattern
     folder, slash, _ = before.rpartition("/")

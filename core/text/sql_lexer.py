@@ -92,8 +92,9 @@ _EMPTY = frozenset({Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT, Kind.SEMI
 
 
 def statement_span(text: str) -> slice:
-    """Return the place of a statement in a text: without the blanks, comments and semicolons around it. It is empty if
-    there is nothing else."""
+    """Return the place of a statement in a text: without the blanks, comments and semicolons around it. Blanks at its
+    end may remain, because a token such as a number includes the blanks behind it. It is empty if there is nothing
+    else."""
     written = [token for token in tokens(text) if token.kind not in _EMPTY]
     return slice(written[0].start, written[-1].end) if written else slice(0, 0)
 

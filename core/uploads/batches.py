@@ -121,7 +121,8 @@ def _closes(text: str) -> int:
 
 
 def _is_one_value(text: str) -> bool:
-    """Return whether the text behind `select` is one expression without an alias, subqueries and further clauses."""
+    """Return whether the text behind `select` is one expression without subqueries, further clauses and an alias. An
+    alias without `as` is not recognized; PostgreSQL then refuses the batch, and rows run one by one."""
     depth = 0
     for match in _tokens(text):
         mark, word = match["mark"] or "", (match["word"] or "").lower()

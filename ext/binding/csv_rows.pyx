@@ -107,7 +107,8 @@ cdef class CsvRows:
         return self._rows(piece if self.decoder is None else self._utf8(piece, False), False)
 
     def finish(self):
-        """Parse the last line if it has no line end. Returns and raises what `feed` does."""
+        """Parse the rest of the file: the last line if it has no line end, or ends with a CR, behind which an LF could
+        have followed. Returns and raises what `feed` does."""
         return self._rows(b"" if self.decoder is None else self._utf8(b"", True), True)
 
     cdef bytes _utf8(self, bytes piece, bint ended):

@@ -98,7 +98,7 @@ cdef class FastBinder:
         return self.finish(values, present)
 
     def bind_body(self, bytes body not None, dict path_values=None):
-        """Bind the object in a JSON body (UTF-8), like `bind_query`. An empty body binds no parameter."""
+        """Bind the object in a JSON body (UTF-8), like `bind_query`. An empty body counts as an empty object."""
         cdef uint64_t present = 0
         cdef list values
         cdef const char *start = body
@@ -500,7 +500,8 @@ cdef class FastBinder:
         return True
 
     cdef tuple finish(self, list values, uint64_t present):
-        """Bind the defaults of absent parameters. Returns (mask, values, has-NULL), or None if one of them is required.
+        """Bind the values of absent parameters: a default or NULL if the parameter has one to bind; an optional one
+        without it is left out. Returns (mask, values, has-NULL), or None if a required one is absent.
 
         values: by index of parameter, None for NULL. present: set of the parameters that the request has. The returned
         mask has a bit for each bound parameter, and the returned values are theirs, in their order.

@@ -475,7 +475,8 @@ cdef class Connection:
         return 0
 
     cdef int _rows(self, Execution execution, PGresult *result) except -1:
-        """Render rows of the head; pause if enough of a streamed body is buffered, or drop the rows beyond the limit.
+        """Render rows of the head, if they are those of its call. Pause if enough of a streamed body is buffered. If
+        the body exceeds its limit, set `overflowed`, and drop the body and all further rows.
 
         If rendering fails, the error becomes the `failure` of the execution, and its rows are dropped.
         """

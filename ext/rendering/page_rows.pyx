@@ -43,8 +43,9 @@ cdef class PageWriter(BodyWriter):
         return self._inner.begin(None if page is None else page.inner, out)
 
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
-        """Write a row, and record its position, unless the position is NULL or the row is beyond the page. Returns 0.
-        index is not used, because it counts rows that are not written, too."""
+        """Write a row, and record its position. A row whose position is NULL, or that is beyond the page, is not
+        written; the latter is recorded as `more`. If the rows are counted, record the number of all rows. Returns 0.
+        index: not used, because it counts rows that are not written, too."""
         cdef PagePlan page = <PagePlan?>plan
         # Of the position; that of the number of all rows follows.
         cdef int column = pq.nfields(result) - 1 - self._counted

@@ -73,8 +73,8 @@ cdef class ResponseTable:
         """Return the response; if there is none, acquire the lease for computing it.
 
         Instead of a response, the result is the number of the acquired lease, HELD if the lease is held already, or
-        FULL if no place for a lease is free. ends: when the lease expires; 0: never. fresh: a stale response counts as
-        none.
+        FULL if there is no lease: no place for one is free, the table is retired, or the response is damaged. ends:
+        when the lease expires; 0: never. fresh: a stale response counts as none.
         """
         return self._of(key).begin(key, ends, now, fresh)
 

@@ -150,8 +150,9 @@ class _AntiforgeryCheck:
 
 
 async def caller(context: RequestContext, identity: Identity) -> User | None:
-    """Return the user of the request's session, or None if it has none. `context.user` is not changed, and no session
-    is renewed. With introspected sessions, raises `Problem` if a command that checks them fails.
+    """Return the user whom the session or the API key of the request identifies, or None if it has neither.
+    `context.user` is not changed, and no session is renewed. With introspected sessions, raises `Problem` if a command
+    that checks them fails.
 
     Credentials for which browsers prompt (HTTP Basic) are ignored.
     """

@@ -1,7 +1,8 @@
 """`POST /batch`: an array of requests, answered by an array of responses in the same order.
 
-In one transaction, all of them take effect or none: the first response that is no success is the response of the batch,
-with the number of its request. With `?transaction=false` each is a request of its own, and all are answered.
+In one transaction, all of them take effect or none: the first response whose status is not between 200 and 399 is the
+response of the batch, with the number of its request. With `?transaction=false` each is a request of its own, and all
+are answered.
 """
 
 from __future__ import annotations

@@ -59,9 +59,8 @@ async def invalidate_entry(endpoints: Sequence[Endpoint], arguments: bytes, serv
 
 
 def _select_overload(endpoints: Sequence[Endpoint], arguments: bytes, services: Services) -> Endpoint:
-    """Return the overload that a request with the arguments calls. endpoints: the one discovered last first. Raises
-    `Problem` 400 if the arguments are no JSON object.
-    """
+    """Return the overload that a request with the arguments calls. endpoints: in the reverse order of discovery. Raises
+    `Problem` 400 if the arguments are no JSON object."""
     if len(endpoints) == 1:
         return endpoints[0]
     segments = [name for _, name in parameters_of(endpoints[0].path)]

@@ -291,8 +291,9 @@ def invalidation_step(
     log_it: Callable[[RequestContext, bool, bytes | None], None] | None,
 ) -> Step:
     """Return the only step of an endpoint that invalidates one cached response, and responds whether there was one. The
-    rules of the cache profile are ignored (caching-40). The step raises `Problem`: 503 if Redis does not confirm it,
-    and the errors of `read_body` if the body is part of the key.
+    rules of the cache profile are ignored (caching-40). The step raises `Problem`: 503 if Redis does not confirm the
+    invalidation, or if another process has replaced this one and has a cache of its own; and the errors of `read_body`
+    if the body is part of the key.
 
     plan: None: responses of the endpoint are never cached. log_it: called with the request context, whether there was
     an entry, and its key (None: it has none); None: nothing is logged.

@@ -29,7 +29,8 @@ def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRo
 
 def _invalidate(services: Services) -> Step:
     """Return the step that invalidates all responses with any of the tags in the query string, and responds with their
-    number. It raises `Problem`: 400 if there is no tag, 503 if the invalidation is not confirmed everywhere."""
+    number. It raises `Problem`: 400 if there is no tag or the query string is malformed, 503 if the invalidation is not
+    confirmed everywhere."""
 
     async def invalidate(context: RequestContext) -> None:
         try:

@@ -39,7 +39,8 @@ from pg_proc p where p.oid = any(%s)"""
 
 
 class Describer:
-    """Writes the enabled clients and documents, in the supervisor or a command."""
+    """Writes the enabled clients and documents, in the supervisor or a command. catalogue, for all methods: of
+    PostgREST's interface; None: it is not served."""
 
     def __init__(self, descriptions: Descriptions, connector: Connector) -> None:
         self._descriptions = descriptions
@@ -71,7 +72,8 @@ class Describer:
         return done
 
     async def write_interface(self, catalogue: PostgRestCatalogue | None) -> bool:
-        """Write the types of PostgREST's interface, if configured; return whether this succeeded."""
+        """Write the types of PostgREST's interface; return whether this succeeded. If no file is configured or the
+        interface is not served, do nothing and return True."""
         path = self._descriptions.database_types
         if path is None or catalogue is None:
             return True

@@ -54,7 +54,8 @@ def write_documents(
 ) -> bool:
     """Write the OpenAPI document and the tool definitions that are missing or have changed; return whether all could be
     written. If `FileOverwrite` is false, existing files stay unchanged. QUERY endpoints, which OpenAPI cannot describe,
-    are logged. Raises `StartupError` if the names of two tools are equal. catalogue: of PostgREST's interface."""
+    are logged. Raises `StartupError` if the names of two tools are equal. catalogue: of PostgREST's interface, which
+    the OpenAPI document describes too; None: the interface is not served."""
     done = True
     if (openapi := descriptions.openapi) is not None:
         for endpoint in endpoints:

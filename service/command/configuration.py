@@ -41,9 +41,9 @@ _COLOURS = {
 
 
 def show(arguments: Arguments) -> int:
-    """Print the configuration. Return 1 if there are unknown keys, which are listed on stderr (command-5).
+    """Print the configuration. Return 1 if there are unknown keys, which are listed on stderr (command-5); 0 otherwise.
 
-    `Config:ValidateConfigKeys` decides about unknown keys: with Ignore they are not reported, with Error they suppress
+    `Config:ValidateConfigKeys` decides about unknown keys: with Ignore they count as known, with Error they suppress
     the output. Raises ConfigError.
     """
     configuration = load(arguments)

@@ -1,6 +1,7 @@
 """The routes of the console: signing in, files of the page, and data as JSON and as server-sent events.
 
-Every route but the page to sign in at requires a session (`service.console.access`).
+Every route requires a session (`service.console.access`), except the page to sign in at with its files, and the request
+that begins a session.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ Query = Mapping[str, str]
 
 
 class Console:
-    """Serves the paths below `/console`. Its methods are called in threads of the admin listener."""
+    """Serves the paths below `/console`. Requests (`__call__`) run in threads of the admin listener; the supervisor
+    calls the other public methods in its event loop."""
 
     def __init__(self, options: ConsoleOptions, token: str | None, sources: Sources) -> None:
         """token: bearer token of the admin listener, None if it has none."""

@@ -69,9 +69,8 @@ Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 class Database:
-    """Reads the main database, and changes it by `change`. Methods are called in threads, and, except `definition`,
-    raise `Problem` 503 if it cannot be reached.
-    """
+    """Reads the main database, and changes it by `change`. Methods are called in threads, and raise `Problem` 503 if
+    the database cannot be reached; `definition` returns None instead."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -107,7 +106,8 @@ class Database:
         return [{"name": item.name, "topics": list(item.topics), "active": True} for item in configured]
 
     def definition(self, oid: int) -> str | None:
-        """Return the SQL of a function or procedure; None if it is not there or cannot be read."""
+        """Return the SQL of a function or procedure; None if it does not exist or cannot be read. Raises `Problem` 503
+        if there is no result in time (`Sources.run`)."""
 
         async def read() -> str | None:
             async with self._sources.connector.maintenance_connection() as connection:

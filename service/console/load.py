@@ -89,7 +89,8 @@ class Load:
         return self._traffic.since(read(self._sources.folder))
 
     def cache(self) -> dict[str, Any]:
-        """Return hits and misses of each endpoint with cached responses."""
+        """Return hits and misses of each endpoint that has looked up cached responses, their sums, and the names of the
+        cache profiles."""
         rows = [row for row in read(self._sources.folder) if row.label[0] == "endpoint"]
         used = [row for row in rows if row.numbers["cache_hits"] or row.numbers["cache_misses"]]
         hits, misses = _sum(used, "cache_hits"), _sum(used, "cache_misses")

@@ -54,7 +54,8 @@ _LONGEST_STATEMENT = 2**31 - 1
 
 
 def statement_timeout(seconds: float) -> str:
-    """Return a `statement_timeout` in milliseconds; 0 sets no limit. A limit below one millisecond becomes one."""
+    """Return a `statement_timeout` in milliseconds: at least 1, and at most the largest timeout that PostgreSQL accepts
+    (24 days). seconds: 0: no limit, returned as 0."""
     return str(min(max(1, round(seconds * 1000)), _LONGEST_STATEMENT)) if seconds else "0"
 
 

@@ -100,7 +100,8 @@ class Database:
 
     @property
     def on_stale(self) -> Callable[[], None] | None:
-        """Called when a statement no longer fits the schema even after it was prepared again."""
+        """Called to request another reading of the catalogue: a statement no longer fits the schema, or a definition
+        differs from the analysed one. None: nothing is called."""
         return self._failures.on_stale
 
     @on_stale.setter

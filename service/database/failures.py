@@ -225,9 +225,12 @@ class Failures:
     def problem(
         self, call: Call, context: RequestContext, execution: Execution, tries: AttemptState | None = None
     ) -> Problem:
-        """Return the problem document for a failed run that is not repeated, and log the failure. If the statement no
-        longer fits the schema, another reading of the catalogue is requested. tries: the failed runs of the request;
-        None: this is the only one.
+        """Return the problem document for a failed run that is not repeated. If the statement no longer fits the
+        schema, another reading of the catalogue is requested. tries: the failed runs of the request; None: this is the
+        only one.
+
+        The failure is logged, except a passed deadline, a lost connection, a `Problem` of the pool, an unknown tenant,
+        and a query that does not fit the columns of the result.
         """
         if _was_deadline(context, execution):
             return DeadlineError(context)

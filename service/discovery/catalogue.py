@@ -131,11 +131,11 @@ async def discover_changes(
     known: DiscoveredCatalogue,
     groups: frozenset[int],
 ) -> DiscoveredCatalogue | None:
-    """Return the result of `discover_all` after a change of functions and procedures in `groups` only.
+    """Return the result of `discover_all` after a change of functions and procedures in `groups` only. None: everything
+    has to be read, because a routine has another name or schema, and the text of others may contain the name.
 
     selection, search_path: as for `discover_all`. known: the result of the previous reading; unchanged routines and
-    types stay the same objects. groups: as `Fingerprint.changed_groups` returns them. None is returned if everything
-    has to be read, because a routine was renamed and the text of others may contain its name. Raises `psycopg.Error`.
+    types stay the same objects. groups: as `Fingerprint.changed_groups` returns them. Raises `psycopg.Error`.
     """
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -505,9 +505,8 @@ def _pure_outputs(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo])
 
 
 def _columns(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo]) -> Iterator[Column]:
-    """Yield the OUT, INOUT and TABLE arguments as result columns. PostgreSQL names an unnamed one `columnN`. For a lone
-    unnamed one, nothing is yielded: the result is a scalar.
-    """
+    """Yield the OUT, INOUT and TABLE arguments as result columns. PostgreSQL names an argument without a name
+    `columnN`. If the only such argument has no name, nothing is yielded: the result is a scalar."""
     outputs = [argument for argument in arguments if argument.mode in "obt"]
     if len(outputs) == 1 and outputs[0].name is None:
         return

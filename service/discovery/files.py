@@ -23,7 +23,8 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 @dataclass(frozen=True, slots=True)
 class FileText:
     """The text of a file. error: why the text cannot be used; None: it can be used. With an error, `text` contains what
-    could be decoded, or is empty if the file could not be read.
+    could be decoded, or is empty if the file was not read (a refused link, a file that is too large, an error of the
+    system).
 
     line: number of the line with the error, from 1; None: the error is not in one line.
     """

@@ -171,12 +171,12 @@ async def read_dependency_graph(connection: AsyncConnection[Any]) -> DependencyG
 async def read_changed_functions(
     connection: AsyncConnection[Any], known: DependencyGraph, groups: frozenset[int]
 ) -> DependencyGraphChange | None:
-    """Read the functions of these groups again (`service.discovery.fingerprint`), if nothing else has changed since
-    `known`. Return the new dependency graph with the objects whose session effects may have changed. `known` is not
-    modified.
+    """Read the functions of these groups (`service.discovery.fingerprint`) again, and return the new dependency graph
+    with the objects whose session effects may have changed. The caller guarantees that nothing but functions of these
+    groups has changed since `known`, which is not modified.
 
-    None: everything has to be read, because a function was renamed and the text of others may contain its name. Raises
-    `psycopg.Error`.
+    None: everything has to be read, because a function has another name or schema, and the text of others may contain
+    the name. Raises `psycopg.Error`.
     """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")

@@ -43,8 +43,7 @@ order by r.oid
 @dataclass(frozen=True, slots=True)
 class Trust:
     """Which objects the configuration trusts. schemas: all objects in these (`IncludeSchemas`). owners: all objects of
-    these roles (`Service:TrustedOwners`).
-    """
+    these roles (`Service:TrustedOwners`); `*` means all roles."""
 
     schemas: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()

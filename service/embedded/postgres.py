@@ -240,9 +240,8 @@ def _socket_folder(path: Path) -> Path:
 
 
 def _account() -> Account | None:
-    """Return the account for PostgreSQL: None for the present user; for root, `pgserver` or `postgres`, or a new
-    `pgserver`. Raises `StartupError`.
-    """
+    """Return the account under which PostgreSQL runs; None: that of this process, which is not root. For root, it is
+    `pgserver` or `postgres`; if neither exists, `pgserver` is created. Raises `StartupError`."""
     if os.geteuid() != 0:
         return None
     for name in ("pgserver", "postgres"):

@@ -75,8 +75,11 @@ class DecryptedColumns:
         return partial(self.decrypt, start=prefix(binding) if binding else MARK)
 
     def decrypt(self, sealed: str, start: str = MARK) -> str:
-        """Return the decrypted text, or `sealed` itself if it cannot be decrypted. start: how bound texts have to
-        begin; those with another binding are not decrypted.
+        """Return the decrypted text, or `sealed` itself if it cannot be decrypted. If its key is unknown, also request
+        another reading of the key ring (`_ask_for_keys`).
+
+        start: how bound texts have to begin; those with another binding are not decrypted. Texts without a binding
+        always are.
         """
         if len(sealed) < _SHORTEST or not sealed.startswith(("A", start)):
             return sealed

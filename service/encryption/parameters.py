@@ -98,6 +98,6 @@ def sealed_parameters(endpoint: Endpoint) -> dict[int, EndpointParameter]:
 
 
 def _is_text(parameter: EndpointParameter) -> bool:
-    """Return whether the parameter is a text. Domains over texts count too, because their values must not stay
-    unencrypted."""
+    """Return whether the parameter is a text, and not an array of texts. Domains over texts count too, because their
+    values must not stay unencrypted."""
     return not parameter.array and (parameter.textual or parameter.cast.partition("(")[0].strip() in TEXTS)

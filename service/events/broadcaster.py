@@ -95,9 +95,11 @@ class Broadcaster:
 
     def add(self, stream: Stream, position: Position | None, *, last_value: bool) -> None:
         """Send the beginning of a stream, with the events missed since `position` (None for a new client), and add it.
-        It receives the events that are delivered from now on, and ends when the session of its user expires.
+        It receives the events that are delivered from now on, and ends when the session of its user expires. A stream
+        that has ended meanwhile is not added; one that a change of the schema snapshot has removed is ended.
 
-        last_value: a new client first gets the latest event that it may see.
+        last_value: a new client first gets the latest event that it may see. If replay is disabled, every client counts
+        as new.
         """
         viewer = stream.viewer
         first = [CONNECTED, *self._initial_texts(viewer, position, last_value=last_value)]
@@ -156,9 +158,9 @@ class Broadcaster:
             del self._by_execution[viewer.channel, viewer.execution]
 
     def _initial_texts(self, viewer: Viewer, position: Position | None, *, last_value: bool) -> Iterable[bytes]:
-        """Yield the texts with which a stream begins: retry interval, missed events or the last value, and the present
-        position. Parameters as for `add`.
-        """
+        """Yield the texts with which a stream begins: the retry interval, if one is configured; missed events (after an
+        event `gap` if some were removed) or the last value; and the present position, if replay is enabled. Parameters
+        as for `add`."""
         if self._options.retry is not None:
             yield retry_text(round(self._options.retry * 1000))
         history = self._history

@@ -121,9 +121,8 @@ class Stream:
         return 0 if self._backlog is None else len(self._backlog)
 
     def send(self, texts: Sequence[bytes], joined: bytes) -> None:
-        """Send events; if the reader is slow, they wait. After the end of the stream, nothing happens. joined: the
-        concatenation of `texts`.
-        """
+        """Send events. If the reader is slow, or they have more than `WINDOW` bytes, they wait. After the end of the
+        stream, nothing happens. joined: the concatenation of `texts`."""
         if self._transport is None:
             return
         if self._backlog is not None:

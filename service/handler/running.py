@@ -105,8 +105,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
 def send_write_position(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sends the WAL position to the client, so that it reads its own writes from replicas; None:
-    the endpoint does not write, or there are no replicas.
-    """
+    the endpoint does not write, or one of the other reasons of `record_position`."""
     if services.replicas is None:
         return None
     routine = endpoint.routine

@@ -98,8 +98,7 @@ def choose_role(endpoint: Endpoint, services: Services) -> Step | None:
 
 def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that continues with the steps of the request's query over the result; None: the endpoint is not
-    `queryable`.
-    """
+    `queryable`, is itself such a query, or has a result that no query language fits."""
     if endpoint.options.queryable is None or endpoint.query is not None:
         return None
     # Imported here: few services have such endpoints.

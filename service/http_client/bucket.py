@@ -135,8 +135,8 @@ class Bucket:
     async def open(self, key: str, first: int, end: int, tag: str) -> HttpResponse:
         """Return the response with the bytes of an object from `first` to before `end`; further bytes may follow.
 
-        tag: of the object as described; another one is an error. The response has to be read to its end or closed.
-        Raises `StoreError`.
+        tag: of the object as described; another one is an error; empty: not compared. The response has to be read to
+        its end or closed. Raises `StoreError`.
         """
         headers = [("range", f"bytes={first}-{end - 1}"), *([("if-match", tag)] if tag else [])]
         try:

@@ -95,11 +95,11 @@ class Client:
         return answer
 
     def begin(self, begun: RequestWithoutTask) -> bool:
-        """Send a request to a host that the operator has named, if a connection is idle, so that nothing has to be
-        waited for. Return False if nothing was sent; then `send` has to be called.
+        """Send a request to a host that the operator has named, if that needs no waiting. Return False if nothing was
+        sent: there is no idle connection of HTTP/1.1, the circuit of the server is open, or the URL contains
+        credentials. Then `send` has to be called.
 
-        begun: has the request, and receives the response. It has to call either `record_end` or `continue_request`
-        afterwards.
+        begun: has the request, and receives the response. It has to call either `record_end` or `go_on` afterwards.
         """
         address = begun.request.address
         origin = address.origin
@@ -121,8 +121,9 @@ class Client:
         self._record_end(begun.request, begun.metered, status)
 
     async def continue_request(self, begun: RequestWithoutTask, arriving: ResponseWaiter) -> HttpResponse:
-        """Continue a request that `begin` has sent, and return the response as `send` does: if its receiver got an
-        error or a response that is not final, or if a task is to wait for the response from now on.
+        """Return the response to a request that `begin` has sent, as `send` does: a failed request may be repeated, and
+        redirects are followed. To be called if the receiver got an error or a redirect, or if a task is to wait for the
+        response from now on.
 
         arriving: object to which the receiver passes the response or the error.
         """

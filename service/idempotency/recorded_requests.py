@@ -207,8 +207,8 @@ class _RecordedRequests:
         return names, [*names, digest_of(context, representation), self._seconds]
 
     def _replay_or_refuse(self, context: RequestContext, state: _State) -> bool:
-        """If the response to an equal request is stored, make it the result of this one and return True. Return False
-        if the key is new.
+        """Count the state of the key. If the response to an equal request is stored, make it the result of this
+        request, with the header `Idempotency-Replayed`, and return True. Return False if the key is new.
 
         Raises `Problem`: 409 while an equal request is running, 422 if the key belongs to another request.
         """

@@ -36,16 +36,17 @@ class IntrospectionCache(Generic[Result]):
         return (None,) if now < self._missing.get(key, 0.0) else None
 
     def forget(self) -> None:
-        """Discard all results, and those of running questions, which may be older than the change."""
+        """Discard all cached results after a change in the database. Running questions may be older than the change:
+        their results are not cached, and a later `ask` does not wait for them."""
         self._invalidations += 1
         self._found.clear()
         self._missing.clear()
         self._asking.clear()
 
     async def ask(self, key: str, question: Callable[[], Awaitable[Result | None]]) -> Result | None:
-        """Return the result of the question (None is a negative one), or of the question that is running for the same
-        key. Raises what the question raises.
-        """
+        """Run the question, cache its result and return it (None is a negative one). If a question is running for the
+        same key, return the result of that one. The cache is not read: call `cached_result` first. Raises what the
+        question raises."""
         while (asking := self._asking.get(key)) is not None:
             try:
                 return await asyncio.shield(asking)

@@ -192,7 +192,7 @@ class SignInGuard:
 
     def _end(self, context: RequestContext, error: Exception | None) -> None:
         """End the attempt of a request that has not ended it: as a failure, or not counted after an error of the
-        service. error: that ended the request; None: there was none.
+        service. If the client has disconnected, it stays counted. error: that ended the request; None: there was none.
         """
         attempt = self._attempts.pop(context, None)
         if attempt is None or attempt.ended:

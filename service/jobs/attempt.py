@@ -42,7 +42,8 @@ class RunnableJobs(NamedTuple):
 
 class Attempt(NamedTuple):
     """The outcome of an attempt. status: of the response; 499: it was cancelled and has no response. reason: why it has
-    failed; empty if it has succeeded. retry: whether a further attempt can succeed."""
+    failed; without meaning if it has succeeded (`settled`) or was interrupted. retry: whether a further attempt can
+    succeed."""
 
     status: int
     reason: str = ""

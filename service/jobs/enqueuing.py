@@ -87,9 +87,8 @@ def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _key(context: RequestContext, indexes: tuple[int, ...]) -> bytes:
-    """Return the values of some parameters as JSON, to compare jobs. indexes: of these parameters. One that is not
-    passed differs from NULL.
-    """
+    """Return the values of some parameters as JSON, to compare jobs. indexes: of these parameters. A parameter that is
+    not passed differs from one that is NULL."""
     parts: list[tuple[int, str | None]] = []
     for index in indexes:
         bit = 1 << index

@@ -129,7 +129,8 @@ class JobRunner:
             await asyncio.wait(self._tasks, timeout=left)
 
     async def stop(self) -> None:
-        """Take no further jobs, cancel those that run, and give them back, so that other workers run them at once."""
+        """Take no further jobs, cancel those that run, and give them back, so that other workers run them at once. A
+        job that has not ended after `STOP_WITHIN` seconds is recovered later, like that of a lost worker."""
         self._stopping = True
         await self._wait_for_takes()
         for job in list(self._running.values()):
@@ -318,8 +319,8 @@ class JobRunner:
         """Return a job to the queue, after a delay, because the service has interrupted its attempt. If its caller
         cancels it during the delay, end it instead. reason: of the interruption. Raises `psycopg.Error`.
 
-        During the delay, the job counts as running. If it waited in the queue for a later time, the next job with the
-        same key would run before it.
+        During the delay, the job counts as running and is not in the queue: there, the next job with the same key would
+        run before it.
         """
         delay = min(LONGEST_INTERRUPTION, 0.25 * 2.0 ** min(job.interruptions, 10))
         with contextlib.suppress(TimeoutError):

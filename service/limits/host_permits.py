@@ -3,10 +3,10 @@
 An environment holds them. The first letter of a key is the kind:
 
     w POLICY CALLER   a window or a bucket (`core.limits.counting`)
-    c POLICY CALLER   who holds permits of a concurrency limit, and who waits for one, in order
+    c POLICY CALLER   who holds permits of a concurrency limit, and who waits for one, in order of arrival
 
-Windows and buckets need no wake-up. A released concurrency permit goes to the first waiting request, in whatever
-worker, in the same transaction. When a worker exits, all its permits are released.
+Windows and buckets need no wake-up. A released concurrency permit goes to the oldest or the latest waiting request, as
+the policy says, in whatever worker, in the same transaction. When a worker exits, all its permits are released.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ class HostPermits:
         self._sweep_some(force=True)
 
     def _sweep(self) -> None:
-        """Delete counters of callers that have been absent for so long that nothing counts against them."""
+        """Examine some counters, delete those of callers against whom nothing counts any more, and schedule the next
+        sweep. If the environment is fuller than `FULL`, counters in use are deleted too (`_sweep_some`)."""
         more = False
         try:
             more = self._sweep_some(force=False)
@@ -215,7 +216,8 @@ class HostPermits:
     # --- concurrency -----------------------------------------------------------------------------------------------
 
     def request_concurrency_permit(self, policy: Policy, caller: str) -> bool | int:
-        """Request a concurrency permit. True: it is held. False: refused. A number: `wait` for it."""
+        """Request a concurrency permit. True: it is held, or not counted because there is no room for it. False:
+        refused. A number: `wait` for it."""
         return self._with_room(partial(self._enter, policy, caller), otherwise=True)
 
     def _with_room(self, change: Callable[[], Changed], *, otherwise: Otherwise) -> Changed | Otherwise:

@@ -65,8 +65,8 @@ def limit_named(services: Services, name: str | None) -> Step | None:
 
 def limit(policy: Policy, services: Services) -> Step:
     """Return the step of a policy. It waits for a permit, as long as the policy allows. It raises `Problem` with the
-    status of the policy if the request gets none, and `ClientDisconnectedError` if the client disconnects meanwhile.
-    """
+    status of the policy if the request gets none, and `ClientDisconnectedError` if the client disconnects meanwhile. If
+    the policy is free for users (`free_for_users`), signed-in callers need no permit."""
     permits = _permits(services)
     caller = _caller(policy, services)
     if policy.kind is Kind.CONCURRENCY:

@@ -108,8 +108,8 @@ class RedisPermits:
         self._redis = LateLink(address, "RateLimiterOptions:RedisConfiguration", "each host counts for itself")
 
     async def request_permit(self, policy: Policy, caller: str) -> Decision:
-        """Request a permit of a window or bucket in Redis, or of this host if Redis is unavailable. policy: no
-        concurrency limit."""
+        """Request a permit of a window or bucket in Redis, or of this host if Redis is unavailable. policy: must not be
+        a concurrency limit."""
         link = await self._redis.link()
         if link is None:
             return self._host.request_permit(policy, caller)

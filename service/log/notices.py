@@ -37,7 +37,8 @@ class NoticeLog:
     def __call__(
         self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None, owner: object = None
     ) -> None:
-        """Log a notice.
+        """Log a notice, without its text if the endpoint is redacted (`RedactedLabel`). Notices that statements of the
+        driver cause are left out.
 
         label: of the running call; None for an idle connection. context: call stack in the server, the outermost frame
         last; None or empty: there is none. owner: request context or protocol of the call; None for an idle connection.

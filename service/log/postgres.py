@@ -136,7 +136,8 @@ class PostgresSink:
             self._connection = None
 
     def _row(self, entry: Entry) -> tuple[str | None, ...]:
-        """Return the parameters of the command for an entry, as many as it has."""
+        """Return the parameters of the command for an entry: level, message, time, exception and source, cut to the
+        number of parameters that the command has."""
         # Texts of unknown type: the parameter types of the command determine the conversion.
         moment = datetime.datetime.fromtimestamp(entry.time, datetime.UTC).isoformat()
         row = (level_name(entry.level), _storable(entry.message), moment, _storable(entry.exception), entry.source)

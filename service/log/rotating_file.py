@@ -43,9 +43,9 @@ class RotatingFile:
         self._open(_today(time.time()))
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Write entries, each to the file of its day. If the file was moved or deleted, a new one is opened. Raises
-        `OSError`.
-        """
+        """Write entries, each to the file of its day; an entry of an earlier day goes to the open file. If the open
+        file is full and files do not roll, entries are dropped. If the file was moved or deleted, a new one is opened.
+        Raises `OSError`."""
         if self._is_gone():
             self._open(self._day)
         pending: list[bytes] = []
@@ -97,9 +97,8 @@ class RotatingFile:
             data = data[written:]
 
     def _open(self, day: str, number: int | None = None) -> None:
-        """Open the last file of the day (number None), or the one with `number`; if it is full or another process
-        writes it, the next one. Then remove the oldest files. day: as in `_today`. Raises `OSError`.
-        """
+        """Open the last file of the day (number None), or the one with `number`. If another process writes it, or it is
+        full and files roll, open the next one. Then remove the oldest files. day: as in `_today`. Raises `OSError`."""
         self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if number is None:

@@ -114,9 +114,9 @@ def _level(form: str, colour: bool) -> Part:
 
 
 def _short(name: str, form: str) -> str:
-    """Return the name of a level in a format such as `u3`: `u` capitals, `w` small letters, `t` title case, and the
-    number of letters. Without a number it is the whole name; in any other format, the name unchanged.
-    """
+    """Return the name of a level in a format: `u` (capitals), `w` (small letters) or `t` (title case), followed by the
+    number of letters, as in `u3`. `u` and `w` alone stand for the whole name. In any other format, the name is
+    unchanged."""
     case, width = form[:1], form[1:]
     if case not in ("u", "w", "t") or not width.isdigit():
         return name.upper() if case == "u" else name.lower() if case == "w" else name

@@ -203,7 +203,7 @@ class _Server:
         self._send(context, 200, headers, rpc_result(request.id, result))
 
     def _accept(self, context: RequestContext) -> None:
-        """Respond 202 to a notification, which has no result."""
+        """Respond 202 to a notification or a cancelled request, which have no result."""
         context.protocol.response_empty(202, [])
         context.answered = True
 

@@ -238,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_POST
 
     def _answer(self) -> None:
-        """Respond with the page or with a problem document."""
+        """Respond with a page, with the response of a mount, or with a problem document."""
         self._timer.cancel()
         if self._too_late:
             # The base class takes the end of the connection for that of the head, which is incomplete.

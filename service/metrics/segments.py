@@ -52,9 +52,9 @@ class Segment:
     """The file with the counters of this process, open and locked from construction until `close`."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        """Open the first segment that no process uses, or create one. most: labels of one kind; further ones are
-        counted together. Raises `RuntimeError` if all segments are in use, and `OSError` if the file cannot be created.
-        """
+        """Open the first segment that no process uses, or create one. most: maximum number of labels of one kind; the
+        last of them counts all further labels together. Raises `RuntimeError` if all segments are in use, and `OSError`
+        if the file cannot be created."""
         self._most = most
         self._file = _open_free_segment(folder / FOLDER)
         # Pages that are never written take no memory.

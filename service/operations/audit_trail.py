@@ -1,7 +1,8 @@
 """Audit trail: record each call when its response begins, and pass the records to a configured command in batches.
 
-Recording never delays a request: records wait in a bounded queue of each worker. If the database is unavailable, the
-oldest records are dropped, and their number is logged. Records contain no values of requests.
+Recording never delays a request: records wait in a bounded queue of each worker. If the queue is full, for example
+because the database is unavailable, the oldest records are dropped, and their number is logged. Records contain no
+values of requests.
 """
 
 from __future__ import annotations
@@ -236,8 +237,8 @@ class AuditTrail:
         )
 
     async def _write(self) -> None:
-        """Write batches until the queue is empty, and repeat failed ones. After that, the next `add` starts a new
-        task."""
+        """After the configured delay, write batches until the queue is empty, and repeat failed ones. After that, the
+        next `add` starts a new task."""
         attempt = 0
         await asyncio.sleep(self._options.seconds)
         try:
@@ -297,9 +298,8 @@ class AuditTrail:
             self._dropped = 0
 
     async def finish(self) -> None:
-        """Write the remaining records when the service stops, for at most `LAST_WRITING` seconds. Those that are left
-        are lost, which is logged.
-        """
+        """Write the remaining records when the service stops, for at most `LAST_WRITING` seconds, and only until a
+        batch fails. Those that are left are lost, which is logged."""
         if self._writing is not None:
             self._writing.cancel()
         try:

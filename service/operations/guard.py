@@ -126,10 +126,11 @@ class HostCachedPage:
     async def _send_current(
         self, context: RequestContext, answers: BoundedCache, key: bytes, coming: LookupResult | Awaitable[LookupResult]
     ) -> None:
-        """Send the response: the cached one if another request has stored it meanwhile, else a new one, which is
-        cached. coming: result of the lookup in the cache.
+        """Send the response: the cached one if another request has stored it meanwhile, else a new one, which is cached
+        if it has status 200 and the lookup allows it. coming: result of the lookup in the cache.
 
-        The new response is computed to its end even if the client disconnects, since other requests may wait for it.
+        A new response to be cached is computed to its end even if the client disconnects, since other requests may wait
+        for it.
         """
         result = await coming if isinstance(coming, Awaitable) else coming
         if isinstance(result, Entry):

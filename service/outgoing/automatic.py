@@ -54,9 +54,8 @@ def context_names(services: Services) -> frozenset[str]:
 
 
 def context_headers(endpoint: Endpoint, services: Services) -> Callable[[RequestContext], Headers] | None:
-    """Return the function that makes headers of the session variables of a request: claims and address of the user.
-    Variables without a value are left out. None: the endpoint has no `user_context`.
-    """
+    """Return the function that makes headers of the session variables of a request: the client address, and the claims
+    of the user if there is one. Variables without a value are left out. None: the endpoint has no `user_context`."""
     if not endpoint.options.user_context:
         return None
     mapping = services.options.auth.login

@@ -107,8 +107,9 @@ class ForwardRequest:
         return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
 
     def begin(self, context: RequestContext, in_flight_request: RequestWithoutTask) -> bool:
-        """Send the request, if that needs no waiting. Return False if nothing was sent, and `send` has to be called.
-        Only allowed if `may_begin`. in_flight_request: receives the request and the callbacks of its response.
+        """Send the request, if that needs no waiting and no task. Return False if nothing was sent, and `send` has to
+        be called: also for HEAD, for a traced request, and if the body of the request has not been read yet. Only
+        allowed if `may_begin`. in_flight_request: receives the request and the callbacks of its response.
 
         Raises:
             RefusedError, BadUrlError, Problem: it cannot be sent.

@@ -241,10 +241,9 @@ class Failure:
 
 
 def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: str = "Proxy") -> Failure:
-    """Return status and message for an error of a request, and log the error. Raises `error` itself if it is a
-    `Problem` below 500, because the request of the client is at fault. error: one of `FAILURES`. what: kind of the
-    request, for the message.
-    """
+    """Return status and message for an error of a request, and log the error unless it is a `Problem`. Raises `error`
+    itself if it is a `Problem` below 500, because the request of the client is at fault. error: one of `FAILURES`.
+    what: kind of the request, for the message."""
     if isinstance(error, Problem):
         if error.status < 500:
             # The request itself is invalid, so the client gets the error.

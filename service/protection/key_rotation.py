@@ -105,7 +105,8 @@ class KeyRotation:
                 return
 
     async def _read_and_renew(self) -> bool:
-        """Read and rotate the ring; log errors. Return whether it succeeded."""
+        """Read and rotate the ring. An error is logged, and the known ring is published again, so that requests which
+        wait for this reading go on. Return whether it succeeded."""
         start = time.monotonic()
         try:
             await self._read()

@@ -81,8 +81,8 @@ class Keys:
 
     def encryption_cipher(self, purpose: str) -> tuple[bytes, KeyCipher]:
         """Return the head of encrypted texts (version and key id) and the cipher with which to encrypt them. If no key
-        is active, as with a wrong clock, the key is used whose time is nearest. Raises `NoKeyError` if the ring is
-        empty."""
+        is active, as with a wrong clock, the key whose time is nearest is used, and another reading of the ring is
+        requested. Raises `NoKeyError` if the ring is empty."""
         now = time.time()
         if not self._since <= now < self._until:
             self._sealing.clear()

@@ -93,7 +93,8 @@ class _Page:
                 self.offset = int(unquote_plus(value))
 
     def count(self) -> Iterator[tuple[str, str]]:
-        """Yield the headers with the number of all rows."""
+        """Yield the headers with the number of all rows, if the request asks for it: `Content-Range` and
+        `Preference-Applied`."""
         request = self.query.request
         if not request.counted:
             return
@@ -113,7 +114,7 @@ class _Links:
         self._start = cursors.start(query.request.order)
 
     def of(self, page: _Page) -> str:
-        """Return the value of `Link`; empty if there is no other page."""
+        """Return the value of `Link`; empty if the query has no limit, or there is no other page."""
         limit = self._query.request.limit or 0
         if not limit:
             return ""

@@ -36,10 +36,12 @@ _EXCLUDED = "the header If-None-Match excludes the version in If-Match; leave it
 
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step after binding that sets the parameter for the version from `If-Match`; None: the endpoint has no
-    version. For an insert, return the step `_require_absence`.
+    version. For a table, it drops a value that the request supplies for the column of the version, passes several
+    versions as an array, and for `*` no version, so that each one is accepted.
 
     The step raises `Problem`: 428 without the header; 412 if no version can match, or `If-None-Match` excludes all of
-    them; 400 for headers that are invalid, or that the endpoint cannot use (`*`, or several versions).
+    them; 400 for headers that are invalid, or that the endpoint cannot use (`*` or several versions, except for a
+    table).
     """
     index = endpoint.version_index
     if index is None:
@@ -145,9 +147,8 @@ def counts_rows(endpoint: Endpoint) -> bool:
 
 
 def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step after which responses with one row have its version as `ETag`; None: rows have no version, or the
-    endpoint only invalidates.
-    """
+    """Return the step after which responses with one row have its version as `ETag`, and no response is compressed;
+    None: rows have no version, or the endpoint only invalidates."""
     key = version_key(endpoint)
     if key is None or endpoint.options.invalidates:
         return None
@@ -181,7 +182,7 @@ def _with_entity_tag(key: str, sent: str, status: int, headers: Headers, body: b
 
 
 def _contains_tag(sent: str, mark: str) -> bool:
-    """Return whether the value of `If-None-Match` contains the tag. An invalid value contains none."""
+    """Return whether the value of `If-None-Match` is `*` or contains the tag. An invalid value contains none."""
     try:
         excluded = excluded_versions(sent)
         return excluded is None or any(version in excluded for version in versions_of(mark) or ())

@@ -46,8 +46,8 @@ def hide_values(message: str, values: Iterable[bytes | None]) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the text without surrounding white space, which PostgreSQL ignores in most types; of an array, a JSON text
-    or a composite also the parts, as they are written and without escapes, and the parts of these.
+    """If the text has surrounding white space, which PostgreSQL ignores in most types, yield the text without it. Of an
+    array, a JSON text or a composite, yield the parts, as they are written and without escapes, and the parts of these.
     """
     stripped = text.strip()
     if stripped != text:

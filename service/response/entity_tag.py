@@ -38,10 +38,9 @@ def add_entity_tag(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def _with_entity_tag(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
-    """Return status and headers of the response with its tag: 304 if the client has it. A status other than 200 gets no
-    tag, and a response that has one, such as that of another service, keeps it. tags: value of `If-None-Match`; may be
-    empty.
-    """
+    """Return status and headers of the response with its tag; if the client has it, 304 without the headers of
+    `_OF_BODIES`. A status other than 200 gets no tag, and a response that has one, such as that of another service,
+    retains it. tags: value of `If-None-Match`; may be empty."""
     if status != 200:
         return status, headers
     mark = next((value for name, value in headers if name.lower() == "etag"), None)

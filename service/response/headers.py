@@ -15,7 +15,7 @@ Headers = list[tuple[str, str]]
 
 def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
     """Return the header fields of a response. section: of the comment; its content type overrides that of the result
-    (rendering-6). content_type: of the result; None: there is no body.
+    (rendering-6). content_type: of the result; None: there is no body, and only a content type of the comment is sent.
     """
     chosen = section.content_type or content_type
     headers: Headers = [("content-type", chosen)] if chosen is not None else []
@@ -64,7 +64,7 @@ def _is_for_errors(name: str, value: str) -> bool:
 def problem_headers(context: RequestContext, problem: Problem) -> Headers:
     """Return the headers of an error response: its own, then those of the comment that it does not set itself, except
     those about the lifetime of a response (`Expires`, and most of `Cache-Control`). If the error depends on the caller,
-    headers against shared caches are added."""
+    headers against shared caches are added, unless there is a `Cache-Control` already."""
     own = {name.lower() for name, _ in problem.headers}
     headers = list(problem.headers)
     if context.comment_headers is not None:

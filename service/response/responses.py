@@ -74,8 +74,9 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
 
 
 def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, time_limit: float) -> Step:
-    """Return the step that responds with rows, streamed or complete. It raises `Problem`: 404 for a missing row if the
-    endpoint reports NULL as not found, 503 as `stream_response` does. time_limit: as for `respond`."""
+    """Return the step that responds with rows, streamed or complete. It raises `Problem`: 500 if no call has run, 404
+    for a missing row if the endpoint reports NULL as not found, 503 as `stream_response` does. time_limit: as for
+    `respond`."""
     headers = fields_of(section, endpoint.shape.content_type)
     status = endpoint.success_status
     respond_null = null_response(endpoint, section)

@@ -161,7 +161,8 @@ class CacheBackends:
         """Connect to Redis. Return None if the memory backend of the host is used instead (caching-28 to caching-30).
 
         The first worker of a host decides, and all its workers do the same: if one worker cached in memory and another
-        in Redis, an invalidation would not reach both.
+        in Redis, an invalidation would not reach both. If Redis was chosen and is not reached here, set `_absent`, and
+        try again until it is.
         """
         # Imported here, so that only services with Redis load its client.
         from rowcall.service.shared_state.redis_link import RedisLink

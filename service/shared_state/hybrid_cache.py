@@ -255,4 +255,4 @@ class HybridCache:
                 await client.expire(reply, 10)
 
     def close(self) -> None:
-        """Do nothing: the two backends behind are closed by their creator."""
+        """Do nothing: the creator of the two backends, Redis and memory, closes them."""

@@ -219,11 +219,11 @@ class MemoryCache:
     ) -> Step:
         """Return the step that looks up the response of a request before the routine runs.
 
-        Hits, and misses that no other request computes, are handled in Cython (`ext.driver.cache_fast_path`).
-
-        prefix, key_mask: of the keys (`encode_key`). time_limit: as for `begin`. compute: the steps that compute and
-        store the response. on_hit: called for the log. report: called with the outcome, for the cache status header.
-        otherwise: the step in Python that handles all other requests, such as those that have to wait.
+        Hits, and misses that no other request computes, are handled in Cython (`ext.driver.cache_fast_path`). prefix,
+        key_mask: of the keys (`encode_key`). time_limit: as for `begin`. compute: the steps that compute and store the
+        response. on_hit: called for a hit, for the log; None: no call. report: called with the outcome, for the cache
+        status header; None: no call. otherwise: the step in Python that handles all other requests, such as those that
+        have to wait.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
@@ -314,7 +314,8 @@ class MemoryCache:
         self._waiters.resolve(name, outcome)
 
     def _release_process(self, process: int) -> None:
-        """Release the leases of a worker that has ended. process: its process id."""
+        """Release the leases of a worker that has ended, and let all waiting requests of this process look up again.
+        process: process id of the worker."""
         self._table.release_process(process)
         self._waiters.resolve_all()
 
@@ -343,7 +344,7 @@ class MemoryCache:
         return count
 
     def store_copy(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
-        """Store a copy of a response that another process has computed, unless it is too large.
+        """Store a copy of a response that another backend has stored, unless it is too large.
 
         It is not stored if it was invalidated since `began` (by the monotonic clock), which another worker may have
         noticed earlier. seconds: lifetime; None: until invalidated.
@@ -363,7 +364,7 @@ class MemoryCache:
 
     def retire(self) -> None:
         """Remove all entries, and stop using and storing entries in every process of the host: every request computes
-        its own response from now on. Requests that wait for a response are woken."""
+        its own response from now on. Waiting requests of this process are woken, those of others are not."""
         self._table.retire()
         self._waiters.resolve_all()
 

@@ -47,8 +47,8 @@ async def open_client(address: RedisAddress, purpose: str, time_limit: float | N
     None: no limit.
 
     Raises:
-        ReplicaError: the hosts that answer are replicas.
-        Errors of `FAILURES`: no host answers, or the one that does refuses the connection.
+        ReplicaError: a host is a replica, and the other ones do not answer or refuse the connection.
+        Errors of `FAILURES`: no host answers, or those that do refuse the connection or send a malformed reply.
     """
     failure: BaseException | None = None
     # The Sentinel client itself tries all Sentinels.

@@ -345,9 +345,9 @@ def _echo_of(mark: bytes) -> Callable[[Any], bool]:
 
 
 def _is_no_master(error: ResponseError) -> bool:
-    """Whether the error means that this server is not the master (any more). When the client reconnects, it looks for
-    the master.
-    """
+    """Return whether an error means that this server cannot run the command now, but another one or a later attempt
+    may: it is not the master (any more), or its Cluster is down or moves data. When the client reconnects, it looks for
+    the master."""
     if isinstance(error, (ReadOnlyError, ClusterDownError, AskError, TryAgainError)):
         return True
     return "READONLY" in str(error) or "CLUSTERDOWN" in str(error)

@@ -111,8 +111,8 @@ class ReservedPaths:
 
     def diagnose_unsent_cookies(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each session cookie whose path covers no endpoint (RFC 6265, 5.1.4): users who have
-        signed in would be anonymous. Yields none if there are no endpoints, or if static files are served, for which
-        the cookie may be."""
+        signed in would be anonymous. Yields none if there are no endpoints, or if static files are served, because the
+        cookie may be meant for these."""
         for key, path in self._cookies.items():
             if endpoints and not any(_covers(path, endpoint.path) for endpoint in endpoints):
                 message = f"no endpoint is at {path} or below, so browsers send the cookie to none"

@@ -15,7 +15,8 @@ from rowcall.core.postgrest.catalogue import CatalogueChange, PostgRestCatalogue
 class SchemaSnapshot:
     """What was read from the databases at one time: the endpoints, and what their responses and documents need.
 
-    types: all types of result columns of these endpoints, by oid, on the main database.
+    types: by oid on the main database, the types of the results of these endpoints, with those of their elements,
+    attributes and bases of domains.
     """
 
     number: int

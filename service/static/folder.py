@@ -95,8 +95,8 @@ class Folder:
 
     def find(self, path: str) -> StaticFile | str | None:
         """Return the file at a request path; None if there is none. For a folder with a default document, return that
-        document, or, if the path does not end with a slash, the path with a slash, to redirect to. Paths are
-        percent-decoded."""
+        document, or, if the path does not end with a slash, the path with a slash, to redirect to. The parameter and
+        the returned path are percent-decoded already."""
         cached = self._files.get(path)
         if cached is not None:
             if _state(cached.path) == cached.state and time.monotonic() < cached.until:

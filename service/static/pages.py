@@ -38,7 +38,7 @@ class Pages:
         self._not_empty = {name.encode() for name, text in (*pages.variables.items(), *pages.claims.items()) if text}
 
     def fills(self, url: str) -> bool:
-        """Return whether the file at this request path has placeholders."""
+        """Return whether placeholders are replaced in the file at this path: it matches a configured pattern."""
         cached = self._fills.get(url)
         if cached is None:
             if len(self._fills) >= 4096:

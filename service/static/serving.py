@@ -57,8 +57,8 @@ class StaticFiles:
 
     def answer(self, context: RequestContext, match: StaticFile | str) -> Awaitable[None] | None:
         """Respond with the file or redirect; first authenticate the request, if access to the file or its content
-        depends on the user. Raises `Problem` 401 if it is for signed-in users, and there is no sign-in page.
-        """
+        depends on the user. If the file is for signed-in users, an anonymous caller is redirected to the sign-in page;
+        without such a page, raises `Problem` 401. Returns None after the response, or an awaitable that responds."""
         scope = context.scope
         if scope.method == "HEAD":
             context.protocol = HeadProtocol(context.protocol)

@@ -284,9 +284,8 @@ class Identify:
 
 @dataclass(frozen=True, slots=True)
 class IdentityReply:
-    """Worker → supervisor: the reply to `Identify`. name: None for an anonymous caller. expires: in seconds since
-    1970.
-    """
+    """Worker → supervisor: the reply to `Identify`. name: None for an anonymous caller. expires: when the sign-in of
+    the user ends, in seconds since 1970, infinite if it has no end; 0 for an anonymous caller."""
 
     number: int
     name: str | None = None

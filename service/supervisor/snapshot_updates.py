@@ -213,7 +213,8 @@ class SnapshotUpdates:
     async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
         """Publish a snapshot to the workers. Return None, or the reason if they do not serve it.
 
-        Before they serve it, the supervisor listens on its notification channels and begins to accept connections.
+        Before they serve it, the supervisor listens on the notification channels of the snapshot and begins to accept
+        connections. Afterwards, it stops listening on channels that only the former snapshot has.
         """
         channels = channels_of(snapshot.options)
 

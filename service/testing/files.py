@@ -95,7 +95,8 @@ def _steps_of_include(include: Include, above: tuple[str, ...]) -> Iterator[Step
 
 
 def runnable(file: TestFile) -> tuple[Step, ...]:
-    """Return the steps that can run, without those that only describe the file."""
+    """Return the steps of a file without those that only describe it: notes, remarks and warnings. A block that cannot
+    be read (`InvalidBlock`) stays, so that its error is reported."""
     return tuple(step for step in file.steps if not isinstance(step, Note | Remark | ScriptWarning))
 
 

@@ -109,9 +109,9 @@ def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def published_trace(endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Return the preamble that sets the trace of the request, which `rowcall.publish` and `rowcall.enqueue` store with
-    messages and jobs of the routine; None: tracing is off, or the routine cannot use these functions (webhooks and jobs
-    are off, or it is not volatile)."""
+    """Return the preamble that sets the trace of a sampled request, which `rowcall.publish` and `rowcall.enqueue` store
+    with messages and jobs of the routine; for other requests, it sets nothing. None: tracing is off, or the routine
+    cannot use these functions (webhooks and jobs are off, or it is not volatile)."""
     options = services.options
     can_store = options.deliveries is not None or options.jobs is not None
     if options.tracing is None or not can_store or endpoint.routine.volatility is not Volatility.VOLATILE:

@@ -97,7 +97,9 @@ class RequestTrace:
             self._finish()
 
     def end(self, context: RequestContext, error: Exception | None) -> None:
-        """Record that the last step has finished, or that a step has failed, after which the error response follows."""
+        """Record the spans of the execution, and that the last step has finished (error: None) or a step has failed.
+        The span ends now, or, after an error before the response has begun, with the error response. If the client has
+        disconnected, no response follows, and the span ends now with status 499."""
         self._record_executions(context)
         self._context = None
         if isinstance(error, ClientDisconnectedError) and not self._status:

@@ -12,9 +12,10 @@ from rowcall.service.request_context.header_values import read_header
 
 
 def with_digest_check(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Return the same chunks. After the last one, raise `Problem` 400 if the body does not have the announced digest.
+    """Return the same chunks. After the last one, raise `Problem` 400 if the body does not have the digest that the
+    header `Content-Digest` announces. Without this header, or if it has no known algorithm, nothing is checked.
 
-    Raises `Problem` 400 at once for an invalid header `Content-Digest`.
+    Raises `Problem` 400 at once for an invalid header.
     """
     header = read_header(scope.headers, "content-digest")
     if header is None:

@@ -150,9 +150,8 @@ class Incomplete:
         self.target = target
 
     def place(self, name: str) -> None:
-        """Complete the file: give it its name in the folder. A file that had the name is restored if the request fails.
-        Raises `OSError`.
-        """
+        """Complete the file: give it its name in the folder. A file that had the name is restored if the request fails,
+        unless the file system has no hard links. Raises `OSError`."""
         self.target.close()
         self._hidden.place(self._path, name)
 
@@ -191,9 +190,8 @@ class _HiddenFolder:
         return Incomplete(self, path, path.open("xb", buffering=0))
 
     def place(self, path: Path, name: str) -> None:
-        """Give a file its name in the target folder, and retain the file that had the name. path: the file in this
-        folder. Raises `OSError`.
-        """
+        """Give a file its name in the target folder, and retain the file that had the name, which is lost if the file
+        system has no hard links. path: the file in this folder. Raises `OSError`."""
         final = self._folder / name
         before = path.with_suffix(_BEFORE)
         try:
@@ -251,8 +249,8 @@ class _HiddenFolder:
 
 def remove_orphaned_files(folder: str) -> bool:
     """Undo the requests of processes that were killed before they settled, and log the files of those that were killed
-    later: it is not known whether their transactions took effect. Return False if other processes still lock some.
-    """
+    later: it is not known whether their transactions took effect. Return False if other processes still lock hidden
+    folders in this folder. Raises nothing."""
     count = held = 0
     for path in _find_hidden_folders(Path(folder)):
         with contextlib.suppress(OSError):

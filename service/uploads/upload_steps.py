@@ -1,6 +1,5 @@
-"""What each endpoint asks about uploads. The modules that receive them are imported when an endpoint has uploads: most
-services have none.
-"""
+"""The step of resumable uploads and the headers of responses to OPTIONS, which are determined for every endpoint. The
+modules that receive uploads are imported when an endpoint has uploads: most services have none."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ async def run_and_publish(database: Database, call: Call, context: RequestContex
 def key_member(endpoint: Endpoint) -> str | None:
     """Return the name of the member of a result that is the key of its message; None: messages have no key.
 
-    A column may be named as in the database or as in responses. Results that are JSON have the name as it is written.
+    The annotation may name a column as in the database or as in responses; then the name in responses is returned. If
+    no column has this name, as in results that are JSON, the name is returned as the annotation has it.
     """
     publishing = endpoint.options.publishing
     if publishing is None or publishing.key is None:

@@ -155,7 +155,8 @@ def snapshot_routes(
 
 def _as_sent(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
     """Return the endpoints as documents have to describe them, and a function that returns the types of an endpoint's
-    database: both with the types as which values are sent, such as text for large numbers if the options say so."""
+    database. Both have the types that values have in responses, such as text for large numbers if the options say so.
+    """
     safe, resolve = options.safe_numbers, options.resolve_nested
     return as_wire_types(snapshot.endpoints, snapshot.types_of, safe_numbers=safe, resolve_nested=resolve)
 

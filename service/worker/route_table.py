@@ -160,7 +160,8 @@ class RouteTable:
         return match
 
     def path_for_log(self, scope: Any) -> str:
-        """Return the path of a request for the log: without the values that redacted endpoints have in it."""
+        """Return the path of a request for the log. If an endpoint at this path is redacted, whatever its method,
+        return the template of the path, which has no values."""
         path: str = scope.path
         # Text that is not valid leads to no route, and the rest of it is not shown either.
         readable = path.replace(REPLACED, "_").replace("\0", "_")

@@ -45,8 +45,8 @@ def _allow_anonymous(draft: Draft, line: Line) -> None:
 
 
 def _second_factor(draft: Draft, line: Line) -> None:
-    """Set whether a second factor is required: yes for `on` or no argument; with `off`, a login does not ask for one.
-    Raises `BadValueError` for a word that `switch` does not know."""
+    """Set whether a second factor is required: yes for `on` or no argument, no for `off`, with which a login does not
+    ask for a second factor either. Raises `BadValueError` for a word that `switch` does not know."""
     _assign_second_factor(draft, line.arguments[0] if line.arguments else "on")
 
 

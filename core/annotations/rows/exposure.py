@@ -25,7 +25,7 @@ _BRACES = re.compile(r"\{[^{}/]*\}")
 
 def _http(draft: Draft, line: Line) -> None:
     """Apply `HTTP [method] [path]`. The method also decides where values are: those of GET in the query string, others
-    in the body. An unknown word in place of the method is ignored.
+    in the body. Of two words, a first one that is no method is ignored; a single word that is no method is the path.
 
     A line with more words exposes the object and has no other effect (comments-12). Raises `BadValueError` for a path
     that cannot be routed, and as `_set_method` does; the object is exposed all the same.

@@ -32,7 +32,8 @@ def _assign_basic(draft: Draft, value: str) -> None:
 
 
 def _add_user(draft: Draft, words: tuple[str, ...]) -> None:
-    """Require HTTP Basic, and add a user if there are at least two words: name and password. Others are ignored."""
+    """Require HTTP Basic, and add a user if there are at least two words: name and password. Further words, and a
+    single word, are ignored."""
     users = draft.get("basic_auth", BasicAuth()).users
     added = (*users, (words[0], words[1])) if len(words) >= 2 else users
     draft.change_fields("basic_auth", BasicAuth(), enabled=True, users=added)

@@ -85,8 +85,8 @@ class TypeScriptTypes:
 
         Types that casts convert to JSON (`represented`) are `Json`. Numbers, booleans, JSON, arrays, domains, enums,
         composites and rows have corresponding types; `void` is `undefined`, and `record` is `Record<string, unknown>`.
-        Of the other types, those of PostgreSQL itself (`uuid`, `date`) are `string`; polymorphic ones (`anyelement`)
-        and unknown types of other schemas are `unknown`.
+        Of the other types, those of PostgreSQL itself (`uuid`, `date`) and the base types in `TypeNames.texts` are
+        `string`; polymorphic ones (`anyelement`) and all others are `unknown`.
         """
         if name.endswith("[]"):
             return array(self.type_of(name.removesuffix("[]")))

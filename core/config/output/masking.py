@@ -44,7 +44,8 @@ def names_a_secret(name: str) -> bool:
 def mask_whole(text: str) -> str:
     """Return `MASK` for a text that is secret as a whole; an empty text stays empty.
 
-    `{NAME}` stays, and `{!NAME:fallback}` stays with a masked fallback, since they show only the source of the value.
+    A text that is only one placeholder stays, as it shows only the source of the value: `{NAME}` as it is,
+    `{!NAME:fallback}` with a masked fallback.
     """
     if not text:
         return text

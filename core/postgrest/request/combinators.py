@@ -25,8 +25,11 @@ class Error(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """end: place behind what was read; None: the parser failed. consumed: it read something. error: of the failure, or
-    of what else could have followed."""
+    """The result of a parser at a place of a text.
+
+    end: place behind what was read; None: the parser failed. consumed: the parser read something. error: of the
+    failure, or of what else could have followed.
+    """
 
     consumed: bool
     end: int | None
@@ -158,7 +161,7 @@ def attempt(parser: Parser) -> Parser:
 
 
 def optional(parser: Parser) -> Parser:
-    """Return the parser that reads nothing if another one fails without having consumed anything."""
+    """Return the parser that reads what `parser` reads, or nothing if `parser` fails without consuming anything."""
     return either(parser, empty)
 
 
@@ -178,7 +181,7 @@ def many(parser: Parser) -> Parser:
 
 
 def separated_by(parser: Parser, separator: Parser) -> Parser:
-    """Return the parser of one or more parts."""
+    """Return the parser of one or more parts with a separator between each two. parser: of a part."""
     return sequence(parser, many(sequence(separator, parser)))
 
 

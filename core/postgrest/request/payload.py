@@ -115,9 +115,8 @@ def _parse_json(body: bytes) -> object:
 
 
 def _texts(text: str, values: Iterable[object]) -> tuple[str | None, ...] | None:
-    """Return the values of an object as texts; None if it contains a NUL, or a value that is no string, integer,
-    boolean or null. text: the JSON.
-    """
+    """Return the values of an object as texts; None if it contains a NUL, the number `-0`, or a value that is no
+    string, integer, boolean or null. text: the JSON."""
     if "\\u0000" in text:
         return None
     result: list[str | None] = []

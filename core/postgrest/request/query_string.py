@@ -169,9 +169,9 @@ def _number(value: str) -> int | None:
 def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple[Path, Range]]:
     """Yield the range of each level that has a limit or an offset.
 
-    A negative offset of the top level becomes 0, and the limit is reduced by as many rows, as if they preceded the
-    first row. PostgreSQL refuses a negative offset of an embed. Raises `ApiError` for a negative limit, also for one
-    that is negative after this reduction.
+    A negative offset of the top level becomes 0, and a limit other than 0 is reduced by as many rows, as if they
+    preceded the first row. PostgreSQL refuses a negative offset of an embed. Raises `ApiError` for a negative limit,
+    also for one that is negative after this reduction.
     """
     for path in dict.fromkeys((*limits, *offsets)):
         limit, offset = limits.get(path), offsets.get(path, 0)

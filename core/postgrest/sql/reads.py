@@ -260,10 +260,12 @@ class Renderer:
 
     def _exists(self, child: Node, parent: str, *, many: bool) -> str:
         """Return the condition that an embed has rows within its range. parent: quoted name of the level above. many:
-        as in `_level_to_count`; then `OFFSET 0` ends the subquery.
+        as in `_level_to_count`. The subquery ends with the range of the embed if this can exclude all rows (an offset,
+        or the limit 0), otherwise with `OFFSET 0` if `many` is set.
 
-        Without `OFFSET 0`, PostgreSQL turns an EXISTS into a join, whose planning time grows exponentially with their
-        number, or makes two plans for it (hashed and not), whose planning time grows exponentially with the depth.
+        Without LIMIT and OFFSET, PostgreSQL turns an EXISTS into a join, whose planning time grows exponentially with
+        their number, or makes two plans for it (hashed and not), whose planning time grows exponentially with the
+        depth.
         """
         rows = child.range
         cuts = rows.limit == 0 or rows.offset > 0

@@ -296,8 +296,8 @@ def _needed_columns(root: Node) -> Iterable[str]:
 
 def _keys(relation: Relation, parameters: Parameters) -> str:
     """Return the SQL expression for the primary key of the written row: a JSON array of pairs of name and value, in the
-    order of the columns. Its value is NULL unless exactly one row is returned, or if the relation has no primary key.
-    """
+    order of the columns. Its value is NULL if no row or several rows are returned. If the relation has no primary key,
+    the expression is `NULL`."""
     names = ", ".join(f"{parameters.add(name)}::text" for name in relation.key)
     return (
         f"CASE WHEN count({ROW}) = 1 THEN (SELECT json_agg(json_build_array(member.key, member.value)) "

@@ -53,12 +53,12 @@ class RefreshAndLogout:
 
     async def refresh(self, context: RequestContext) -> None:
         """Read the profile from the provider again, and sign in with the row of the operator's command for it. If the
-        provider fails otherwise than by refusing the token, the response is 500.
+        command fails, or the provider fails otherwise than by refusing the token, the response is 500.
 
         Raises:
             Problem: 401 if the session has no token of the provider, or the provider refuses it, which removes the
                 stored one; 403 for a page of another site; 503 if too many requests to providers are in progress; and
-                the errors of `SignInResult.reach`.
+                the errors of `SignInResult.reach`, except `ProviderError`.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)

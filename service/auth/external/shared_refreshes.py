@@ -47,9 +47,10 @@ class SharedRefreshes:
         self._background = Background()
 
     async def refresh_once(self, token: str, ask: Callable[[], Awaitable[Profile]]) -> Profile:
-        """Return the profile for a refresh token of the provider. If another request has refreshed it a moment ago or
-        is doing so, the result is that of this refresh; otherwise `ask` is called, which refreshes it at the provider.
-        Raises what `ask` raises."""
+        """Return the profile for a refresh token of the provider. If another request has refreshed the token a moment
+        ago or is doing so, the result is that of this refresh; otherwise `ask` is called, which refreshes the token at
+        the provider. `ask` is also called if the other refresh fails, if the provider has returned the same refresh
+        token, or if the other result cannot be stored. Raises what `ask` raises."""
         key = hashlib.sha256(f"{self._provider}\0{token}".encode()).digest()
         while not self._is_mine(key):
             if (stored := self._stored_result(key)) is not None:

@@ -142,7 +142,8 @@ def _with_floats(content: object) -> object:
 
 
 def key_of(challenge_id: str, flow: str) -> bytes:
-    """Return the key of a challenge. The flow is part of it, as logins and new keys may use the same challenge ids."""
+    """Return the key of a challenge. Whether the flow is a login is part of it, as logins and new keys may use the same
+    challenge ids; `ADD` and `REGISTER` share a key."""
     return hashlib.sha256(f"{'login' if flow == LOGIN else ADD} {challenge_id}".encode()).digest()
 
 

@@ -1,5 +1,5 @@
-"""Run the commands of passkeys. Each endpoint runs its commands in one transaction, and repeats the whole transaction
-as the retry strategy says (passkeys-4, passkeys-5)."""
+"""Run the commands of passkeys. Each endpoint runs its commands in one transaction; a login runs the command that
+completes it in a second one. A whole transaction is repeated as the retry strategy says (passkeys-4, passkeys-5)."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ _NO_FUNCTION = "42883"
 
 
 class CompletionEndpoints:
-    """Steps for the paths that complete a flow."""
+    """Steps for the paths that complete a flow. Each also raises the `Problem` of a failing command."""
 
     def __init__(
         self,

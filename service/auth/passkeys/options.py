@@ -27,7 +27,8 @@ NO_ROW = "Command returned no row"
 
 
 class OptionsEndpoints:
-    """Steps for the paths that end in `options`."""
+    """Steps for the paths that end in `options`. Each also raises the `Problem` of a command that fails in the
+    database."""
 
     def __init__(
         self,

@@ -30,7 +30,8 @@ class SecondFactorDemand:
     async def require(self, context: RequestContext, name: str, row: LoginRow, body: tuple[str, bytes] | None) -> None:
         """Refuse a sign-in until the second factor is proved, unless the user has none or the device is remembered.
         Raises `Problem`: 401 with a token and the possible methods, 500 if the row has no user id or forms too large a
-        token, 503 if there is no key to seal the token with.
+        token, 503 if there is no key to seal the token with, and if the second factors cannot be read from the
+        database.
 
         name: of the endpoint. body: content type and content of the response to the login, which the second request
         gets.

@@ -59,7 +59,8 @@ class FactorState(NamedTuple):
 
 
 class FactorStore:
-    """Reads, verifies and changes second factors. Each method is one transaction. subject: user id."""
+    """Reads, verifies and changes second factors. Each method is one transaction, and also raises `Problem` if that
+    fails. subject: user id."""
 
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         self._options = options

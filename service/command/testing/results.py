@@ -42,7 +42,8 @@ class Results:
 
     @property
     def _covers(self) -> bool:
-        """Whether the coverage is printed: as configured; by default if no option excludes tests."""
+        """Whether the coverage is printed: as `TestRunner:Coverage` says. If that is null: if a threshold is set, or if
+        no option excludes tests."""
         options = self._options
         return (
             not options.narrowed

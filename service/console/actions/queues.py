@@ -90,9 +90,8 @@ def _retry_delivery(database: Database, values: Values) -> Result:
 
 
 def _time(values: Values, name: str) -> datetime.datetime | None:
-    """Return a time; without an offset it is one of UTC; None: it is not given. Raises `Problem` 400 if it is
-    invalid.
-    """
+    """Return the time in the parameter `name`; without an offset, the text is in UTC. None: the parameter is missing or
+    empty. Raises `Problem` 400 if it is no time."""
     text = values.get(name)
     if not text:
         return None

@@ -264,8 +264,7 @@ class Hosts:
 
 
 def _order(item: tuple[str, _HostEntry], own: str) -> tuple[bool, str, str, str]:
-    """Return the sort key of a service: the own one first, then by host, application and id. own: id of the own
-    service.
-    """
+    """Return the sort key of a service: the service of this console first, then the others by host, application and id.
+    own: id of the service of this console."""
     name, known = item
     return (name != own, known.status.host, known.status.application, name)

@@ -122,7 +122,7 @@ class DedicatedPool:
         return None
 
     def go_away(self) -> None:
-        """Refuse all waiting requests, and new ones until `away` is reset."""
+        """Refuse all waiting requests, and new ones that would have to wait, until `away` is reset."""
         self.away = True
         while self._waiting:
             waiter = self._waiting.popleft()[1]

@@ -48,7 +48,7 @@ class GuardedStatements:
         becomes False.
 
         pool: index of the pool in `Call.guarded`. seconds: limit for the server's answer. If it passes, the connection
-        is closed and accepts no other execution.
+        is drained: it accepts no other execution, and closes when nothing is in flight.
         """
         statement = call.guarded[pool].get(mask)
         if statement is not None and connection.knows(statement):

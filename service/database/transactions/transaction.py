@@ -311,8 +311,11 @@ class Transaction:
         return execution
 
     def _problem(self, call: Call, execution: Execution, *, quiet: bool = False) -> Problem:
-        """Return the problem for a failed execution of the transaction, and log it. call: the command or routine that
-        it ran. quiet: a failed command is not logged.
+        """Return the problem for a failed execution of the transaction. It is logged, except an error that `refusals`
+        of `begin_with_call` names, and a guarded statement whose definition has changed. A statement that no longer
+        fits the schema is replaced for the next request.
+
+        call: the command or routine that the execution ran. quiet: a failed command is not logged.
         """
         # It cannot run again in this transaction; but a statement that no longer fits is built again for the next
         # request.

@@ -49,7 +49,8 @@ def test_options(settings: Settings) -> TestOptions:
 
 def _response_table(table: ResponseTable) -> ResponseTable:
     """Return the options of the response table with its columns: kind, name and type of each. Raises `StartupError` if
-    a name is invalid, two columns have the same name, or no column is left."""
+    a name (of the table, a column or the debug table) is invalid, the pattern of names has no `{n}`, two columns have
+    the same name, or no column is left."""
     names_by_kind = (table.columns_status, table.columns_body, table.columns_content_type, table.columns_headers)
     configured = zip(COLUMNS, (*names_by_kind, table.columns_is_success), strict=True)
     columns = tuple((kind, name, type_name) for (kind, type_name), name in configured if name)
@@ -136,8 +137,8 @@ def _kinds(texts: Mapping[str, str]) -> list[str]:
 
 
 def _step(name: str, body: JsonValue) -> tuple[bool, PreparationStep | None]:
-    """Return whether `body` is a step (it has Sql, SqlFile or Command), and the step. The step is None if it is
-    disabled, or if `body` is none.
+    """Return whether `body` is a step (it has Sql, SqlFile or Command), and the step; None in place of a step that is
+    disabled, and if `body` is not a step.
 
     name: of the step, also for messages. Raises `StartupError` if it has several of these keys, or Enabled is not a
     boolean.

@@ -145,9 +145,8 @@ def _arguments(
 
 
 def _takes_body(arguments: Sequence[Argument]) -> bool:
-    """Return whether exactly one parameter has no name, and the first one has a type of `RAW_TYPES`. arguments: input
-    parameters.
-    """
+    """Return whether exactly one input parameter has no name, and the first input parameter has a type of `RAW_TYPES`.
+    arguments: input parameters."""
     unnamed = [item for item in arguments if not item.name]
     return len(unnamed) == 1 and arguments[0].type in RAW_TYPES
 

@@ -209,7 +209,7 @@ def _relations(
     can be junction tables.
 
     rows: of `queries.RELATIONS`. columns, keys, names: by oid of the relation; keys are the names of the columns of
-    primary keys. A view without a key has the keys of relations that it shows completely.
+    primary keys. A view has the key of each relation all of whose key columns it shows (`_inherited_keys`).
     """
     by_name = {names[relation]: key for relation, key in keys.items()}
     inherited = _inherited_keys(view_columns, by_name)

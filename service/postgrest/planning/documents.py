@@ -71,7 +71,8 @@ class Documents:
         return body.getvalue()
 
     def _keep(self, key: Key, document: bytes) -> None:
-        """Cache a document, and evict the oldest ones beyond the size limit. A larger one is not cached."""
+        """Cache a document, and evict the oldest ones beyond the size limit. A document that is larger than the limit
+        is not cached."""
         if len(document) > self._most_bytes:
             return
         self._cached[key] = document

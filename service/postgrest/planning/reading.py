@@ -136,8 +136,9 @@ class ReadPlanner:
 
 class Counting:
     """How the total number of rows is determined. exact: the statement counts them. limit: it stops counting beyond
-    this number; None: it counts all. estimated: PostgreSQL's planner estimates them. With both, the count is used up to
-    the limit, and the larger of both beyond it; with neither, there is no total."""
+    this number; None: it counts all. estimated: PostgreSQL's planner estimates them. With both, a count up to the limit
+    is used as it is; beyond it, and without a limit, the larger of count and estimate. With neither, there is no total.
+    """
 
     __slots__ = ("estimated", "exact", "limit")
 
@@ -149,7 +150,8 @@ class Counting:
 
     def total(self, result: Result) -> int | None:
         """Return the total number of rows: the count of the result, or the estimate if there is no count. None: there
-        is neither. If the result has both, the count is used up to `limit`, and the larger of both beyond it."""
+        is neither. If the result has both: the count if it is not above `limit`; beyond it, and without a limit, the
+        larger of both."""
         if result.estimate is None:
             return result.total
         if result.total is None:

@@ -35,10 +35,10 @@ class PostgRestAdmin:
     """Serves the pages of PostgREST's admin server, from construction until `close`. Raises `StartupError` if it cannot
     listen.
 
-    Must be created in the running event loop. catalogue: returns what workers serve; None before the first reading.
-    running: returns whether a worker runs. sample: returns the gauges of each worker, None for one that does not
-    answer. loads: returns the number of successful readings of the schema. most_connections: maximum number of database
-    connections of one worker.
+    Must be created in the running event loop. catalogue: returns the catalogue that the workers serve; None before they
+    serve the first one. running: returns whether a worker runs. sample: returns the gauges of each worker, None for one
+    that does not answer. loads: returns how many readings of the schema the workers have activated. most_connections:
+    maximum number of database connections of one worker.
     """
 
     def __init__(

@@ -230,9 +230,9 @@ class WorkerProcess:
             self.process.kill()
 
     async def listen(self, hear: Callable[[WorkerProcess, WorkerEvent], None]) -> None:
-        """Receive the worker's messages until it ends, and pass those to `hear` that are neither answers nor log
-        entries.
-        """
+        """Receive the worker's messages until it ends: complete the waits for answers, take log entries into the log,
+        and pass all other messages to `hear`. At the end, set `gone`, and let the waits of `ask` end with an error
+        text."""
         with contextlib.suppress(EOFError):
             while True:
                 message = await self.channel.receive()

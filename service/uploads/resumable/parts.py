@@ -315,7 +315,8 @@ class Parts:
             await asyncio.sleep(min(LONGEST_SWEEP, self.options.seconds))
 
     def sweep(self) -> int:
-        """Remove expired uploads, and return how many of them were unfinished."""
+        """Remove expired uploads, except those that a request has locked, and return how many of them were unfinished.
+        Removes also the entries in the list of unfinished uploads whose upload is done or does not exist any more."""
         before = time.time() - self.options.seconds
         count = 0
         for id in self._ids():

@@ -178,7 +178,8 @@ class ResumableUploadStep:
         _send_empty_response(context, 200, response_headers)
 
     async def _append_chunk(self, context: RequestContext, id: str) -> None:
-        """Append a chunk (PATCH). Raises `Problem` and `HeaderError`."""
+        """Append a chunk to an upload (PATCH), unless the upload is done already, and respond as `_answer` does. The
+        header `Upload-Length` sets a length that was deferred. Raises `Problem` and `HeaderError`."""
         headers = context.scope.headers
         if headers.get("content-type") != CONTENT_TYPE:
             raise Problem(415, f"a chunk of an upload must have the Content-Type {CONTENT_TYPE}")
@@ -289,8 +290,8 @@ class ResumableUploadStep:
 
     async def _answer(self, context: RequestContext, part: Part, status: int, headers: Headers) -> None:
         """Send the response to a chunk; after the last chunk of an upload, let the request continue to the handlers
-        instead. status, headers: of the response.
-        """
+        instead. For a part of a later concatenation, and for an upload that is done already, always send the response.
+        status, headers: of the response."""
         stored_state, size = part.stored_state, part.size
         headers = [*headers, ("upload-offset", str(part.offset))]
         if stored_state.done or stored_state.partial or stored_state.length != size:

@@ -1,1 +1,1 @@
-"""Upload handlers that run a command for each row of a file: CSV and workbooks."""
+"""Upload handlers that run a command for each row of a file: CSV, JSON lines and workbooks."""

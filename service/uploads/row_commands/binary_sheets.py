@@ -139,10 +139,10 @@ def _records(source: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _header(data: bytes, place: int) -> tuple[int, int, int] | None:
-    """Return kind, start of the data and its size: 1 or 2 bytes and 1 to 4 bytes, 7 bits each, the lowest first. place:
-    where the record begins in `data`.
+    """Return the kind of a record, the offset of its data, and their size in bytes; None if the header is not complete.
 
-    None: the header is not complete.
+    The header has the kind in 1 or 2 bytes, and behind it the size in 1 to 4 bytes; each byte has 7 bits, the lowest
+    first. place: where the record begins in `data`.
     """
     try:
         kind = data[place]

@@ -133,7 +133,8 @@ class ImportRows:
 
     @property
     def rows_run(self) -> int:
-        """Number of rows that have run, including those that PostgreSQL refused. The header does not count."""
+        """Number of rows that have run, including those that PostgreSQL refused and those that cannot be read. The
+        header does not count."""
         return self.rows - len(self._waiting)
 
     async def reject(self, text: bytes, reason: str) -> None:

@@ -35,23 +35,23 @@ def test_without_free_descriptors_the_progress_of_a_client_is_unknown() -> None:
 
 def test_the_end_of_a_stream_that_was_read_does_not_hide_what_another_one_leaves_unread() -> None:
     unread, unread_stream = Unread(), object()
-    unread.look(unread_stream, 15_000, 0)
+    unread.update(unread_stream, 15_000, 0)
     acknowledged = 0
     for _ in range(3):
         read_stream = object()
         for _ in range(100):
             acknowledged += 1_000
-            unread.look(read_stream, 1_000, acknowledged)
+            unread.update(read_stream, 1_000, acknowledged)
         unread.forget(read_stream)
     assert unread.size == 15_000
 
 
 def test_what_a_stream_has_left_unread_does_not_count_after_its_end() -> None:
     unread, unread_stream, other_stream = Unread(), object(), object()
-    unread.look(other_stream, 1_000, 0)
-    unread.look(other_stream, 0, 1_000)
-    unread.look(unread_stream, 15_000, 1_000)
-    unread.look(other_stream, 500, 1_000)
+    unread.update(other_stream, 1_000, 0)
+    unread.update(other_stream, 0, 1_000)
+    unread.update(unread_stream, 15_000, 1_000)
+    unread.update(other_stream, 500, 1_000)
     unread.forget(unread_stream)
     assert unread.size == 500
     unread.forget(other_stream)
