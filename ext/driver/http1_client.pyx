@@ -224,8 +224,8 @@ cdef class PendingHttpResponse(PendingWork):
 
     Subclasses have `_handle_other_response(answer)`, for a response that is incomplete or leads to a further request,
     and `_count(status)`, for a response that is sent on. unwatched: has the requests that wait without a task as keys;
-    this object is removed from it when its response is sent on. finish(context, answer, sent_at): sends the response on.
-    sent_at: when the request was sent, as time of the event loop.
+    this object is removed from it when its response is sent on. finish(context, answer, sent_at): sends the response
+    on. sent_at: when the request was sent, as time of the event loop.
     """
 
     def __init__(self, context, dict unwatched not None, finish):

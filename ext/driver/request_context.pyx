@@ -71,9 +71,9 @@ cdef class BodyArrival:
 
     future: resolved with the bytes of the body. reading: set to which this object belongs until the future is done.
     scopes: set to which the scope of the request belongs until then. refusal(arrival, error, context): returns the
-    error of the request if the body does not arrive. received: number of bytes that have arrived. hidden_bytes: announced
-    bytes of a small body, whose arrival shows only when it is complete; 0 for a large one. late: set by the code that
-    watches for slow bodies when it has ended this one.
+    error of the request if the body does not arrive. received: number of bytes that have arrived. hidden_bytes:
+    announced bytes of a small body, whose arrival shows only when it is complete; 0 for a large one. late: set by the
+    code that watches for slow bodies when it has ended this one.
     """
 
     def __init__(self, RequestContext context not None, future, set reading not None, set scopes not None, refusal,
