@@ -223,7 +223,7 @@ cdef class PendingHttpResponse(PendingWork):
     """The work of a step that waits for a response of another service.
 
     Subclasses have `_handle_other_response(answer)`, for a response that is incomplete or leads to a further request,
-    and `_count(status)`, for a response that is sent on. unwatched: has the requests that wait without a task as keys;
+    and `_record_end(status)`, for a response that is sent on. unwatched: has the requests that wait without a task as keys;
     this object is removed from it when its response is sent on. finish(context, answer, sent_at): sends the response
     on. sent_at: when the request was sent, as time of the event loop.
     """
@@ -245,7 +245,7 @@ cdef class PendingHttpResponse(PendingWork):
     cpdef _finish(self, ReceivedBody answer):
         """Send a complete response on, and continue the request; fail it if `finish` raises."""
         self.unwatched.pop(self, None)
-        self._count(answer.status)
+        self._record_end(answer.status)
         try:
             self.finish(self.context, answer, self.sent_at)
         except Exception as error:
