@@ -223,9 +223,9 @@ cdef class PendingHttpResponse(PendingWork):
     """The work of a step that waits for a response of another service.
 
     Subclasses have `_handle_other_response(answer)`, for a response that is incomplete or leads to a further request,
-    and `_record_end(status)`, for a response that is sent on. unwatched: has the requests that wait without a task as keys;
-    this object is removed from it when its response is sent on. finish(context, answer, sent_at): sends the response
-    on. sent_at: when the request was sent, as time of the event loop.
+    and `_record_end(status)`, for a response that is sent on. unwatched: has the requests that wait without a task as
+    keys; this object is removed from it when its response is sent on. finish(context, answer, sent_at): sends the
+    response on. sent_at: when the request was sent, as time of the event loop.
     """
 
     def __init__(self, context, dict unwatched not None, finish):
