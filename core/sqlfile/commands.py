@@ -105,8 +105,9 @@ def execution_plans(
     """Return the execution plan of each statement. The statements up to and including one with `last` are sent
     together.
 
-    effects: of each statement. wrapped: run all statements in one transaction, unless the file begins or ends one
-    itself, or a statement has to be the only one of its transaction.
+    effects: of each statement. wrapped: send all statements together, so that they are one implicit transaction. It is
+    ignored if the file begins or ends a transaction itself, or if a statement has to be the only one of its
+    transaction.
     """
     if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END, Effect.CHAIN}.intersection(effects):
         return tuple(_plan_transaction(statements, effects))

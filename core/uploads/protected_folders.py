@@ -30,8 +30,9 @@ class ProtectedFolders:
     def conflict(self, folder: str) -> str | None:
         """Return why uploaded files must not be written into `folder`, as a clause for messages; None: they may be.
 
-        folder: absolute, without `..` and symbolic links (`os.path.realpath`); only texts are compared. A folder that
-        contains a protected one is refused as well, because a later request may name a path below it.
+        A folder is refused if it is a protected one, is below one whose entry has `tree`, or contains one, because a
+        later request may name a path below it. Folders below a protected one without `tree` are allowed. folder:
+        absolute, without `..` and symbolic links (`os.path.realpath`); only texts are compared.
         """
         for entry in self.entries:
             if _same_path(folder, entry.path):

@@ -58,9 +58,10 @@ class KeySet:
         self._fetching = asyncio.Lock()
 
     async def candidates(self, token: str) -> list[tuple[Any, tuple[str, ...]]]:
-        """Return the keys that may have signed a token, with the algorithms that each allows. Empty if no key fits, the
-        token is malformed, or the keys are too old and cannot be fetched.
-        """
+        """Return the keys that may have signed a token, each with the one algorithm that the token names: the keys with
+        its key id that allow the algorithm. The signature is not verified. The document is fetched first if it is older
+        than `fresh` or no key fits the id. Empty if no key fits, the token is malformed, or the keys are too old and
+        cannot be fetched."""
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:

@@ -245,10 +245,12 @@ class SignInAttempt:
             log.warning("%s: %s", self._name, lock)
 
     async def record_success(self, context: RequestContext, *, by_browser: bool) -> None:
-        """Reset the counted failures of the account, and record its network and browser as known. Raises `NoKeyError`.
+        """Reset the counter of the account to which this attempt was added, and record its network and browser as
+        known. Raises `NoKeyError`.
 
-        The failures of the address remain, without this attempt: an attacker could reset them by signing in to an
-        account of their own. by_browser: the caller may be a browser, which stores a cookie.
+        The other counters of the account remain: a sign-in in a known browser does not reset the failures of unknown
+        callers. The failures of the address remain, without this attempt: an attacker could reset them by signing in to
+        an account of their own. by_browser: the caller may be a browser, which stores a cookie.
         """
         self.ended = True
         counts = self._guard.counts

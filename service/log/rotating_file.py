@@ -28,7 +28,9 @@ class RotatingFile:
     name = "file"
 
     def __init__(self, path: Path, form: Format, limit: int | None, keep: int | None, *, roll: bool) -> None:
-        """Open the first file. path: without day and number. form: returns the line of an entry. Raises `OSError`."""
+        """Open the file of today that has the highest number, to append to it; a new one if there is none, it is full
+        and files roll, or another process writes it. path: without day and number. form: returns the line of an entry.
+        Raises `OSError`."""
         self._path = path
         self._form = form
         self._limit = limit
@@ -75,8 +77,14 @@ class RotatingFile:
         return self._limit is not None and self._size + pending >= self._limit
 
     def _is_gone(self) -> bool:
-        """Return whether the file was moved or deleted."""
-        return self._descriptor < 0 or not self._name.exists()
+        """Return whether no file is open, or the open file is not at its path any more: it was deleted or moved, and
+        another file may be there (`create` of logrotate). Raises `OSError`."""
+        if self._descriptor < 0:
+            return True
+        try:
+            return not os.path.samestat(os.stat(self._name), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return True
 
     def _make_room(self, day: str) -> bool:
         """Open the file of a new day, or, if files roll, the next file because the present one is full. Return whether

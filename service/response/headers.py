@@ -14,8 +14,10 @@ Headers = list[tuple[str, str]]
 
 
 def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
-    """Return the header fields of a response. section: of the comment; its content type overrides that of the result
-    (rendering-6). content_type: of the result; None: there is no body, and only a content type of the comment is sent.
+    """Return the header fields of a response: Content-Type, if there is one, and all other fields of the section.
+
+    section: of the comment; its content type overrides that of the result (rendering-6). content_type: of the result;
+    None: there is no body, so there is a Content-Type only if the comment sets it.
     """
     chosen = section.content_type or content_type
     headers: Headers = [("content-type", chosen)] if chosen is not None else []

@@ -36,9 +36,8 @@ def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
 
 
 def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """Return the writer of the body, without column checks; None for an endpoint without a result, or with an object as
-    result. Bytes take precedence over raw, raw over JSON (rendering-39).
-    """
+    """Return the writer of the body, without column checks. None for an endpoint without a result, and for several
+    statements, each of which has its own writer. Bytes take precedence over raw, raw over JSON (rendering-39)."""
     shape = endpoint.shape
     options = endpoint.options
     is_set = shape.is_set and not options.single

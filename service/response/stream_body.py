@@ -39,7 +39,8 @@ class StreamBody:
     async def write(self, data: bytes) -> None:
         """Send `data`; return when the transport takes more.
 
-        Raises `ClientDisconnectedError`, also for a client that has read nothing within the time limit.
+        Raises `ClientDisconnectedError` if the client has disconnected, or has read so little that the transport takes
+        no more data after the time limit.
         """
         if not self._writer.send_bytes(data):
             raise ClientDisconnectedError("the client has closed the connection")

@@ -66,14 +66,15 @@ class CallSettings:
     def dedicated_preceding_statements(
         self, call: Call, context: RequestContext, *, watched: bool, seconds: float
     ) -> PrecedingStatements:
-        """Return the statements in front of a call in its segment on a dedicated connection. watched, seconds: as for
-        `values`.
+        """Return the statements in front of a call in its segment on a dedicated connection: those of
+        `preceding_statements`, and before them, without a pooler, that of `discard_of_sequences`. watched, seconds: as
+        for `values`.
 
         For a procedure that may commit, statements in its segment would prevent the commit. So nothing is sent, and its
         settings and commands are set for the session before (`DedicatedRuns._prepare_procedure`). If one of its
         commands has no session-level form, all commands are sent in the segment, and the procedure cannot commit.
-        Behind a pooler, which allows nothing for the session, its preamble is sent in the segment, without the time
-        limit.
+        Behind a pooler, which allows nothing for the session, the preamble of any procedure is sent in the segment,
+        without the settings of `values`.
         """
         preamble = call.preamble
         if not call.procedure or (call.wrapped and not self._pooler):

@@ -42,9 +42,9 @@ class Primary:
         self._busy = False
 
     async def sample(self) -> None:
-        """Record the position of the primary. If it cannot be reached, the recorded samples stay valid. If another
-        server has become the primary and lacks a part of them, they are dropped.
-        """
+        """Record the position of the primary. If it cannot be reached, the recorded samples stay valid. If its position
+        is behind that of the latest sample, another server has become the primary without all WAL of the old one; all
+        recorded samples are dropped then, before the new one is added."""
         try:
             position = _position(await self._asking.ask(FLUSHED))
         except psycopg.Error as error:

@@ -104,7 +104,8 @@ class Template:
         self._channel.close()
 
     def _ask(self, kind: bytes, payload: bytes, descriptors: Sequence[int] = ()) -> int:
-        """Send a request and return its answer, a process id or an exit code. Raises OSError if the template has ended.
+        """Send a request, wait for its answer and return it: the process id of the copy, or the exit code (`_RUNNING`:
+        the copy has not ended). Raises OSError if the template has ended.
 
         kind: `_COPY` or `_EXIT_CODE`. payload: of a copy, or the process id in decimal digits. descriptors: duplicates
         of them are sent with it.

@@ -85,6 +85,16 @@ def test_a_file_that_was_moved_is_created_again(tmp_path: Path) -> None:
     assert texts(tmp_path) == {"moved": "a\n", f"log{stamp()}.txt": "b\n"}
 
 
+def test_a_file_that_was_replaced_is_not_written_to_any_more(tmp_path: Path) -> None:
+    file = opened(tmp_path)
+    file.write(entries("a"))
+    path = tmp_path / f"log{stamp()}.txt"
+    path.rename(tmp_path / "moved")
+    path.touch()
+    file.write(entries("b"))
+    assert texts(tmp_path) == {"moved": "a\n", path.name: "b\n"}
+
+
 def test_two_writers_do_not_share_a_file(tmp_path: Path) -> None:
     first, second = opened(tmp_path), opened(tmp_path)
     first.write(entries("first"))
