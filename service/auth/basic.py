@@ -20,7 +20,6 @@ from rowcall.core.endpoint.capabilities import BasicAuth
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.commands import Command
-from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ class _Basic:
             return None
         context.user = None  # a session does not authenticate here
         self._check_transport(context)
-        header = read_header(context.scope.headers, "authorization")
+        header: str | None = context.scope.headers.get("authorization")
         credentials = read_credentials(header)
         if header is None or credentials is None:
             log.debug("%s: no usable HTTP Basic credentials", self._endpoint.name)

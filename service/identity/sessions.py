@@ -25,7 +25,7 @@ from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.head_protocol import is_head
-from rowcall.service.request_context.header_values import cookie_header, read_header
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Sessions:
         context.user = None
         headers = context.scope.headers
         if self._takes_tokens:
-            header = read_header(headers, "authorization")
+            header = headers.get("authorization")
             if header is not None and is_bearer(header):
                 session = self._known.get(header)
                 # The begin is checked too, because clocks can be set back.
@@ -133,7 +133,7 @@ class Sessions:
         token, of a cookie, else the default one; None: there is no default. A token is not verified: if several schemes
         have tokens of its kind, the first configured one is returned. A sign-out without names ends the session of this
         scheme."""
-        header = read_header(scope.headers, "authorization")
+        header = scope.headers.get("authorization")
         if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):
             return kinds[0]
         cookies = cookie_header(scope.headers)

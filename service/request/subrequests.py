@@ -23,7 +23,7 @@ from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.request_context.deadline import end_by
 from rowcall.service.request_context.head_protocol import HeadProtocol
-from rowcall.service.request_context.header_values import cookie_header, read_header
+from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import NAMES, trace_of
 
@@ -138,10 +138,9 @@ def headers_for_caller(outer: RequestContext, own: Headers) -> Headers:
     """Return the headers of a subrequest for the client of the outer request: all headers of the outer request, such as
     credentials, tenant, trace and forwarding headers, except those that describe its message (`content-*`, `if-*`,
     `accept`, `host`, `prefer` and others of `_OF_MESSAGE`); then `own`, the headers of the subrequest itself, which
-    replace them. Raises `Problem` 400 for credentials that cannot be read."""
+    replace them. Raises `Problem` 400 for cookies that cannot be read."""
     names = {name.lower() for name, _ in own} | _OF_MESSAGE
     sent = outer.scope.headers
-    read_header(sent, "authorization")
     passed_on = [
         (name, value)
         for name, value in sent.items()

@@ -2,8 +2,9 @@
 
 A header whose value is not ASCII is contained in the headers without a value: granian passes on no such value, and the
 HTTP/1.1 server of the event loop does the same, except by `decoded_all`. Such a header must not be mistaken for an
-absent one, because a write would go to the default schema, or the caller would be anonymous. Readers of this module
-refuse it. Headers with less effect, such as `User-Agent`, are read by `headers.get`, and then count as absent.
+absent one, because a write would go to the default schema, or run without its condition. Readers of this module refuse
+it. An `Authorization` that is not ASCII is a malformed token, as other texts are. Headers with less effect, such as
+`User-Agent`, are read by `headers.get`, and then count as absent.
 """
 
 from __future__ import annotations

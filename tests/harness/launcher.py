@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import fcntl
 import functools
+import importlib
 import json
 import os
 import select
@@ -32,6 +33,23 @@ from tests.harness.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = ROOT / "build" / "namespace"
+
+
+_COMMAND = (
+    *("cli", "command.serve", "supervisor.operators.admin", "supervisor.run", "worker.operator", "worker.worker"),
+    # The service imports these when a capability is used.
+    *("accounts.delivering", "accounts.steps", "auth.external.sign_in", "auth.passkeys.routes"),
+    *("auth.passkeys.verification", "auth.second_factor.routes", "batch.routes", "cache.entry_invalidation"),
+    *("codegen.database_types", "codegen.documents", "codegen.reference_page", "console.console"),
+    *("events.activity", "events.cross_host.postgres", "http_client.bucket", "http_client.circuit_breakers"),
+    *("http_client.client", "identity.key_set", "identity.sign_in_guard", "identity.signed_tokens"),
+    *("jobs.routes", "jobs.runner", "limits.redis_permits", "mcp.server", "metrics.sampling", "metrics.segments"),
+    *("operations.statistics", "postgrest.anonymous_cache", "postgrest.catalogue.reading", "postgrest.interface"),
+    *("protection.ciphers", "queryable.pages", "queryable.queries", "response.compression"),
+    *("shared_state.hybrid_cache", "shared_state.redis_cache", "shared_state.redis_link", "uploads.orphaned_files"),
+    *("uploads.resumable.protocol", "webhooks.delivering"),
+)
+"""Modules that services of tests import."""
 
 
 class Launched:
@@ -151,15 +169,8 @@ def _be_importer(listener: socket.socket, lifeline: int) -> NoReturn:
     A copy ends like the command, but without the shutdown of the interpreter, which takes a third of a start and stop.
     With options of Python (`-W error`), the interpreter is shut down, because its final messages are part of the test.
     """
-    from rowcall.service import cli  # noqa: F401
-    from rowcall.service.auth.passkeys import verification  # noqa: F401
-    from rowcall.service.command import serve  # noqa: F401
-    from rowcall.service.http_client import client  # noqa: F401
-    from rowcall.service.limits import redis_permits  # noqa: F401
-    from rowcall.service.shared_state import redis_link  # noqa: F401
-    from rowcall.service.supervisor import run  # noqa: F401
-    from rowcall.service.worker import worker  # noqa: F401
-
+    for module in _COMMAND:
+        importlib.import_module(f"rowcall.service.{module}")
     assert single_threaded(), "a thread would be missing in a copy"
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while lifeline not in select.select([listener.fileno(), lifeline], [], [])[0]:

@@ -76,7 +76,6 @@ def client_of(service: Service, *, http2: bool) -> httpx.Client:
 @pytest.mark.parametrize(
     ("request_line", "name"),
     [
-        ("GET /for-all-or-me", "Authorization"),
         ("GET /of-tenant", "X-Tenant"),
         ("GET /in-zone", "Prefer"),
         ("GET /by-command", "X-Word"),
