@@ -37,7 +37,7 @@ class ServerRefusals:
     own: Collection[int] = ()
     columns: Sequence[str | None] = ()
     version: int | None = None
-    """Index of the parameter that `If-Match` fills: a value that is no version fits no row."""
+    """Index of the parameter that `If-Match` or `If-None-Match` fills: a value that is no version fits no row."""
 
     def error(self, mask: int, place: int, message: str) -> BindingError | None:
         """Return the error for an argument that PostgreSQL has refused: status 400, or 412 for the version in the

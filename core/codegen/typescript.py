@@ -354,8 +354,8 @@ def null_as_word(*, typed: bool) -> str:
     kind = "Record<any, any>"
     taken, returned = (f"(query: {kind}): {kind}", ": unknown") if typed else ("(query)", "")
     return f"""const nullAsWord = {taken} => {{
-    const word = (value{returned}) => value === null || value === undefined ? "null" : value;
-    return Object.fromEntries(Object.entries(query).map(([key, value]) =>
+    const word = (value{returned}) => value === null ? "null" : value;
+    return Object.fromEntries(Object.entries(query ? query : {{}}).map(([key, value]) =>
         [key, Array.isArray(value) ? value.map(word) : word(value)]));
 }};"""
 

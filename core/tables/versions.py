@@ -81,11 +81,11 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 
 def with_version_parameter(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint with a parameter that `If-Match` fills. For an update or delete of a table, this is a new
-    parameter; for a routine, the parameter with the name of the version column.
+    """Return the endpoint with a parameter that `If-Match` fills, or `If-None-Match` for an insert into a table. For a
+    table, this is a new parameter; for a routine, the parameter with the name of the version column.
 
-    The endpoint is returned unchanged if it has no version column, has the method GET, HEAD or QUERY, inserts into a
-    table, or lacks such a column or parameter.
+    The endpoint is returned unchanged if it has no version column, has the method GET, HEAD or QUERY, lacks such a
+    column or parameter, or inserts into a table without a key by which conflicts are found.
     """
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:

@@ -89,9 +89,10 @@ class _Server:
                 client.close()
             raise TransientError(f"the mail server cannot be reached: {error}") from None
         except ValueError as error:
+            if client is None:  # the name of the mail server is invalid, which the operator can repair
+                raise TransientError(f"the mail server cannot be reached: {error}") from None
             # A text that SMTP cannot carry: a further attempt would fail in the same way.
-            if client is not None:
-                client.close()
+            client.close()
             raise FinalError(f"it cannot be sent by SMTP: {type(error).__name__}") from None
         except BaseException:
             if client is not None:

@@ -26,8 +26,10 @@ KEEPALIVES = {
     "tcp_user_timeout": "20000",
 }
 
-# Settings that the text form of values depends on, and the same keepalives for the server's side.
+# Settings on which the text form of values depends, also that of NULL in arrays, and the same keepalives for the
+# server's side.
 SESSION = {
+    "array_nulls": "on",
     "DateStyle": "ISO",
     "IntervalStyle": "postgres",
     "bytea_output": "hex",

@@ -124,6 +124,8 @@ class Sessions:
                 kinds = self._kinds(header[len(BEARER) :])
                 if kinds:
                     return self._by_token(context, header, kinds)
+            elif header is None and "authorization" in headers:
+                return None  # a malformed token: it is not ASCII
         if self._options.schemes.cookies:
             return self._by_cookie(context, cookie_header(headers))
         return None

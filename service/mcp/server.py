@@ -48,6 +48,7 @@ from rowcall.core.mcp.tools import (
 )
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.database.replicas.positions import position_of_response, response_fields
+from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import HttpResponse
 from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, until_cancelled
 from rowcall.service.pipeline.fixed_route import FixedRoute
@@ -272,16 +273,19 @@ class _Server:
         table = self._tables.get(name) if isinstance(name, str) else None
         if arguments is not None and not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, f"arguments of {name} have to be an object")
-        if entry is not None:
-            return await self._call_endpoint(context, request, entry, arguments or {})
-        if table is not None:
-            return await self._call_table(context, request, table, arguments or {})
+        try:
+            if entry is not None:
+                return await self._call_endpoint(context, request, entry, arguments or {})
+            if table is not None:
+                return await self._call_table(context, request, table, arguments or {})
+        except OutboundError as error:  # a routine that fails while its result is streamed
+            return content(str(error), failed=True)
         raise RpcError(INVALID_PARAMS, f"Unknown tool: {name if isinstance(name, str) else ''}")
 
     async def _call_table(
         self, context: RequestContext, request: RpcRequest, table: TableTool, arguments: dict[str, Any]
     ) -> dict[str, Any]:
-        """Call a tool of a table. Raises `CancelledCallError`."""
+        """Call a tool of a table. Raises `CancelledCallError`, `OutboundError`."""
         try:
             subrequest = table_request(table, arguments)
         except Problem as problem:
@@ -292,7 +296,7 @@ class _Server:
     async def _call_endpoint(
         self, context: RequestContext, request: RpcRequest, entry: ToolEntry, arguments: dict[str, Any]
     ) -> dict[str, Any]:
-        """Call a tool of an endpoint. Raises `CancelledCallError`."""
+        """Call a tool of an endpoint. Raises `CancelledCallError`, `OutboundError`."""
         try:
             if entry.endpoint.access.basic is not None and self._refuse_foreign is not None:
                 self._refuse_foreign(context.scope)
@@ -321,7 +325,7 @@ class _Server:
         """Return the response to a subrequest with the caller's credentials, and its whole body.
 
         request: the tool call, which the client may cancel. own: further headers. send: sends the subrequest. Raises
-        `CancelledCallError`.
+        `CancelledCallError`, and `OutboundError` for an incomplete response.
         """
         headers = headers_for_caller(context, [*own, *subrequest.headers])
 

@@ -7,7 +7,7 @@ it, and `embedded:PATH`. No message of this module contains a password.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -314,7 +314,8 @@ def _refuse_keywords_in_values(pairs: list[tuple[str, str, bool]]) -> None:
     keywords = _libpq_keywords() | _LIBPQ_NAME.keys()
     for name, value, quoted in pairs:
         within = () if quoted or name.casefold() == "options" else _KEYWORD_IN_VALUE.findall(value)
-        mixed = next((keyword for keyword in within if keyword.casefold() in keywords), None)
+        endings = (ending for words in within for ending in _endings(words))
+        mixed = next((ending for ending in endings if ending.casefold().replace(" ", "") in keywords), None)
         if mixed is not None:
             raise StartupError(
                 f"`;` has to be in front of {mixed}=, as `;` separates pairs here: write either host=… dbname=… or "
@@ -322,7 +323,13 @@ def _refuse_keywords_in_values(pairs: list[tuple[str, str, bool]]) -> None:
             )
 
 
-_KEYWORD_IN_VALUE = re.compile(r"\s([A-Za-z_]+)\s*=")
+_KEYWORD_IN_VALUE = re.compile(r"\s([A-Za-z_]+(?: [A-Za-z_]+)*)\s*=")
+
+
+def _endings(words: str) -> Iterator[str]:
+    """Return the last word, the last two words, and so on: keywords of Npgsql may have several, such as `User Id`."""
+    parts = words.split(" ")
+    return (" ".join(parts[start:]) for start in reversed(range(len(parts))))
 
 
 def _number(keyword: str, value: str) -> int:

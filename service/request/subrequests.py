@@ -141,12 +141,14 @@ def headers_for_caller(outer: RequestContext, own: Headers) -> Headers:
     replace them. Raises `Problem` 400 for cookies that cannot be read."""
     names = {name.lower() for name, _ in own} | _OF_MESSAGE
     sent = outer.scope.headers
+    cookies = "" if "cookie" in names else cookie_header(sent)
+    names.add("cookie")
     passed_on = [
         (name, value)
         for name, value in sent.items()
         if (lowered := name.lower()) not in names and not lowered.startswith(("content-", "if-"))
     ]
-    if not sent.get_all("cookie") and (cookies := cookie_header(sent)):
+    if cookies:
         passed_on.append(("cookie", cookies))
     return [*passed_on, *own]
 

@@ -433,7 +433,8 @@ async def stream_result(
             await body.close()
         else:
             body.abort(client)
-        if (waiting := logging_protocol_of(protocol)) is not None:
+        # The end of a captured body is not that of the response to the client.
+        if not isinstance(body, _CapturedBody) and (waiting := logging_protocol_of(protocol)) is not None:
             waiting.stream_ended()
     return True
 

@@ -517,3 +517,13 @@ mcp_name common';"""
     own_database.execute("drop function public.mine; notify rowcall, 'reload'")
     service.wait_for_log("removed GET /api/mine")
     assert service.post("/mcp", json=sent).json()["result"]["structuredContent"] == {"value": "another.theirs"}
+
+
+def test_a_streamed_result_that_breaks_off_is_a_failed_result(own_database: Database, serve_once: Serve) -> None:
+    breaks = (
+        "create function breaks() returns table (n int, t text) language sql stable as "
+        "$$ select 1 / (50000 - g), repeat('x', 100) from generate_series(1, 50000) g $$; "
+        "comment on function breaks() is 'HTTP GET /breaks\nmcp Breaks off.';"
+    )
+    result = call(serve_once(own_database, breaks, {P + "Enabled": "true"}), "breaks")
+    assert (result["isError"], result["content"][0]["text"]) == (True, "the response was cut off")

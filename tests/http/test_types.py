@@ -225,12 +225,16 @@ alter database {0} set intervalstyle = 'iso_8601';
 alter database {0} set bytea_output = 'escape';
 alter database {0} set extra_float_digits = -5;
 alter database {0} set timezone = 'Asia/Kathmandu';
+alter database {0} set array_nulls = off;
 """
 EVERYTHING = """
 create function everything(out t text, out at timestamptz, out i interval, out b bytea, out f float8)
 language sql stable
 as $$select 'ж', timestamptz '2024-01-15 10:30+00', interval '1 day 2 hours', '\\x00ff'::bytea, 0.1::float8 + 0.2$$;
-comment on function everything() is 'HTTP'
+comment on function everything() is 'HTTP';
+create function nulls(_texts text[]) returns bigint language sql stable
+as 'select count(*) from unnest(_texts) item where item is null';
+comment on function nulls(text[]) is 'HTTP POST'
 """
 
 
@@ -246,3 +250,4 @@ def test_only_the_time_zone_setting_changes_the_text_of_values(
         JSON,
         '{"t":"ж","at":"2024-01-15T16:15:00+05:45","i":"1 day 02:00:00","b":"\\\\x00ff","f":0.30000000000000004}',
     )
+    assert service.post("/api/nulls", json={"texts": [None, "null", "x"]}).text == "1"

@@ -104,6 +104,15 @@ def test_header_that_decides_nothing_may_have_any_value(service: Service, *, htt
         assert (response.status_code, response.text) == (200, "open")
 
 
+@pytest.mark.parametrize("http2", [False, True])
+def test_token_that_is_not_ascii_is_a_malformed_token(service: Service, *, http2: bool) -> None:
+    session = with_cookie(service)["Cookie"]
+    with client_of(service, http2=http2) as client:
+        for token in ("Bearer é", "Bearer x"):
+            headers = utf8([("Authorization", token), ("Cookie", session)])
+            assert client.get("/for-all-or-me", headers=headers).text == "anonymous", token
+
+
 def test_cookie_of_another_application_does_not_hide_the_session(service: Service) -> None:
     session = with_cookie(service)["Cookie"]
     with service.new_client() as client:

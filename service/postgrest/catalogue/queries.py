@@ -108,7 +108,7 @@ where k.castcontext = 'i' and k.castmethod = 'f'
 ROLES = """
 select r.rolname, s.setting
 from pg_auth_members m join pg_roles r on r.oid = m.roleid, unnest(r.rolconfig) s(setting)
-where m.member = (select oid from pg_roles where rolname = current_user)
+where m.member = (select oid from pg_roles where rolname = current_user) and s.setting not like 'array_nulls=%%'
   and exists (select from pg_settings p where p.name = split_part(s.setting, '=', 1) and (p.context = 'user' {granted}))
 """
 GRANTED = "or has_parameter_privilege(current_user, p.name, 'set')"
