@@ -341,7 +341,7 @@ def test_requests_are_served_during_and_after_a_redis_outage(
         fresh = unique("one")
         responses = [ask(service, fresh) for _ in range(8)]
         assert {response.status_code for response in responses} == {200}
-        assert len({response.text for response in responses}) == 8, "nothing is kept without Redis"
+        assert len({response.text for response in responses}) == 8, "nothing is stored without Redis"
         assert 1 <= service.log.count("requests go on without it") <= 2, "one warning of each worker"
         redis.start()
         agreed([service], unique("one"))
@@ -374,7 +374,7 @@ def test_worker_replaced_during_a_redis_outage_caches_nothing_locally(
             wait_until(partial(is_replaced, service, pid), "another is there", 30)
         path = unique("one")
         wait_until(lambda: ask(service, path).is_success, "they serve")
-        assert len({ask(service, path).text for _ in range(6)}) == 6, "nothing is kept without Redis"
+        assert len({ask(service, path).text for _ in range(6)}) == 6, "nothing is stored without Redis"
         assert {ask(service, path.replace("?", "/forget?"), "POST").status_code for _ in range(6)} == {503}
         assert "in memory instead" not in service.log
         redis.start()

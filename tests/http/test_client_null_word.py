@@ -19,6 +19,9 @@ create function by_word(_text text, _count int, _tags text[], _other text defaul
     language sql stable as $$ select json_build_array(_text, _count, _tags, _other) $$;
 comment on function by_word is 'HTTP GET
 query_string_null_handling null_literal';
+create function by_default(_text text default 'x') returns json language sql stable as 'select json_build_array(_text)';
+comment on function by_default is 'HTTP GET
+query_string_null_handling null_literal';
 create function by_path(_text text, _tags text[]) returns json
     language sql stable as $$ select json_build_array(_text, _tags) $$;
 comment on function by_path is 'HTTP GET /api/by-path/{_text}
@@ -29,11 +32,13 @@ comment on function by_empty_value is 'HTTP GET';
 """
 ANSWERS = [[None, None, ["a", None], None], [None, [None]], ["", None]]
 SCRIPT = """
-import { byWord, byPathText, byEmptyValue } from "./api.js";
+import { byWord, byDefault, byPathText, byEmptyValue } from "./api.js";
 console.log(JSON.stringify([
     await byWord({text: null, count: null, tags: ["a", null], other: null}),
     await byPathText({text: null, tags: [null]}),
     await byEmptyValue({text: null, count: null}),
+    await byDefault(),
+    await byDefault({text: null}),
 ]));
 """
 
@@ -61,7 +66,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 def test_javascript_client_sends_the_word_null(service: Service, folder: Path) -> None:
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(SCRIPT, encoding="utf-8")
-    assert json.loads(run(folder / "calls.js")) == ANSWERS
+    assert json.loads(run(folder / "calls.js")) == [*ANSWERS, ["x"], [None]]
 
 
 def test_python_client_sends_the_word_null(service: Service, folder: Path) -> None:

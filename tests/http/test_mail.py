@@ -297,6 +297,17 @@ def test_an_unavailable_mail_server(service: Service, server: MailServer, instal
         again.stop()
 
 
+def test_mail_waits_until_an_invalid_name_of_the_server_is_repaired(
+    installed: Database, serve_once: Serve, server: MailServer, templates: Path
+) -> None:
+    installed.execute("delete from rowcall.mail")
+    service = serve_once(installed, "", settings(server, templates, **{"Mail:Host": "smtp..example.com"}))
+    accepted(service, "/greet", email="ben@example.com")
+    service.wait_for_log("attempt 1 failed: the mail server cannot be reached")
+    assert installed.value("select count(*) from rowcall.mail where state = 'failed'") == 0
+    installed.execute("delete from rowcall.mail")
+
+
 def test_mails_per_minute_are_limited(
     installed: Database, serve_once: Serve, server: MailServer, templates: Path
 ) -> None:

@@ -425,6 +425,8 @@ MANY = len(json.dumps([{"n": n, "t": "x" * 100} for n in range(1, 50_001)], sepa
 def test_a_large_result_is_forwarded_in_chunks(service: Service, prepared_upstream: Upstream) -> None:
     prepared_upstream.on("/many", lambda request, _: answer(str(len(request.body)), content_type="text/plain"))
     assert service.get("/many?n=50000").text == str(MANY)
+    service.wait_for_log("HTTP GET /many responded 200")
+    assert "HTTP GET /many responded 0" not in service.log, "the end of the result is not that of the response"
 
 
 def test_a_response_may_begin_before_the_result_was_read(service: Service, prepared_upstream: Upstream) -> None:

@@ -49,6 +49,7 @@ HTTP PUT /notes/{id}';
 """
 BEFORE = "Service:BeforeRoutineCommands:0:"
 SETTINGS = {
+    "Batch:Enabled": "true",
     **EVERY_SCHEME,
     "Service:CrudSource:Enabled": "true",
     BEFORE + "Sql": "select set_config('app.word', $1, true)",
@@ -127,6 +128,17 @@ def test_cookie_of_another_application_does_not_hide_the_session(service: Servic
         apart = utf8([("Cookie", "city=Zürich"), ("Cookie", session)])
         response = client.get("/for-all-or-me", headers=apart)
         assert (response.status_code, response.text) == (200, "41")
+
+
+def test_parts_of_a_batch_have_the_cookies_of_all_lines(service: Service) -> None:
+    session = with_cookie(service)["Cookie"]
+    lines = [("Cookie", "a=1"), ("Cookie", f"city=Zürich; {session}"), ("Content-Type", "application/json")]
+    with service.new_client() as client:
+        requests = [{"method": "GET", "path": "/for-all-or-me"}]
+        response = client.post("/batch", json=requests, headers=utf8(lines))
+    # With granian, only the first line arrives.
+    caller = "anonymous" if ENGINE.get("HttpServer:Engine") == "Granian" else "41"
+    assert [item["body"] for item in response.json()] == [caller]
 
 
 def test_client_cannot_hide_behind_its_trusted_proxy(database: Database, serve_once: Serve) -> None:

@@ -130,6 +130,8 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("host=hunter2 user=a;sslmode=require", "`;` has to be in front of user="),
         ("Host=hunter2 Username=a;", "`;` has to be in front of Username="),
         ("Database=shop Host=hunter2;", "`;` has to be in front of Host="),
+        ("Host=hunter2 User Id=b;", "`;` has to be in front of User Id="),
+        ("Host=hunter2 SSL Mode=require;Port=1", "`;` has to be in front of SSL Mode="),
         ("host=a;password=hunter2 port=1", "`;` has to be in front of port="),
         ("host=a password=ab;hunter2=e", "no keyword follows the `;` behind the password"),
         ("host=a sslpassword = ab;port=1;hunter2=e", "no keyword follows the `;` behind the password"),
