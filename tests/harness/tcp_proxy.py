@@ -75,13 +75,17 @@ class TcpProxy:
 
     def close(self) -> None:
         async def end() -> None:
-            self._server.close()
+            # No further connection is accepted. Those that were just accepted need the server, so it is closed last:
+            # otherwise, asyncio fails to attach them, and leaves their sockets open.
+            for listener in self._server.sockets:
+                self._loop.remove_reader(listener)
             self._closing.set()
             # Tasks are not cancelled: one that has just accepted a connection would leave its socket open.
             while others := asyncio.all_tasks() - {asyncio.current_task()}:
                 for writer in tuple(self._writers):
                     writer.transport.abort()
                 await asyncio.wait(others, timeout=0.02)
+            self._server.close()
 
         self._run(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
