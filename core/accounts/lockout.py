@@ -6,7 +6,6 @@ that run at the same time would all be permitted.
 
 from __future__ import annotations
 
-import ipaddress
 import struct
 import unicodedata
 from collections.abc import Collection, Sequence
@@ -18,12 +17,9 @@ from typing import NamedTuple
 from rowcall.core.auth.cookies import cookie_name
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
-from rowcall.core.http.forwarded_headers import parse_address
 from rowcall.core.sections.declaration import flag, integer, interval, section, text, texts
 from rowcall.core.sections.errors import ConfigError
 
-NETWORK_BITS = 64
-"""Bits of an IPv6 address that are the network of one customer."""
 OUTCOMES = ("failed", "refused", "locked")
 """Outcomes of sign-ins that are counted: failed; refused without an attempt; failed, and delayed further ones."""
 _STATE = struct.Struct("<Idd")
@@ -202,15 +198,6 @@ def normalize_account(account: str, kind: ValueKind = ValueKind.TEXT, cast: str 
         except (ArithmeticError, ValueError):
             return text
     return "".join(filter(str.isalnum, text)) if kind is ValueKind.UUID else text
-
-
-def network_of(address: str) -> str:
-    """Return the text under which failures of an address are counted: for IPv6 its network, such as `2001:db8::/64`, in
-    which a customer can choose any address. A text that is no address is returned unchanged."""
-    parsed = parse_address(address)
-    if isinstance(parsed, ipaddress.IPv6Address):
-        return str(ipaddress.IPv6Network((parsed, NETWORK_BITS), strict=False))
-    return address if parsed is None else str(parsed)
 
 
 def account_parameter(

@@ -10,6 +10,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rowcall.core.sections.declaration import flag, integer, section, texts
 
@@ -21,6 +22,9 @@ FORWARDED = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
 
 _ORIGINAL = tuple(name.replace("forwarded", "original") for name in FORWARDED)
 """Headers for the values before the replacement. Only the service sets them; those of a client are removed."""
+
+NETWORK_BITS = 64
+"""Bits of an IPv6 address that are the network of one customer."""
 
 _MAPPED_BITS = 96
 """Number of bits in front of the IPv4 address in an IPv4-mapped IPv6 address."""
@@ -123,6 +127,16 @@ def parse_address(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str) -> str:
+    """Return the text under which an address is counted: for IPv6 its network, such as `2001:db8::/64`, in which a
+    customer can choose any address. A text that is no address is returned unchanged."""
+    parsed = parse_address(address)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(ipaddress.IPv6Network((parsed, NETWORK_BITS), strict=False))
+    return address if parsed is None else str(parsed)
 
 
 def is_address(authority: str) -> bool:

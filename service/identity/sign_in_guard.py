@@ -19,9 +19,10 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from rowcall.core.accounts.lockout import Attempt, Limit, LockoutOptions, network_of
+from rowcall.core.accounts.lockout import Attempt, Limit, LockoutOptions
 from rowcall.core.auth.cookies import cookie_value
 from rowcall.core.errors.problems import Problem
+from rowcall.core.http.forwarded_headers import network_of
 from rowcall.core.protection.key_ring import Key
 from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.identity.sessions import Sessions

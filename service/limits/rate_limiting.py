@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
+from rowcall.core.http.forwarded_headers import network_of
 from rowcall.core.limits.counting import Decision
 from rowcall.core.limits.policy import Kind, Policy, Source, SourceKind
 from rowcall.service.limits.host_permits import SIZE, HostPermits
@@ -124,7 +125,8 @@ def _caller(policy: Policy, services: Services) -> Caller:
 
 def _text(source: Source, services: Services) -> Callable[[RequestContext], str | None]:
     """Return the function that reads the text of a source (header, claim, client address, or a fixed text) from a
-    request. It returns None if the request has no such header, claim or address."""
+    request. It returns None if the request has no such header, claim or address. An IPv6 address is counted by its
+    network."""
     name = source.text
     if source.kind is SourceKind.STATIC:
         return lambda _context: name
@@ -137,7 +139,7 @@ def _text(source: Source, services: Services) -> Callable[[RequestContext], str 
 
     def address(context: RequestContext) -> str | None:
         client_address = address_of(context.scope)
-        return None if client_address is None else client_address.decode()
+        return None if client_address is None else network_of(client_address.decode())
 
     return address
 

@@ -62,6 +62,8 @@ PER = "Partition__Sources__0__"
 SETTINGS = {
     **EVERY_SCHEME,
     **DEADLINES,
+    "ForwardedHeaders:Enabled": "true",
+    "ForwardedHeaders:KnownProxies:0": "127.0.0.1",
     "RateLimiterOptions:Enabled": "true",
     "RateLimiterOptions:DefaultPolicy": "default",
     **policy("fixed", Type="FixedWindow", PermitLimit=4, WindowSeconds=3600),
@@ -150,6 +152,12 @@ def test_callers_are_distinguished_by_a_header(service: Service) -> None:
 
 def test_callers_are_distinguished_by_address(service: Service) -> None:
     assert [ask(service, "per_address_limited").status_code for _ in range(4)] == [200, 200, 429, 429]
+
+
+def test_ipv6_addresses_of_one_network_are_one_caller(service: Service) -> None:
+    addresses = ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:2::3", "2001:db8:1:3::1"]
+    responses = [ask(service, "per_address_limited", {"x-forwarded-for": address}) for address in addresses]
+    assert [response.status_code for response in responses] == [200, 200, 429, 200]
 
 
 def test_callers_are_distinguished_by_a_claim(service: Service, kiri: dict[str, str]) -> None:

@@ -14,7 +14,6 @@ from rowcall.core.accounts.lockout import (
     begin,
     give_back,
     is_expired,
-    network_of,
     normalize_account,
     state_without_failures,
 )
@@ -85,20 +84,6 @@ def test_at_most_the_failures_are_permitted_before_each_delay(times: list[float]
 def test_a_remembered_key_expires() -> None:
     assert not is_expired(state_without_failures(10.0), 9.9)
     assert is_expired(state_without_failures(10.0), 10.0)
-
-
-@pytest.mark.parametrize(
-    ("address", "network"),
-    [
-        ("192.0.2.7", "192.0.2.7"),
-        ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
-        ("unknown", "unknown"),
-    ],
-)
-def test_an_ipv6_address_is_counted_by_its_network(address: str, network: str) -> None:
-    assert network_of(address) == network
 
 
 @pytest.mark.parametrize("name", ["Ana@Example.com", " ana@example.com ", "ａｎａ@example.com", "ANA@EXAMPLE.COM"])

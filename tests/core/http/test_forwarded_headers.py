@@ -11,6 +11,7 @@ from rowcall.core.http.forwarded_headers import (
     Forwarding,
     client_of,
     headers_for_routines,
+    network_of,
     parse_address,
     parse_network,
 )
@@ -137,3 +138,17 @@ def test_trusted_entries_are_removed_from_their_headers(sent: dict[str, str], re
 def test_unreadable_networks(text: str) -> None:
     with pytest.raises(ValueError):
         parse_network(text)
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_an_ipv6_address_is_counted_by_its_network(address: str, network: str) -> None:
+    assert network_of(address) == network
