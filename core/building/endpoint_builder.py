@@ -183,7 +183,12 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *account_diagnostics(endpoint, draft.used),
         *password_rule_diagnostics(endpoint, draft.used),
         *unmet_installation(
-            endpoint, catalog.installation, draft.used, jobs=defaults.jobs, second_factor=defaults.second_factor
+            endpoint,
+            catalog.installation,
+            draft.used,
+            jobs=defaults.jobs,
+            second_factor=defaults.second_factor,
+            anonymous_database_role=defaults.anonymous_database_role,
         ),
         *unverified_webhooks(endpoint, defaults.webhook_secrets, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
@@ -414,7 +419,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         options = endpoint.options
     if endpoint.options.job is not None and job_obstacle(endpoint) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, job=None)))
-    if endpoint.options.schedule is not None and schedule_obstacle(endpoint) is not None:
+    anonymous_role = defaults.anonymous_database_role
+    if options.schedule is not None and schedule_obstacle(endpoint, anonymous_database_role=anonymous_role) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, schedule=None)))
     if endpoint.options.publishing is not None and publishing_obstacle(endpoint) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, publishing=None)))

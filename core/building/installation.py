@@ -39,7 +39,13 @@ _READING = ("GET", "HEAD", "QUERY")
 
 
 def unmet_installation(
-    endpoint: Endpoint, installation: Installation, used: Mapping[str, str], *, jobs: bool, second_factor: bool
+    endpoint: Endpoint,
+    installation: Installation,
+    used: Mapping[str, str],
+    *,
+    jobs: bool,
+    second_factor: bool,
+    anonymous_database_role: bool,
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each annotation that has no effect, and for each whose need is not met, which leaves the
     endpoint out.
@@ -48,7 +54,7 @@ def unmet_installation(
     and the parameters that `job` names. A login that asks for a second factor also needs a version of the schema.
 
     used: the line of each annotation. jobs: whether jobs are enabled. second_factor: whether logins ask for a second
-    factor.
+    factor. anonymous_database_role: as for `schedule_obstacle`.
     """
     installed = installation.version
     if second_factor and installed < SECOND_FACTOR and asks_for_second_factor(endpoint):
@@ -60,7 +66,7 @@ def unmet_installation(
         "verify_webhook": None,
         "publishes": publishing_obstacle(endpoint),
         "job": job_obstacle(endpoint),
-        "schedule": schedule_obstacle(endpoint),
+        "schedule": schedule_obstacle(endpoint, anonymous_database_role=anonymous_database_role),
         "issue_token": None,
         "consume_token": None,
         "send_mail": None,
@@ -150,13 +156,19 @@ def unverified_webhooks(
         yield Diagnostic(endpoint.routine.identity, line, message, left_out=1)
 
 
-def schedule_obstacle(endpoint: Endpoint) -> str | None:
-    """Return why a schedule cannot call the routine of an endpoint, as the end of a sentence; None if it can."""
+def schedule_obstacle(endpoint: Endpoint, *, anonymous_database_role: bool) -> str | None:
+    """Return why a schedule cannot call the routine of an endpoint, as the end of a sentence; None if it can.
+
+    anonymous_database_role: anonymous callers, and so schedules, have a role of PostgreSQL at endpoints with
+    `role_from_claim`.
+    """
     if isinstance(endpoint.routine.source, TableOperation):
         return "it is for functions, procedures and SQL files"
     needed = [item.api_name for item in endpoint.parameters if not (item.has_default or item.defaulted)]
     if needed:
         return f"nothing gives it {', '.join(needed)}"
+    if endpoint.access.database_role and not anonymous_database_role:
+        return "it has no claims that name a database role: write role_from_claim = false to run it as the service"
     return _common_obstacle(endpoint)
 
 

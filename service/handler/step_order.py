@@ -196,7 +196,7 @@ def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
 def _factories_before_job() -> Sequence[Factory]:
     """Return the factories whose steps an attempt of a job does not have, as its request has been through them."""
-    of_job = (trace_requests, record_call, choose_role, fill_parameters_of_job, *_UNLESS_BOUND)
+    of_job = (trace_requests, record_call, refuse_without_role, choose_role, fill_parameters_of_job, *_UNLESS_BOUND)
     return tuple(step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job)
 
 

@@ -220,6 +220,16 @@ def test_a_job_runs_with_the_role_of_its_caller(own_database: Database, roles: R
     wait_until(lambda: own_database.value(enqueued) == 1, "the job enqueued in SQL has run", 20)
     assert own_database.value("select who from ledger where who <> at_commit") == "41"
     assert own_database.value("select at_commit from ledger where who = '41'") == roles.customer
+    own_database.execute(
+        "delete from ledger; select rowcall.enqueue('POST /own');"
+        f"select rowcall.enqueue('POST /own', _claims => '[[\"database_role\", \"{roles.service}\"]]')"
+    )
+    failed = "select error from rowcall.job where state = 'failed' order by error"
+    wait_until(lambda: len(own_database.fetch(failed)) == 2, "both jobs have failed", 20)
+    forbidden, unauthorized = (error for (error,) in own_database.fetch(failed))
+    assert "POST /own is for users with a database role in the claim database_role" in forbidden
+    assert unauthorized == "Unauthorized"
+    assert own_database.fetch("select * from ledger") == []
 
 
 @pytest.mark.slow

@@ -53,6 +53,10 @@ schedule @daily timezone Europe/Berlim';
 create function words() returns int language sql as 'select 1';
 comment on function words() is 'HTTP POST /words
 schedule @daily if missed panic';
+create function as_caller() returns int language sql as 'select 1';
+comment on function as_caller() is 'HTTP POST /as-caller
+role_from_claim
+schedule @daily';
 create table things (id int primary key);
 comment on table things is 'HTTP
 schedule @daily';
@@ -142,6 +146,7 @@ def test_a_scheduled_routine_has_no_path(hosts: list[Service]) -> None:
 def test_mistakes_are_named(hosts: list[Service]) -> None:
     log = hosts[0].log
     assert "POST /needs: schedule has no effect: nothing gives it n" in log
+    assert "POST /as-caller: schedule has no effect: it has no claims that name a database role" in log
     assert "'61 * * * *' is no cron expression: Bad minute" in log
     assert "there is no time zone 'Europe/Berlim'" in log
     assert "'if missed panic' is none of timezone <zone>, if missed run|skip, overlap run|skip" in log
