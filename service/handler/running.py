@@ -10,6 +10,7 @@ from rowcall.core.accounts.checks import gives_rows_to_account_steps, runs_with_
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
@@ -28,7 +29,7 @@ from rowcall.service.handler.command_log import log_command
 from rowcall.service.handler.endpoint_call import call_of, is_procedure, preamble_of
 from rowcall.service.handler.replica_reads import reads_of, record_position
 from rowcall.service.idempotency.key import key_of
-from rowcall.service.idempotency.recorded_requests import run_once
+from rowcall.service.idempotency.recorded_requests import FindKey, find_result, run_once
 from rowcall.service.jobs.enqueuing import enqueue
 from rowcall.service.jobs.running import run_in_job
 from rowcall.service.metrics.meters import cache_counter, key_counter
@@ -180,14 +181,30 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if call.publish is not None:
         plain = (partial(run_and_publish, database, call),)
     if endpoint.recorded:
-        find_key = key_of if endpoint.options.webhook is None else partial(delivery_key, endpoint)
-        count = key_counter(services)
+        set_by_sql = sql_sets_response(endpoint, services)
         plain = (
             run_once(
-                endpoint, call, services, plain, find_key, count, set_by_sql=sql_sets_response(endpoint, services)
+                endpoint, call, services, plain, _key_finder(endpoint), key_counter(services), set_by_sql=set_by_sql
             ),
         )
     return (*((logged,) if logged else ()), *plain)
+
+
+def find_stored_result(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that finds the stored result of a repeated request, before SQL of the comment or requests to
+    other services have effects again; None: the endpoint has neither, or its requests are not recorded.
+    """
+    if not endpoint.recorded or services.joint or runs_with_account_steps(endpoint):
+        return None
+    if not (resolved_parameters(endpoint) or endpoint.outgoing.calls or endpoint.options.proxy is not None):
+        return None
+    call = call_of(endpoint, services, None)
+    return find_result(endpoint, call, services, _key_finder(endpoint), key_counter(services))
+
+
+def _key_finder(endpoint: Endpoint) -> FindKey:
+    """Return the function that returns the key under which a request of the endpoint is recorded."""
+    return key_of if endpoint.options.webhook is None else partial(delivery_key, endpoint)
 
 
 def _run(

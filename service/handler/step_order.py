@@ -36,12 +36,14 @@ from rowcall.service.handler.running import (
     account_steps,
     choose_format,
     download,
+    find_stored_result,
     respond,
     run,
     send_write_position,
     sign_in_or_out,
 )
 from rowcall.service.idempotency.key import check_key
+from rowcall.service.idempotency.recorded_requests import unless_replayed
 from rowcall.service.jobs.running import skip_if_bound
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
 from rowcall.service.metrics.meters import count_requests
@@ -163,6 +165,7 @@ STEPS: Sequence[Factory] = (
     ignore_nulls_of_types,
     skip_null_call,
     count_sign_ins,
+    find_stored_result,
     resolve_parameters,
     send_requests,
     forward_to_proxy,
@@ -202,6 +205,8 @@ def _factories_before_job() -> Sequence[Factory]:
 
 _UNLESS_BOUND: Sequence[Factory] = (hash_parameters, encrypt)
 """Steps that protect values, which an attempt runs if the job was enqueued in SQL."""
+_UNLESS_REPLAYED: Sequence[Factory] = (resolve_parameters, send_requests, forward_to_proxy)
+"""Steps that may have effects elsewhere, which a repeated request whose result is stored does not run."""
 _IN_JOB: Sequence[Factory] = (
     ignore_nulls_of_types,
     skip_null_call,
@@ -226,5 +231,9 @@ def _compile_steps(endpoint: Endpoint, services: Services, done: Sequence[Factor
         if step is None:
             continue
         compiled = step if isinstance(step, tuple) else (step,)
-        steps += map(skip_if_bound, compiled) if services.job_runs and factory in _UNLESS_BOUND else compiled
+        if services.job_runs and factory in _UNLESS_BOUND:
+            compiled = tuple(map(skip_if_bound, compiled))
+        elif endpoint.recorded and factory in _UNLESS_REPLAYED:
+            compiled = tuple(map(unless_replayed, compiled))
+        steps += compiled
     return tuple(steps)

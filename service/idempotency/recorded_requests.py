@@ -91,6 +91,8 @@ def run_once(
     run = once.run_committing if call.commits else once.run
 
     def step(context: RequestContext) -> Waiting:
+        if _is_replayed(context):
+            return None
         key = find_key(context)
         if key is not None:
             return run(context, key)
@@ -98,6 +100,36 @@ def run_once(
         return None
 
     return step
+
+
+def find_result(
+    endpoint: Endpoint, call: Call, services: Services, find_key: FindKey, count: Callable[[str], None]
+) -> Step:
+    """Return the step that looks up the key of a request. If a result is stored, the step makes it that of the request,
+    and steps in `unless_replayed` and that of `run_once` do nothing. It records nothing, and raises `Problem` 409 and
+    422 as `run_once` does; parameters as there.
+    """
+    once = _RecordedRequests(endpoint, call, services, count, set_by_sql=False)
+
+    def step(context: RequestContext) -> Waiting:
+        key = find_key(context)
+        return None if key is None else once.find(context, key)
+
+    return step
+
+
+def unless_replayed(step: Step) -> Step:
+    """Return a step that runs `step` unless `find_result` has found the result of the request."""
+
+    def run_unless_replayed(context: RequestContext) -> Waiting:
+        return None if _is_replayed(context) else step(context)
+
+    return run_unless_replayed
+
+
+def _is_replayed(context: RequestContext) -> bool:
+    """Return whether the request has its result already, ahead of the step that runs the routine."""
+    return context.execution is not None
 
 
 class _RecordedRequests:
@@ -121,9 +153,22 @@ class _RecordedRequests:
         self._set_by_sql = set_by_sql
         own = partial(sql_call, services=services, sensitive=endpoint.options.sensitive)
         self._begin = own(f"{endpoint.name} idempotency begin", _BEGIN, 4)
+        self._forget = own(f"{endpoint.name} idempotency forget", _FORGET, 3, reads=False)
         self._finish = own(f"{endpoint.name} idempotency finish", _FINISH, 6, binary=(_BODY - 1,), reads=False)
         self._name = endpoint.name
         self._background = Background()
+
+    async def find(self, context: RequestContext, key: str) -> None:
+        """Take the stored result if there is one. Raises `Problem` as `run` does for a known key. A new key stays
+        unknown.
+        """
+        names, values = self._values(context, key)
+        async with self._database.transaction(self._begin, context) as transaction:
+            state = _state(await transaction.begin_with(self._begin, values))
+            is_new = state.word == "new"
+            await transaction.commit((self._forget, [*names, state.expires]) if is_new else None)
+        if not is_new:
+            self._replay_or_refuse(context, state)
 
     async def run(self, context: RequestContext, key: str) -> None:
         """Run the routine in the transaction that records the key, or take the stored result. Raises `Problem`: 409

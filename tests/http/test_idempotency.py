@@ -21,6 +21,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.metrics import admin_of, numbers_of
 from tests.harness.service import Service
+from tests.harness.upstream import Upstream, answer
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -104,6 +105,21 @@ comment on function mine(int) is 'HTTP POST /mine
 authorize
 idempotent';
 """
+CHARGE = """
+create table token_number (n int);
+create function next_token() returns int language sql as
+$$ insert into token_number values (1); select count(*)::int from token_number $$;
+create type charge as (status_code int, body json);
+comment on type charge is 'POST {url}/charge
+
+{{"amount": {{_amount}}}}';
+create function charged(_amount int, _token int default null, _charge charge default null) returns text language sql as
+$$ insert into payment (amount, note) values (_amount, 'charged')
+   returning concat_ws(' ', _token, (_charge).status_code, (_charge).body) $$;
+comment on function charged(int, int, charge) is 'HTTP POST /charged
+idempotent
+_token = select next_token()';
+"""
 FILE = """-- HTTP POST /file
 -- idempotent
 -- @param $1 amount
@@ -113,7 +129,7 @@ select count(*) as n from payment where note = 'file';
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+def service(database: Database, serve: Serve, upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder = tmp_path_factory.mktemp("files")
     Path(folder, "file.sql").write_text(FILE)
     database.execute(install_sql())
@@ -122,8 +138,9 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         "Service:CrudSource:Enabled": "true",
         "Auth:CookieAuth": "true",
         "Service:UploadOptions:Enabled": "true",
+        "Service:HttpClientOptions:Enabled": "true",
     }
-    return serve(database, SQL, settings, workers=2)
+    return serve(database, SQL + CHARGE.format(url=upstream.url), settings, workers=2)
 
 
 def key() -> dict[str, str]:
@@ -165,6 +182,25 @@ def test_a_repetition_gets_the_same_response(service: Service, database: Databas
     assert database.value("select count(*) from payment") == before + 1
     assert service.post(path, json={"amount": 7}, headers=key()).status_code == status
     assert database.value("select count(*) from payment") == before + 2
+
+
+def test_a_repetition_repeats_no_effects_ahead_of_the_routine(
+    service: Service, database: Database, upstream: Upstream
+) -> None:
+    upstream.on("/charge", answer({"paid": True}))
+    headers = key()
+    first = service.post("/charged", json={"amount": 7}, headers=headers)
+    assert (first.status_code, first.text) == (200, '1 200 {"paid": true}')
+    second = service.post("/charged", json={"amount": 7}, headers=headers)
+    assert repeatable_parts(second) == repeatable_parts(first)
+    assert second.headers["idempotency-replayed"] == "true"
+    problem(service.post("/charged", json={"amount": 8}, headers=headers), 422)
+    assert len(upstream.to("/charge")) == 1
+    assert database.value("select count(*) from token_number") == 1
+    assert database.value("select count(*) from payment where note = 'charged'") == 1
+    headers = key()
+    problem(service.post("/charged", json={"amount": -1}, headers=headers), 400)
+    assert service.post("/charged", json={"amount": 1}, headers=headers).text == '3 200 {"paid": true}'
 
 
 def test_query_raw_body_and_table_requests_are_replayed(service: Service, database: Database) -> None:
