@@ -65,7 +65,7 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
     headers that SQL has set are invalid, or if the routine returned no result; and as `_usual` does."""
     lines = header_lines(endpoint)
     personal = is_personal(endpoint)
-    tail = b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
+    tail = _tail(endpoint)
 
     def respond(context: RequestContext) -> None:
         execution = context.execution
@@ -91,6 +91,17 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
             context.protocol.response_bytes(status, headers, body)
 
     return respond
+
+
+def body_of(endpoint: Endpoint, whole: bytes) -> bytes:
+    """Return the body of a result of the endpoint without status and headers. whole: the result with these, as
+    `with_reading` makes it."""
+    return _parts(whole, _tail(endpoint))[0]
+
+
+def _tail(endpoint: Endpoint) -> bytes:
+    """Return the `tail` of results of the endpoint, as for `_parts`."""
+    return b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
 
 
 def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:

@@ -11,6 +11,7 @@ from rowcall.service.database.preamble import Values
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.response.response_set_by_sql import body_of
 
 Publish = tuple[Call, Callable[[RequestContext], Values]]
 """The command, and the function that returns its values for a request that has run."""
@@ -33,10 +34,16 @@ def publish_result(endpoint: Endpoint, services: Services) -> Publish | None:
     topic, key = publishing.topic.encode(), key_member(endpoint)
     named = None if key is None else key.encode()
     empty = endpoint.shape.path is ResultPath.VOID
+    set_by_sql = endpoint.sets_response
 
     def values(context: RequestContext) -> Values:
         execution = context.execution
-        body = None if execution is None or execution.is_null or empty else execution.body
+        if execution is None or execution.body is None or empty:
+            return [topic, None, named]
+        if set_by_sql:
+            body = None if execution.first_null else body_of(endpoint, execution.body)
+        else:
+            body = None if execution.is_null else execution.body
         return [topic, body or None, named]
 
     return call, values

@@ -44,6 +44,24 @@ comment on function as_job(int) is 'HTTP POST /job
 single
 job
 publishes job.made key id';
+create function placed(_n int) returns table (id int) language plpgsql as $$
+begin
+  insert into done values (_n);
+  perform set_config('response.status', '201', true);
+  perform set_config('response.headers', json_build_object('Location', '/orders/' || _n)::text, true);
+  return query select _n where _n > 0;
+end $$;
+comment on function placed(int) is 'HTTP POST /placed
+single
+publishes order.placed key id';
+create function noted(_text text) returns text language plpgsql as $$
+begin perform set_config('response.status', '202', true); return _text; end $$;
+comment on function noted(text) is 'HTTP POST /noted
+publishes order.noted';
+create function by_column(_n int) returns table (id int, code int) language sql as $$ select _n, 203 $$;
+comment on function by_column(int) is 'HTTP POST /by-column
+response_status_column code
+publishes order.coded';
 create function reads() returns int language sql stable as 'select 1';
 comment on function reads() is 'HTTP GET /reads
 publishes a.b';
@@ -98,6 +116,18 @@ def test_results_of_other_shapes_are_published(service: Service, database: Datab
     assert published(database, "json.made") == [("k", {"the_key": "k", "x": 1.5})]
     assert service.post("/void").status_code == 204
     assert published(database, "void.made") == [(None, None)]
+
+
+def test_results_are_published_without_the_response_set_by_sql(service: Service, database: Database) -> None:
+    response = service.post("/placed", json={"n": 1})
+    assert (response.status_code, response.headers["location"], response.text) == (201, "/orders/1", '{"id":1}')
+    assert published(database, "order.placed") == [("1", {"id": 1})]
+    assert service.post("/noted", json={"text": None}).status_code == 202
+    assert service.post("/noted", json={"text": "plain"}).text == "plain"
+    assert published(database, "order.noted") == [(None, None), (None, "plain")]
+    response = service.post("/by-column", json={"n": 3})
+    assert (response.status_code, response.text) == (203, '[{"id":3}]')
+    assert published(database, "order.coded") == [(None, [{"id": 3}])]
 
 
 def test_returned_rows_of_tables_are_published(service: Service, database: Database) -> None:
