@@ -249,9 +249,12 @@ def without_response_set_by_sql(endpoint: Endpoint) -> Endpoint:
 
 
 def sql_sets_response(endpoint: Endpoint, services: Services) -> bool:
-    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status."""
+    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status; an
+    attempt of a job has no response.
+    """
     is_cached = plan_of(endpoint, services) is not None
-    return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None
+    is_plain = is_cached or services.job_runs or endpoint.options.proxy_out is not None
+    return endpoint.sets_response and not is_plain
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:

@@ -43,16 +43,13 @@ class RunnableJobs(NamedTuple):
 class Attempt(NamedTuple):
     """The outcome of an attempt. status: of the response; 499: it was cancelled and has no response. reason: why it has
     failed; without meaning if it has succeeded (`settled`) or was interrupted. retry: whether a further attempt can
-    succeed."""
+    succeed. settled: the call has succeeded, and its transaction has marked the job as finished; the response may be an
+    error all the same, such as 404 for a result without a row."""
 
     status: int
     reason: str = ""
     retry: bool = True
-
-    @property
-    def settled(self) -> bool:
-        """Whether the call has succeeded. Its transaction has then marked the job as finished."""
-        return 200 <= self.status < 300
+    settled: bool = False
 
 
 class _Caller:
@@ -93,8 +90,10 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
         return Attempt(_UNFIT, error.detail, retry=False)
     start(context, jobs.steps(endpoint))
     attempt = await _outcome(job, capture)
+    if job.finished:
+        return attempt._replace(settled=True)
     limit = endpoint.options.timeout
-    if limit and not attempt.settled and _was_cancelled(context):
+    if limit and _was_cancelled(context):
         return attempt._replace(reason=f"{attempt.reason} (the time limit of an attempt is {limit:g} s)")
     return attempt
 

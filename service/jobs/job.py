@@ -54,6 +54,8 @@ class Job:
     """Its end may let another job with the same key run."""
     interruption: str | None = None
     """Reason of the service for which this attempt has ended or has to end; None: there is none."""
+    finished: bool = False
+    """The transaction of the routine has marked the job as finished."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     abandoned: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the cancelled attempt has ended without a response."""

@@ -80,6 +80,7 @@ async def _run_once(
         is_null = execution is None or execution.is_null
         body = None if execution is None or is_null else execution.body
         await transaction.commit((finish, [*names, content_type, body]))
+        job.finished = True
 
 
 def _progress(hear: Hear | None, context: RequestContext) -> _Progress:

@@ -34,7 +34,7 @@ def publish_result(endpoint: Endpoint, services: Services) -> Publish | None:
     topic, key = publishing.topic.encode(), key_member(endpoint)
     named = None if key is None else key.encode()
     empty = endpoint.shape.path is ResultPath.VOID
-    set_by_sql = endpoint.sets_response
+    set_by_sql = endpoint.sets_response and not services.job_runs
 
     def values(context: RequestContext) -> Values:
         execution = context.execution

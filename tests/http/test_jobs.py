@@ -42,6 +42,16 @@ create function deep() returns jsonb language sql as
 $$ select (repeat('[', 300) || repeat(']', 300))::jsonb $$;
 comment on function deep() is 'HTTP POST /deep
 job';
+create function placed(_n int) returns table (id int) language plpgsql as $$
+begin
+  insert into work (what) values ('placed ' || _n);
+  perform set_config('response.status', '422', true);
+  return query select _n where _n > 0;
+end $$;
+comment on function placed(int) is 'HTTP POST /placed
+single
+null_handling 404
+job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
 job';
@@ -186,6 +196,17 @@ def test_job_runs_and_its_result_is_stored(service: Service, database: Database)
     assert ended(service, enqueue(service, "/nothing"))["result"] in (None, "")
     assert ended(service, enqueue(service, "/lines"))["result"] == '{"a":1}\n{"a":2}'
     assert ended(service, enqueue(service, "/deep"))["result"] == "[" * 300 + "]" * 300
+
+
+def test_a_job_whose_routine_has_committed_is_done_whatever_its_response_would_be(
+    service: Service, database: Database
+) -> None:
+    job = ended(service, enqueue(service, "/placed", n=1))
+    assert (job["state"], job["attempts"], job["result"]) == ("done", 1, {"id": 1})
+    job = ended(service, enqueue(service, "/placed", n=-1))
+    assert (job["state"], job["attempts"], job["error"]) == ("done", 1, None)
+    assert (count(database, "placed 1"), count(database, "placed -1")) == (1, 1)
+    assert "of POST /placed: attempt 1 failed" not in service.log
 
 
 def test_arguments_are_validated_before_the_job_is_accepted(service: Service, database: Database) -> None:
