@@ -38,6 +38,7 @@ from rowcall.service.outgoing.forwarding import uploads_here
 from rowcall.service.outgoing.proxy_out import send_result
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.deadlines import may_have_deadline
+from rowcall.service.request.preconditions import check_version
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response import responses
 from rowcall.service.response.formats.choice import table_formats
@@ -184,7 +185,14 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
         set_by_sql = sql_sets_response(endpoint, services)
         plain = (
             run_once(
-                endpoint, call, services, plain, _key_finder(endpoint), key_counter(services), set_by_sql=set_by_sql
+                endpoint,
+                call,
+                services,
+                plain,
+                _key_finder(endpoint),
+                key_counter(services),
+                set_by_sql=set_by_sql,
+                check=check_version(endpoint, services),
             ),
         )
     return (*((logged,) if logged else ()), *plain)

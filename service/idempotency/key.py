@@ -66,8 +66,8 @@ def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
 def digest_of(context: RequestContext, representation: str) -> bytes:
     """Return the digest of method, path, query string, content type, body and representation, as text of a bytea.
 
-    representation: format and time zone of the result, if the request chooses them; empty: it does not, so the digest
-    is that of former versions, whose keys are stored.
+    representation: format and time zone of the result, if the request chooses them, and its conditions on the version
+    of a row; empty: it has neither, so the digest is that of former versions, whose keys are stored.
     """
     scope = context.scope
     whole = hashlib.sha256()

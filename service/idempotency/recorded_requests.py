@@ -26,6 +26,7 @@ from rowcall.service.database.preamble import Values
 from rowcall.service.idempotency.key import digest_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
+from rowcall.service.request_context.header_values import read_header_lines
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.request_context.surroundings import with_tenant, zone_of
@@ -77,6 +78,7 @@ def run_once(
     count: Callable[[str], None],
     *,
     set_by_sql: bool,
+    check: Step | None,
 ) -> Step:
     """Return the step that runs requests with a key, once for each key, and enters `plain` for requests without one.
     The step raises `Problem`: 409 while an equal request is running, or if a procedure that commits by itself may have
@@ -85,9 +87,10 @@ def run_once(
 
     count: called with the state of each request with a key: `new`, `running`, `finished`, or `other` for the key of
     another request. set_by_sql: SQL sets the status of the response, so the number of rows is that of the first
-    statement.
+    statement. check: raises `Problem` if the call has found a precondition false; then it is rolled back with its key.
+    None: there is no precondition.
     """
-    once = _RecordedRequests(endpoint, call, services, count, set_by_sql=set_by_sql)
+    once = _RecordedRequests(endpoint, call, services, count, set_by_sql=set_by_sql, check=check)
     run = once.run_committing if call.commits else once.run
 
     def step(context: RequestContext) -> Waiting:
@@ -109,7 +112,7 @@ def find_result(
     and steps in `unless_replayed` and that of `run_once` do nothing. It records nothing, and raises `Problem` 409 and
     422 as `run_once` does; parameters as there.
     """
-    once = _RecordedRequests(endpoint, call, services, count, set_by_sql=False)
+    once = _RecordedRequests(endpoint, call, services, count)
 
     def step(context: RequestContext) -> Waiting:
         key = find_key(context)
@@ -136,7 +139,14 @@ class _RecordedRequests:
     """Runs the requests of one endpoint once for each key."""
 
     def __init__(
-        self, endpoint: Endpoint, call: Call, services: Services, count: Callable[[str], None], *, set_by_sql: bool
+        self,
+        endpoint: Endpoint,
+        call: Call,
+        services: Services,
+        count: Callable[[str], None],
+        *,
+        set_by_sql: bool = False,
+        check: Step | None = None,
     ) -> None:
         self._count = count
         idempotency = endpoint.options.idempotency
@@ -151,6 +161,8 @@ class _RecordedRequests:
         self._call = call
         self._seconds = str(stored).encode()
         self._set_by_sql = set_by_sql
+        self._check = check
+        self._has_version = endpoint.version_index is not None
         own = partial(sql_call, services=services, sensitive=endpoint.options.sensitive)
         self._begin = own(f"{endpoint.name} idempotency begin", _BEGIN, 4)
         self._forget = own(f"{endpoint.name} idempotency forget", _FORGET, 3, reads=False)
@@ -183,6 +195,8 @@ class _RecordedRequests:
             if self._replay_or_refuse(context, state):
                 return
             await transaction.call()
+            if self._check is not None:
+                self._check(context)
             await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution)]))
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
@@ -249,6 +263,10 @@ class _RecordedRequests:
         if self._of_webhook:
             return names, [*names, b"\\x", self._seconds]
         representation = f"{self._format} {zone_of(self._time_zone, context) or ''}".strip()
+        if self._has_version:
+            headers = context.scope.headers
+            versions = (name + ",".join(read_header_lines(headers, name)) for name in ("if-match", "if-none-match"))
+            representation = "\n".join((representation, *versions))
         return names, [*names, digest_of(context, representation), self._seconds]
 
     def _replay_or_refuse(self, context: RequestContext, state: _State) -> bool:

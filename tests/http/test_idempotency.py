@@ -95,6 +95,18 @@ comment on table payment is 'HTTP
 for insert_returning
 HTTP PUT /payments
 idempotent';
+create table article (id int primary key, title text, version int not null default 1);
+insert into article (id, title) values (1, 'first');
+create function next_version() returns trigger language plpgsql as
+$$ begin new.version := old.version + 1; return new; end $$;
+create trigger next_version before update on article for each row execute function next_version();
+comment on table article is 'HTTP
+version column version
+idempotent
+disabled
+enabled update_returning
+for update_returning
+HTTP PATCH /articles/{id}';
 create function enter(_name text) returns table (status int, name_identifier text, name text) language sql as
 $$ select 200, _name, _name $$;
 comment on function enter(text) is 'HTTP POST /enter
@@ -259,6 +271,20 @@ def test_failed_request_can_be_repeated_with_its_key(service: Service, database:
     problem(service.post("/pay", json={"amount": "x"}, headers=headers), 400)
     assert database.value("select count(*) from rowcall.idempotency where key = %s", headers["idempotency-key"]) == 0
     assert service.post("/pay", json={"amount": 1}, headers=headers).status_code == 201
+
+
+def test_request_with_a_false_precondition_can_be_repeated_with_its_key(service: Service) -> None:
+    headers = key()
+
+    def change(version: int) -> httpx.Response:
+        conditions = {**headers, "if-match": f'"{version}"'}
+        return service.request("PATCH", "/articles/1", json={"title": "second"}, headers=conditions)
+
+    problem(change(7), 412)
+    first = change(1)
+    assert (first.status_code, first.json()[0]["version"]) == (200, 2)
+    assert repeatable_parts(change(1)) == repeatable_parts(first)
+    problem(change(2), 422)
 
 
 @pytest.mark.slow
