@@ -26,6 +26,7 @@ from rowcall.service.database.preamble import Values
 from rowcall.service.idempotency.key import digest_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
+from rowcall.service.pipeline.stored_results import open_result, result_sealer
 from rowcall.service.request_context.header_values import read_header_lines
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
@@ -158,6 +159,8 @@ class _RecordedRequests:
         self._format = export_format(endpoint)
         stored = services.options.webhook_lifetime if idempotency is None else idempotency.seconds
         self._database = services.database
+        self._keys = services.auth.keys
+        self._seal = result_sealer(endpoint, services)
         self._call = call
         self._seconds = str(stored).encode()
         self._set_by_sql = set_by_sql
@@ -180,7 +183,7 @@ class _RecordedRequests:
             is_new = state.word == "new"
             await transaction.commit((self._forget, [*names, state.expires]) if is_new else None)
         if not is_new:
-            self._replay_or_refuse(context, state)
+            await self._replay_or_refuse(context, state, names)
 
     async def run(self, context: RequestContext, key: str) -> None:
         """Run the routine in the transaction that records the key, or take the stored result. Raises `Problem`: 409
@@ -192,12 +195,12 @@ class _RecordedRequests:
             if state.word != "new":
                 # The key is free again before the response is sent, so that the next repetition finds it so.
                 await transaction.commit()
-            if self._replay_or_refuse(context, state):
+            if await self._replay_or_refuse(context, state, names):
                 return
             await transaction.call()
             if self._check is not None:
                 self._check(context)
-            await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution)]))
+            await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution, names)]))
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
         """Run a procedure that commits by itself, or take the stored result. The key is recorded in a transaction
@@ -210,7 +213,7 @@ class _RecordedRequests:
         async with self._database.transaction(self._begin, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))
             await transaction.commit()
-        if self._replay_or_refuse(context, state):
+        if await self._replay_or_refuse(context, state, names):
             return
         names.append(state.expires)
         context.execution = None
@@ -227,7 +230,7 @@ class _RecordedRequests:
                     "the effect, and use another key if the request is still needed",
                 ) from None
             raise
-        result = [*names, *self._result(context.execution)]
+        result = [*names, *self._result(context.execution, names)]
         try:
             async with self._database.transaction(self._finish, context) as transaction:
                 await transaction.begin_with(self._finish, result)
@@ -269,15 +272,18 @@ class _RecordedRequests:
             representation = "\n".join((representation, *versions))
         return names, [*names, digest_of(context, representation), self._seconds]
 
-    def _replay_or_refuse(self, context: RequestContext, state: _State) -> bool:
+    async def _replay_or_refuse(self, context: RequestContext, state: _State, names: Values) -> bool:
         """Count the state of the key. If the response to an equal request is stored, make it the result of this
         request, with the header `Idempotency-Replayed`, and return True. Return False if the key is new.
 
-        Raises `Problem`: 409 while an equal request is running, 422 if the key belongs to another request.
+        names: owner and key. Raises `Problem`: 409 while an equal request is running, 422 if the key belongs to another
+        request, 503 if the stored response cannot be decrypted.
         """
         self._count(state.word)
         if state.result is not None:
-            context.execution = state.result
+            stored = state.result
+            body = await open_result(self._keys, stored.body or b"", _record(names))
+            context.execution = finished_execution(body, stored.rows, stored.is_null)
             if (trace := trace_of(context.protocol)) is not None:
                 trace.record_replay()
             context.protocol = HeadersProtocol(context.protocol, [REPLAYED])
@@ -292,16 +298,23 @@ class _RecordedRequests:
             raise Problem(409, detail, headers=_LATER)
         return False
 
-    def _result(self, execution: Execution | None) -> Values:
-        """Return body, number of rows, and whether the result is NULL, as values to store; NULLs
-        without an execution.
+    def _result(self, execution: Execution | None, names: Values) -> Values:
+        """Return body, number of rows, and whether the result is NULL, as values to store; NULLs without an execution.
+        names: begin with owner and key.
         """
         if execution is None:
             return [None, None, None]
         rows, is_null = execution.rows, execution.is_null
         if self._set_by_sql:
             rows, is_null = execution.first_rows, execution.first_null
-        return [execution.body or b"", b"%d" % rows, b"true" if is_null else b"false"]
+        body = execution.body or b""
+        stored = body if self._seal is None else self._seal(body, _record(names))
+        return [stored, b"%d" % rows, b"true" if is_null else b"false"]
+
+
+def _record(names: Values) -> bytes:
+    """Return what identifies a recorded request. names: begin with owner and key."""
+    return b"\0".join(name or b"" for name in names[:2])
 
 
 def _state(execution: Execution) -> _State:

@@ -21,6 +21,7 @@ from rowcall.core.text import exact_json, json_text, query_text
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
+from rowcall.service.pipeline.stored_results import open_result
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall.jobs")
@@ -111,6 +112,7 @@ class _Jobs:
     def __init__(self, options: JobOptions, services: Services) -> None:
         self._roles = frozenset(options.roles)
         self._database = services.main_database
+        self._keys = services.auth.keys
         self._drain_state = services.drain_state
         own = partial(sql_call, services=services)
         self._show = own("show job", _SHOW, 1)
@@ -213,7 +215,7 @@ class _Jobs:
 
     async def _read(self, context: RequestContext) -> dict[str, Any]:
         """Read the job with the id in the path, and return its members as in the response, with the result if it is
-        done. Raises `Problem` 404 if the caller has no such job.
+        done. Raises `Problem`: 404 if the caller has no such job, 503 if the result cannot be decrypted.
         """
         path: str = context.scope.path
         number = path.rpartition("/")[2].lower()
@@ -232,7 +234,9 @@ class _Jobs:
             raise missing
         members: dict[str, Any] = exact_json.parse(about)
         if members["state"] == "done":
-            members["result"] = _result(content_type.decode(), result)
+            stored = None if result == b"-" else bytes.fromhex(result.decode())
+            body = None if stored is None else await open_result(self._keys, stored, number.encode())
+            members["result"] = _result(content_type.decode(), body)
         return members
 
 
@@ -241,14 +245,12 @@ def _is_connected(sent: object) -> bool:
     return sent is not False and type(sent).__name__ != _CLOSED
 
 
-def _result(content_type: str, text: bytes) -> Any:
+def _result(content_type: str, value: bytes | None) -> Any:
     """Return the result of a routine: the parsed value if the content type is JSON, else a text; None if it has no
-    result. JSON that is invalid or nested too deeply is a text. text: its bytes in hexadecimal digits; `-`: it has
-    none.
+    result. JSON that is invalid or nested too deeply is a text.
     """
-    if text == b"-":
+    if value is None:
         return None
-    value = bytes.fromhex(text.decode())
     if json_text.is_json(content_type) and value:
         with contextlib.suppress(ValueError):
             return exact_json.parse(value)

@@ -12,6 +12,7 @@ from rowcall.service.database.database import Database
 from rowcall.service.jobs.job import Job
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
+from rowcall.service.pipeline.stored_results import SealResult, result_sealer
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step, Waiting
 
 _LOCK = "select rowcall.lock_job($1::uuid, $2::int)"
@@ -28,7 +29,8 @@ def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
     finish = sql_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,), reads=False)
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
     call.hear = partial(_progress, call.hear)
-    return partial(_run, services.database, call, lock, finish, content_type)
+    seal = result_sealer(endpoint, services)
+    return partial(_run, services.database, call, lock, finish, content_type, seal)
 
 
 def skip_if_bound(step: Step) -> Step:
@@ -42,20 +44,32 @@ def skip_if_bound(step: Step) -> Step:
 
 
 def _run(
-    database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
+    database: Database,
+    call: Call,
+    lock: Call,
+    finish: Call,
+    content_type: bytes,
+    seal: SealResult | None,
+    context: RequestContext,
 ) -> Awaitable[None]:
-    return _run_for_job(database, call, lock, finish, content_type, context)
+    return _run_for_job(database, call, lock, finish, content_type, seal, context)
 
 
 async def _run_for_job(
-    database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
+    database: Database,
+    call: Call,
+    lock: Call,
+    finish: Call,
+    content_type: bytes,
+    seal: SealResult | None,
+    context: RequestContext,
 ) -> None:
     """Run the call and finish the job, as `_run_once` does; its errors are raised. If the service is unavailable,
     record the reason as an interruption of the job. If the job was cancelled, set `job.abandoned`, so that no response
     is waited for. Parameters as for `_run_once`."""
     job: Job = context.scope.job
     try:
-        await _run_once(database, call, lock, finish, content_type, context)
+        await _run_once(database, call, lock, finish, content_type, seal, context)
     except UnavailableError as error:
         job.interrupt(error.detail or error.title)
         raise
@@ -65,12 +79,19 @@ async def _run_for_job(
 
 
 async def _run_once(
-    database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
+    database: Database,
+    call: Call,
+    lock: Call,
+    finish: Call,
+    content_type: bytes,
+    seal: SealResult | None,
+    context: RequestContext,
 ) -> None:
     """Run the call and mark the job as finished in one transaction. Raises `Problem` and `ClientDisconnectedError`.
 
     lock: call that locks the row of the job before the routine runs, and fails if the job no longer belongs to this
-    worker. finish: call that marks the job as finished and stores the result. content_type: of the result.
+    worker. finish: call that marks the job as finished and stores the result. content_type: of the result. seal:
+    encrypts the result; None: it is stored as it is.
     """
     job: Job = context.scope.job
     names = [job.id.encode(), str(job.attempt).encode()]
@@ -79,6 +100,8 @@ async def _run_once(
         execution = context.execution
         is_null = execution is None or execution.is_null
         body = None if execution is None or is_null else execution.body
+        if body is not None and seal is not None:
+            body = seal(body, job.id.encode())
         await transaction.commit((finish, [*names, content_type, body]))
         job.finished = True
 

@@ -107,6 +107,12 @@ disabled
 enabled update_returning
 for update_returning
 HTTP PATCH /articles/{id}';
+create function reveal(_secret text) returns table (secret text) language sql as
+$$ insert into payment (amount, note) values (1, _secret) returning note $$;
+comment on function reveal(text) is 'HTTP POST /reveal
+encrypt _secret
+decrypt secret
+idempotent';
 create function enter(_name text) returns table (status int, name_identifier text, name text) language sql as
 $$ select 200, _name, _name $$;
 comment on function enter(text) is 'HTTP POST /enter
@@ -213,6 +219,17 @@ def test_a_repetition_repeats_no_effects_ahead_of_the_routine(
     headers = key()
     problem(service.post("/charged", json={"amount": -1}, headers=headers), 400)
     assert service.post("/charged", json={"amount": 1}, headers=headers).text == '3 200 {"paid": true}'
+
+
+def test_stored_response_with_decrypted_values_is_encrypted(service: Service, database: Database) -> None:
+    headers = key()
+    first = service.post("/reveal", json={"secret": "K-4711"}, headers=headers)
+    assert (first.status_code, first.text) == (200, '[{"secret":"K-4711"}]')
+    assert repeatable_parts(service.post("/reveal", json={"secret": "K-4711"}, headers=headers)) == repeatable_parts(
+        first
+    )
+    stored = "select body from rowcall.idempotency where key = %s"
+    assert b"K-4711" not in bytes(database.value(stored, headers["idempotency-key"]))
 
 
 def test_query_raw_body_and_table_requests_are_replayed(service: Service, database: Database) -> None:

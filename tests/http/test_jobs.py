@@ -52,6 +52,10 @@ comment on function placed(int) is 'HTTP POST /placed
 single
 null_handling 404
 job';
+create function opened_later(_stored text) returns table (secret text) language sql as $$ select _stored $$;
+comment on function opened_later(text) is 'HTTP POST /opened-later
+decrypt secret
+job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
 job';
@@ -427,6 +431,14 @@ def test_job_values_are_encrypted_and_hashed_once(service: Service, database: Da
     assert row["stored"] != "K-4711"
     assert service.post("/opened", json={"stored": row["stored"]}).json() == {"secret": "K-4711"}
     assert verify_password("correct horse", row["hash"])
+
+
+def test_result_with_decrypted_values_is_stored_encrypted(service: Service, database: Database) -> None:
+    (row,) = ended(service, enqueue(service, "/sealed", secret="K-4712", password="x"))["result"]
+    location = enqueue(service, "/opened-later", stored=row["stored"])
+    assert ended(service, location)["result"] == [{"secret": "K-4712"}]
+    stored = f"select result from rowcall.job where id = '{location.rpartition('/')[2]}'"
+    assert b"K-4712" not in bytes(database.value(stored))
 
 
 def test_arguments_enqueued_in_sql_are_received_unchanged(service: Service, database: Database) -> None:
