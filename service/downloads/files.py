@@ -168,18 +168,21 @@ class LargeObjectReader:
 
 @dataclass(slots=True)
 class StoredObject(File):
-    """An object of an object store. time_limit: seconds that a client may take for a chunk."""
+    """An object of an object store. time_limit: seconds that a client may take for a chunk. stored_tag: entity tag of
+    the object in the store; `tag` may be that of the row.
+    """
 
     key: str = ""
     bucket: Bucket | None = None
     time_limit: float = 0.0
+    stored_tag: str = ""
 
     async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
         assert self.bucket is not None  # noqa: S101 (set where it is made)
         if end == first:
             context.protocol.response_bytes(status, headers, b"")
             return
-        answer = await self.bucket.open(self.key, first, end, self.tag)
+        answer = await self.bucket.open(self.key, first, end, self.stored_tag)
         body = _body(context, status, headers, end - first, self.time_limit)
         left = end - first
         try:

@@ -150,8 +150,8 @@ class _Download:
         if "content-length" not in headers:
             raise self._unavailable(StoreError(200, "the size of the object is missing"))
         kind = headers.get("content-type")
-        size = int(headers["content-length"])
-        return StoredObject(size, headers.get("etag", ""), None, kind, row.value, bucket, self._time_limit)
+        size, tag = int(headers["content-length"]), headers.get("etag", "")
+        return StoredObject(size, tag, None, kind, row.value, bucket, self._time_limit, tag)
 
     def _unavailable(self, error: Exception) -> Problem:
         """Log why the object store cannot be read, and return the 502 for it."""

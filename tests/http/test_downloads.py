@@ -92,6 +92,10 @@ download inline';
 create function object(_key text) returns table (object text) language sql stable as 'select _key';
 comment on function object(text) is 'HTTP GET /object
 download';
+create function tagged_object(_key text) returns table (object text, etag text) language sql stable as
+$$ select _key, 'v7' $$;
+comment on function tagged_object(text) is 'HTTP GET /tagged-object
+download';
 create function posted() returns table (content text) language sql volatile as $$ select 'made' $$;
 comment on function posted() is 'HTTP POST /posted
 download';
@@ -489,6 +493,11 @@ def test_objects_of_an_s3_store_are_sent(
     assert service.get("/object?key=empty").content == b""
     assert service.request("HEAD", "/object?key=large.bin").headers["content-length"] == str(len(LARGE))
     problem(service.get("/object?key=missing"), 404)
+    tagged = service.get("/tagged-object?key=large.bin")
+    assert (tagged.status_code, tagged.headers["etag"], tagged.content) == (200, '"v7"', LARGE)
+    part = service.get("/tagged-object?key=large.bin", headers={"range": "bytes=1000-1004", "if-range": '"v7"'})
+    assert (part.status_code, part.content) == (206, LARGE[1000:1005])
+    assert service.get("/tagged-object?key=large.bin", headers={"if-none-match": '"v7"'}).status_code == 304
 
 
 def test_s3_store_that_ignores_ranges_is_supported(
@@ -507,6 +516,8 @@ def test_s3_store_that_ignores_ranges_is_supported(
     of_upstream = {**store_settings(store), HANDLERS + "S3Endpoint": upstream.url}
     service = serve_once(database, "", settings(folder, **of_upstream))
     assert service.get("/object?key=whole").content == b"0123456789"
+    assert service.get("/tagged-object?key=whole").headers["etag"] == '"v7"'
+    assert {request.header("if-match") for request in upstream.to("/main/whole") if request.method == "GET"} == {'"1"'}
     begin = service.get("/object?key=whole", headers={"range": "bytes=0-2"})
     assert (begin.status_code, begin.content) == (206, b"012")
     for key in ("whole", "other"):
