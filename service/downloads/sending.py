@@ -89,8 +89,10 @@ class _Download:
             raise self._unusable(str(error)) from None
         if row is None:
             raise Problem(404, "there is no such file")
-        if self._options.link_seconds is not None and row.source is FileSource.OBJECT:
-            self._redirect(context, row, self._options.link_seconds)
+        seconds = self._options.link_seconds
+        # A link is signed for GET, so that HEAD gets the headers from here.
+        if seconds is not None and row.source is FileSource.OBJECT and context.scope.method != "HEAD":
+            self._redirect(context, row, seconds)
             return
         file = await self._find(row, context)
         if file is None:

@@ -539,6 +539,9 @@ def test_object_links_redirect_to_the_s3_store(
     assert "X-Amz-Expires=300" in location
     assert httpx.get(location).content == b"0123456789"
     assert httpx.get(location.replace("X-Amz-Expires=300", "X-Amz-Expires=301")).status_code == 403
+    head = service.request("HEAD", "/object", params={"key": "in/ä b.txt"})
+    assert (head.status_code, head.headers["content-length"]) == (200, "10")
+    assert service.request("HEAD", "/object?key=missing").status_code == 404
 
 
 @pytest.mark.slow
