@@ -424,6 +424,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, schedule=None)))
     if endpoint.options.publishing is not None and publishing_obstacle(endpoint) is not None:
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, publishing=None)))
+    if endpoint.options.publishing is not None and endpoint.table_shape is not None:
+        endpoint = replace(endpoint, table_shape=None)
     endpoint = with_version_parameter(with_source(endpoint, catalog.types))
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
 

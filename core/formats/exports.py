@@ -70,6 +70,7 @@ class ExportOptions(Record):
             options.raw, options.table_format, options.single, options.void, options.login, options.logout,
             options.upload, options.job, options.download, options.issued_token, options.mail, options.invalidates,
             options.proxy_out, options.events, options.status_column, options.headers_column, options.version_column,
+            options.publishing,
         )  # fmt: skip
         if any(other) or endpoint.passes_through:
             return ()

@@ -150,6 +150,8 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
         result = _OTHER_RESULTS.get(endpoint.shape.path, "a single value")
         yield Diagnostic(identity, None, f"table_format has no effect: the response is {result}, not rows")
+    elif endpoint.options.publishing is not None:
+        yield Diagnostic(identity, None, "table_format has no effect: publishes sends the response, as JSON")
     for name, pattern in _workbook_names(endpoint):
         unknown = parse_template(pattern, names).unknown
         if unknown:

@@ -29,6 +29,10 @@ create function as_rows(_n int) returns table (id int, filler text) language sql
 $$ insert into done values (_n); select g, repeat('x', 100) from generate_series(1, _n) g $$;
 comment on function as_rows(int) is 'HTTP POST /rows
 publishes order.listed';
+create function as_table(_n int) returns table (id int) language sql as $$ insert into done values (_n); select _n $$;
+comment on function as_table(int) is 'HTTP POST /table
+table_format html
+publishes order.tabled';
 create function as_text() returns text language sql as $$ insert into done values (0); select 'plain "text"' $$;
 comment on function as_text() is 'HTTP POST /text
 publishes text.made';
@@ -78,6 +82,8 @@ publishes product.changed';
 SETTINGS = {
     "Jobs:Enabled": "true",
     "Batch:Enabled": "true",
+    "Exports:Enabled": "true",
+    "Service:TableFormatOptions:Enabled": "true",
     "Service:CrudSource:Enabled": "true",
     "Service:RequiresAuthorization": "false",
 }
@@ -130,6 +136,17 @@ def test_results_are_published_without_the_response_set_by_sql(service: Service,
     assert published(database, "order.coded") == [(None, [{"id": 3}])]
 
 
+@pytest.mark.parametrize("target", ["/rows?format=jsonl", "/rows", "/table"])
+def test_results_are_published_as_json_whatever_the_client_accepts(
+    service: Service, database: Database, target: str
+) -> None:
+    topic = "order.tabled" if target == "/table" else "order.listed"
+    before = len(published(database, topic))
+    response = service.post(target, json={"n": 1}, headers={"accept": "text/csv"})
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    assert [payload for _, payload in published(database, topic)[before:]] == [response.json()]
+
+
 def test_returned_rows_of_tables_are_published(service: Service, database: Database) -> None:
     response = service.request("PUT", "/api/product/returning", json={"id": 1, "name": "a"})
     assert response.status_code == 200, response.text
@@ -148,6 +165,7 @@ def test_results_of_jobs_and_batches_are_published(service: Service, database: D
 
 
 def test_lines_without_effect_are_reported(service: Service) -> None:
+    assert "as_table(integer): table_format has no effect: publishes sends the response, as JSON" in service.log
     log = service.log
     assert "this service publishes messages and does not deliver them; Webhooks:Enabled=true here" in log
     assert "GET /reads: publishes has no effect: a GET changes nothing" in log
