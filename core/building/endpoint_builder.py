@@ -268,6 +268,7 @@ def _default_options(shared: Same[EndpointDefaults]) -> Options:
         user_parameters=login.use_user_parameters,
         user_context=login.use_user_context,
         role_from_claim=login.use_role_from_claim,
+        claims_in_commands=defaults.around.uses_claims,
         tenant=service.tenant,
     )
 

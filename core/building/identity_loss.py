@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rowcall.core.auth.commands import number_placeholders
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
-from rowcall.core.endpoint.before_routine import BeforeCommand, for_the_session
+from rowcall.core.endpoint.before_routine import BeforeCommand, for_the_session, use_claims
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.source import FileSource
@@ -22,12 +22,14 @@ class CallSurroundings:
 
     has_settings: the configuration makes such settings. ends_with_transaction: one of its commands cannot be changed
     so that its settings last as long as the session (`for_the_session`); they are lost when a procedure commits.
-    pooled: connections lead to a transaction pooler, so that all settings end with the transaction.
+    pooled: connections lead to a transaction pooler, so that all settings end with the transaction. uses_claims: one of
+    its commands gets a claim of the caller, so that every response may depend on it.
     """
 
     has_settings: bool = False
     ends_with_transaction: bool = False
     pooled: bool = False
+    uses_claims: bool = False
 
     @classmethod
     def of(cls, commands: Sequence[BeforeCommand], *, others: bool, pooled: bool) -> CallSurroundings:
@@ -36,7 +38,7 @@ class CallSurroundings:
         ends_with_transaction = any(
             for_the_session(number_placeholders(command.sql, {})[0]) is None for command in commands
         )
-        return cls(bool(commands) or others, ends_with_transaction, pooled)
+        return cls(bool(commands) or others, ends_with_transaction, pooled, use_claims(commands))
 
 
 def identity_loss(endpoint: Endpoint, around: CallSurroundings) -> Iterator[Diagnostic]:

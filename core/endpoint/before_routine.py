@@ -12,6 +12,8 @@ from rowcall.core.data.record import Record
 from rowcall.core.endpoint.capabilities import Tenant, ValuePlace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rowcall.core.text.sql_lexer import Token
 
 
@@ -37,6 +39,11 @@ class BeforeCommand(Record):
 
     sql: str
     values: tuple[BeforeValue, ...] = ()
+
+
+def use_claims(commands: Sequence[BeforeCommand]) -> bool:
+    """Return whether one of the commands gets a claim of the caller."""
+    return any(value.source is ValueSource.CLAIM for command in commands for value in command.values)
 
 
 _CALL = (

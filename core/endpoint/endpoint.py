@@ -384,6 +384,8 @@ class Options(Record):
     """Claims are written to session variables (access-17)."""
     role_from_claim: bool = False
     """The routine runs as the role of PostgreSQL that a claim names."""
+    claims_in_commands: bool = False
+    """Commands of the configuration before the routine get claims of the caller (`Service:BeforeRoutineCommands`)."""
     database_role: str | None = None
     """The role of PostgreSQL for which the steps of requests are compiled; None: they are for all roles."""
     hashes: tuple[tuple[str, str], ...] = ()

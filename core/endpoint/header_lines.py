@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from rowcall.core.data.record import Record
+from rowcall.core.endpoint.capabilities import ValuePlace
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
@@ -105,7 +106,9 @@ def private_headers(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
 def is_personal(endpoint: Endpoint) -> bool:
     """Return whether the response depends on the caller or is restricted to some callers."""
     options = endpoint.options
-    claims = options.user_parameters or options.user_context or options.role_from_claim
+    zone = options.time_zone
+    claims = options.user_parameters or options.user_context or options.role_from_claim or options.claims_in_commands
+    claims = claims or (zone is not None and zone.place is ValuePlace.CLAIM)
     return claims or options.login or options.tenant is not None or not endpoint.access.anonymous
 
 

@@ -20,7 +20,7 @@ from rowcall.core.config.sections.http_server import HttpServer
 from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.documents.options import OpenApi, ReferencePage
 from rowcall.core.downloads.options import DownloadOptions
-from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
+from rowcall.core.endpoint.before_routine import BeforeCommand, use_claims
 from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.validation import Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
@@ -233,5 +233,4 @@ class WorkerOptions:
         """Whether every call needs the identity of the caller, for commands before routines or for
         `application_name`.
         """
-        uses_claims = any(value.source is ValueSource.CLAIM for command in self.before for value in command.values)
-        return uses_claims or self.json_application_name is not None
+        return use_claims(self.before) or self.json_application_name is not None

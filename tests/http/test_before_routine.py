@@ -87,6 +87,11 @@ def test_cached_responses_are_shared_by_requests_with_equal_command_values(trans
     assert again == [first, second]
 
 
+def test_responses_are_private_if_a_command_gets_a_claim(transaction_scoped: Service) -> None:
+    headers = transaction_scoped.get("/api/seen").headers
+    assert (headers["cache-control"], headers["vary"]) == ("private, no-cache", "Cookie, Authorization")
+
+
 def test_missing_request_values_are_null(transaction_scoped: Service) -> None:
     assert answer(transaction_scoped.get("/api/seen")) == (200, TEXT, "always||127.0.0.1|")
 

@@ -35,6 +35,10 @@ create function by_claim(_user_id text default null) returns text language sql a
 comment on function by_claim(text) is 'HTTP GET
 allow_anonymous
 user_parameters';
+create function in_zone() returns timestamptz language sql stable as $$ select timestamptz '2024-01-01 00:00Z' $$;
+comment on function in_zone() is 'HTTP GET
+allow_anonymous
+timezone_from claim tz';
 create function stored_once(_a int default 1) returns int language sql as 'select 1 / _a';
 comment on function stored_once(int) is 'HTTP GET
 authorize
@@ -71,7 +75,18 @@ create function open_to_all() returns int language sql as 'select 1';
 comment on function open_to_all() is 'HTTP GET
 allow_anonymous';
 """
-KINDS = ("papers", "scalar", "set-of-rows", "nothing", "by-claim", "kept-result", "proxied", "sent-on", "one")
+KINDS = (
+    "papers",
+    "scalar",
+    "set-of-rows",
+    "nothing",
+    "by-claim",
+    "in-zone",
+    "kept-result",
+    "proxied",
+    "sent-on",
+    "one",
+)
 FILES = {"one.sql": "-- HTTP GET\n-- authorize\nselect 1 as a;"}
 
 
@@ -118,7 +133,7 @@ def test_private_by_default(service: Service, caller: dict[str, str], path: str)
         result = ask(service, path, caller)
         assert result.status_code in (200, 204)
         assert caching(result) == (DEFAULT, [CREDENTIALS])
-    if path != "by-claim":
+    if path not in ("by-claim", "in-zone"):
         refused = ask(service, path)
         assert (refused.status_code, *caching(refused)) == (401, DEFAULT, [CREDENTIALS])
 
