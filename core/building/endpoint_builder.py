@@ -50,7 +50,7 @@ from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineK
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
 from rowcall.core.downloads.row import download_diagnostics, with_source
-from rowcall.core.endpoint.capabilities import CommentsMode, Queryable, Tool
+from rowcall.core.endpoint.capabilities import CommentsMode, Queryable, Tool, ValuePlace
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -66,6 +66,7 @@ from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
+from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
 from rowcall.core.queryable.language import obstacle
 from rowcall.core.sqlfile.shapes import file_shape
@@ -118,6 +119,8 @@ class EndpointDefaults:
     """Objects with only an `mcp` annotation become tools without a route."""
     around: CallSurroundings = field(default_factory=CallSurroundings)
     """Facts about the settings that are made before every call."""
+    forwarding: Forwarding | None = None
+    """How the host of a request is read from forwarded headers; None: these are not used."""
     off: tuple[DisabledFeature, ...] = ()
     """Annotations whose capability is switched off in the configuration."""
 
@@ -285,6 +288,8 @@ def _changed_options(
     schema make the same changes. changes: pairs of an option and its value. Other arguments as the fields of `Options`.
     """
     changed = changed_options(_default_options(shared), dict(changes), headers, expressions, custom)
+    if changed.tenant is not None and changed.tenant.place is ValuePlace.HOST:
+        changed = replace(changed, tenant=replace(changed.tenant, forwarding=shared.value.forwarding))
     return without_proxies(changed) if shared.value.proxies is None else changed
 
 

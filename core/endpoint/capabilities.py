@@ -7,8 +7,9 @@ kind, or None if the comment does not use the capability.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from rowcall.core.data.record import Record
 from rowcall.core.text.ascii_case import ascii_lower
@@ -172,6 +173,14 @@ class ValuePlace(enum.Enum):
     PREFER = "prefer"
 
 
+class HostReader(Protocol):
+    """Options of forwarded headers, which trusted proxies write."""
+
+    def host_of(self, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> str | None:
+        """Return the forwarded host of a request; None: the host of the request is valid. Arguments: as for
+        `core.http.forwarded_headers.client_of`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tenant(Record):
     """`tenant`: the tenant of a request, and the setting that a routine sees, or the database where it runs."""
@@ -185,6 +194,8 @@ class Tenant(Record):
     """Search path with `{0}` for the name of the tenant. Empty: `setting` receives the name itself."""
     connection: str = ""
     """Name of the connection with `{0}` for the tenant. Empty: the request runs on that of its endpoint."""
+    forwarding: HostReader | None = None
+    """Reads the host name from forwarded headers; None: it is only that of the request itself."""
 
     def connections(self, names: Iterable[str]) -> dict[str, str]:
         """Return tenant → name of its connection, for those of `names` that fit the pattern `connection`.

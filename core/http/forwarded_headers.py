@@ -98,6 +98,11 @@ class Forwarding:
             return local if peer is None else peer.is_loopback
         return peer is not None and (peer in self.proxies or any(peer in network for network in self.networks))
 
+    def host_of(self, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> str | None:
+        """Return the forwarded host of a request; None: the host of the request is valid. Arguments: as for
+        `client_of`."""
+        return client_of(self, values, peer, scheme).host
+
 
 @dataclass(frozen=True, slots=True)
 class Client:

@@ -105,6 +105,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         around=CallSurroundings.of(
             options.before, others=options.json_application_name is not None, pooled=options.target.pooler
         ),
+        forwarding=options.forwarding if options.forwarding.enabled else None,
         off=tuple(_switched_off(settings, options)),
         variables=_variables(settings),
         uploads=UploadNames(

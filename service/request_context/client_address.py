@@ -12,12 +12,12 @@ def client_reader(options: Forwarding) -> Callable[[Any], Client]:
     """Return the function that reads the client from the scope of a request."""
 
     def read(scope: Any) -> Client:
-        return client_of(options, _lines_of(scope.headers), scope.client, scope.scheme)
+        return client_of(options, lines_of(scope.headers), scope.client, scope.scheme)
 
     return read
 
 
-def _lines_of(headers: Any) -> Callable[[str], list[str]]:
+def lines_of(headers: Any) -> Callable[[str], list[str]]:
     """Return the function that returns the lines of a header. A proxy adds its entry to the line of the client, so that
     a line counts although another entry in it is not ASCII."""
     lines: Callable[[str], list[str]] = getattr(headers, "decoded_all", None) or headers.get_all

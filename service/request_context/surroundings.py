@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.capabilities import Tenant, TimeZone, ValuePlace
 from rowcall.core.text.ascii_case import ascii_lower
+from rowcall.service.request_context.client_address import lines_of
 from rowcall.service.request_context.header_values import read_header, read_header_lines
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -24,7 +25,7 @@ def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
     if tenant is None:
         return None
     if tenant.place is ValuePlace.HOST:
-        return _of_host(tenant.name, context)
+        return _of_host(tenant, context)
     return _value(tenant.place, tenant.name, context) or None
 
 
@@ -53,14 +54,17 @@ def headers_of_zone(zone: TimeZone | None, context: RequestContext) -> list[tupl
     return [("prefer", f"timezone={name}") if zone.place is ValuePlace.PREFER else (zone.name.lower(), name)]
 
 
-def _of_host(pattern: str, context: RequestContext) -> str | None:
-    """Return the part of the host name in the place of the `*` in `pattern`, with A to Z in lower case; None: the host
-    name does not match.
+def _of_host(tenant: Tenant, context: RequestContext) -> str | None:
+    """Return the part of the host name in the place of the `*` in the pattern of `tenant`, with A to Z in lower case;
+    None: the host name does not match. The host of a trusted proxy counts before that of the request.
     """
     scope = context.scope
-    host = ascii_lower(scope.headers.get("host") or scope.authority or "")
+    forwarded = None
+    if tenant.forwarding is not None:
+        forwarded = tenant.forwarding.host_of(lines_of(scope.headers), scope.client, scope.scheme)
+    host = ascii_lower(forwarded or scope.headers.get("host") or scope.authority or "")
     host = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
-    before, _, behind = pattern.partition("*")
+    before, _, behind = tenant.name.partition("*")
     if len(host) <= len(before) + len(behind) or not host.startswith(before) or not host.endswith(behind):
         return None
     return host[len(before) : len(host) - len(behind)]

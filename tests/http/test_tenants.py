@@ -119,6 +119,8 @@ def service(database: Database, serve: Serve) -> Service:
         "Webhooks:Secrets:github": "secret",
         "Service:RequiresAuthorization": "false",
         "ConnectionSettings:Pool:SharedConnections": "2",
+        "ForwardedHeaders:Enabled": "true",
+        "Batch:Enabled": "true",
     }
     database.execute(install_sql())
     return serve(database, SQL, settings, workers=2)
@@ -175,6 +177,18 @@ def test_an_idempotency_key_belongs_to_one_tenant(service: Service) -> None:
         headers = {"x-tenant": tenant, "idempotency-key": "first"}
         response = service.post("/add-once", json={"id": 2000}, headers=headers)
         assert (response.text, "idempotency-replayed" in response.headers) == (tenant, replayed)
+
+
+def test_the_host_of_a_trusted_proxy_names_the_tenant(service: Service, database: Database) -> None:
+    forwarded = {"host": "blue.shop.example", "x-forwarded-host": "red.shop.example"}
+    assert service.get("/of-host", headers=forwarded).text == "red"
+    problem(service.get("/of-host", headers={"host": "red.shop.example", "x-forwarded-host": "other.example"}), 404)
+    (in_batch,) = service.post("/batch", json=[{"method": "GET", "path": "/of-host"}], headers=forwarded).json()
+    assert in_batch["body"] == "red"
+    forwarded["x-forwarded-host"] = "lime.shop.example"
+    assert service.post("/record-host", headers=forwarded).status_code == 202
+    count = "select count(*) from job_run where tenant = 'lime'"
+    wait_until(lambda: database.value(count) == 1, "the job has run for the tenant")
 
 
 def test_the_tenant_is_read_from_the_configured_source(service: Service) -> None:
