@@ -96,8 +96,12 @@ def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step that responds with 204 without a call if an argument of a STRICT routine is NULL, as PostgreSQL
-    would not run it either (execution-5); None: the routine is not STRICT, or has no parameters."""
+    would not run it either (execution-5); None: the routine is not STRICT, or has no parameters, or the response is not
+    that of the routine: a sign-in, which fails without a row, a sign-out or an invalidation."""
     if not endpoint.routine.strict or not endpoint.parameters:
+        return None
+    options = endpoint.options
+    if options.login or options.logout or options.invalidates:
         return None
     answer = responses.no_content(endpoint)
 

@@ -27,6 +27,8 @@ create function posted(_sku text) returns text language sql as $$ select _sku ||
 comment on function posted(text) is E'HTTP POST /posted\ncached';
 create function put(_sku text) returns text language sql as $$ select _sku || ran() $$;
 comment on function put(text) is E'HTTP PUT /put\ncached';
+create function strict(_sku text) returns text language sql strict as $$ select _sku || ran() $$;
+comment on function strict(text) is E'HTTP GET /strict\ncached\nparam_type body\nsse';
 create function taken(_sku text) returns text language sql as $$ select _sku || ran() $$;
 comment on function taken(text) is E'HTTP GET /taken\ncached';
 create function taken_purge(_sku text) returns text language sql as $$ select 'the routine' $$;
@@ -88,6 +90,11 @@ def test_invalidation_reads_parameters_where_the_endpoint_does(
     assert service.request(purged_by, f"{path}/purge", **options).json() == REMOVED
     assert service.request(purged_by, f"{path}/purge", **options).json() == {"invalidated": False}
     assert service.request(method, path, **options).text != first
+
+
+def test_invalidation_for_a_null_of_a_strict_routine_removes_nothing(service: Service) -> None:
+    response = service.post("/strict/purge", json={"sku": None})
+    assert (response.status_code, response.json()) == (200, {"invalidated": False})
 
 
 @pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "application/json", "text/plain"])

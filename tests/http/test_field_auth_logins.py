@@ -140,6 +140,13 @@ create function claims(_user_claims json default null) returns json language sql
 comment on function claims is 'HTTP GET
 authorize
 user_parameters';
+create function strict_login(_name text, _password text) returns table (user_id int, hash text) language sql strict as
+  $$ select 7, _password $$;
+comment on function strict_login is 'HTTP POST
+login';
+create function strict_logout(_reason text) returns void language sql strict as '';
+comment on function strict_logout is 'HTTP POST
+logout';
 """
 
 
@@ -176,3 +183,19 @@ def test_other_login_columns_become_claims(service: Service, name: str) -> None:
     token = response.json()["accessToken"]
     service.client.cookies.clear()
     check(service, ("GET /api/claims", f"200 {CLAIMS[name][2]}"), {"Authorization": f"Bearer {token}"})
+
+
+def test_strict_login_with_null_fails_as_without_a_row(service: Service) -> None:
+    service.client.cookies.clear()
+    check(service, ('POST /api/strict-login {"name":"kiri","password":null}', "401 Unauthorized", {"set-cookie": None}))
+
+
+def test_strict_logout_with_null_ends_the_session(service: Service) -> None:
+    with service.new_client() as client:
+        assert client.post("/api/bare").status_code == 200
+        assert client.get("/api/claims").status_code == 200
+        cookies = dict(client.cookies)
+        assert cookies
+        assert client.post("/api/strict-logout", json={"reason": None}).is_success
+        assert not client.cookies
+        assert client.get("/api/claims").status_code == 401
