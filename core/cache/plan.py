@@ -280,7 +280,8 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
     The first is at its path with the suffix. The second exists if the last segment of the path is optional: at the path
     without that segment. Both exist for each endpoint with `cached`, even if results of its kind are never cached; they
     then find no entry. There are none if the cache or its invalidation is off, or for endpoints whose purpose is an
-    effect. Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an
+    effect. Parameters keep their place in query, path or body. Schedules and event streams remain those of the cached
+    endpoint. The method is POST in place of GET and QUERY, as an
     invalidation changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
     """
     caching = endpoint.options.caching
@@ -295,7 +296,7 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
     suffix = options.suffix.strip("/").lower()
     safe = endpoint.method in _SAFE_METHODS
     method = "POST" if safe and not options.invalidate_by_endpoint_method else endpoint.method
-    invalidating = replace(endpoint.options, invalidates=endpoint.method)
+    invalidating = replace(endpoint.options, invalidates=endpoint.method, schedule=None, events=None)
     path = endpoint.path.rstrip("/")
     paths = [path.replace("?}", "}")]
     if path.endswith("?}"):

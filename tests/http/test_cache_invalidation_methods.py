@@ -97,6 +97,10 @@ def test_invalidation_for_a_null_of_a_strict_routine_removes_nothing(service: Se
     assert (response.status_code, response.json()) == (200, {"invalidated": False})
 
 
+def test_invalidation_path_has_no_event_stream(service: Service) -> None:
+    problem(service.get("/strict/purge/info"), 404)
+
+
 @pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "application/json", "text/plain"])
 def test_body_is_ignored_if_parameters_are_in_the_query(service: Service, content_type: str) -> None:
     service.get("/price?sku=c")
