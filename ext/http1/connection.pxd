@@ -20,6 +20,7 @@ cdef enum Phase:
 # Fields are described in `connection.pyx`.
 cdef class Http1Server:
     cdef object handle, problem_body, send_file, take_http2, closed_error, loop, on_closed
+    cdef list problem_headers   # of responses with a body of `problem_body`, and of those of `fail`
     cdef Py_ssize_t head_limit, line_limit, body_buffer
     cdef bint keep_alive
     cdef double idle_seconds, unread_seconds, gather_seconds

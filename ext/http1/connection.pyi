@@ -1,5 +1,5 @@
 from asyncio import AbstractEventLoop, Future, Transport
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Headers = list[tuple[str, str]]
@@ -26,6 +26,7 @@ class Http1Server:
         unread_seconds: float,
         gather_from: int,
         gather_seconds: float,
+        own_headers: Iterable[tuple[str, str]] = (),
     ) -> None: ...
     def check(self) -> None: ...
     def end_idle(self) -> None: ...

@@ -51,7 +51,6 @@ cdef double HANG_UP_CHECK_SECONDS = 0.02
 cdef bytes PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 cdef bytes CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 cdef bytes PROCESSING = b"HTTP/1.1 102 Processing\r\n\r\n"
-cdef list INTERNAL_ERROR = [("content-type", "application/problem+json")]
 cdef bytes INTERNAL_ERROR_BODY = b'{"title":"Internal Server Error","status":500}'
 cdef list PROBLEM = [("content-type", "application/problem+json")]
 
@@ -60,28 +59,30 @@ cdef class Http1Server:
     """The connections of one listener, with their settings and callbacks.
 
     loop: the event loop. handle(scope, protocol): handles a request; raises nothing. problem_body(status, detail):
-    returns the body (bytes) of the response to a request that cannot be parsed. send_file(protocol, status, headers,
-    path, start, end): responds with the bytes from `start` to before `end` of a file, or up to its end if `end` is
-    None. take_http2(transport, data): takes over a connection that begins with the HTTP/2 preface (RFC 9113, 3.4);
-    None: the preface is refused. closed_error: exception class raised by a read of a body whose connection has ended.
-    on_closed(connection): called when a connection has ended. head_limit: maximum number of bytes of request line and
-    header section. line_limit: bytes of the request line beyond which an incomplete head is refused; 0: no separate
-    limit. The application checks the line of a complete head. body_buffer: bytes of an unread body at which reading
-    from the client pauses, at least READ_AHEAD. keep_alive: False: each connection is closed after its first response.
-    idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for which a client may
-    leave sent bytes unread. gather_from, gather_seconds: the server is busy if at least `gather_from` requests are in
-    progress, or if as many responses have followed each other within `gather_seconds` each. Then complete responses are
-    sent together at the end of the turn of the event loop, so that a client with many connections is woken once; except
-    a response that follows one of the same connection.
+    returns the body (bytes) of the response to a request that cannot be parsed. own_headers: headers, besides the
+    content type, of the responses that the server makes itself: to such requests, and if `handle` fails.
+    send_file(protocol, status, headers, path, start, end): responds with the bytes from `start` to before `end` of a
+    file, or up to its end if `end` is None. take_http2(transport, data): takes over a connection that begins with the
+    HTTP/2 preface (RFC 9113, 3.4); None: the preface is refused. closed_error: exception class raised by a read of a
+    body whose connection has ended. on_closed(connection): called when a connection has ended. head_limit: maximum
+    number of bytes of request line and header section. line_limit: bytes of the request line beyond which an incomplete
+    head is refused; 0: no separate limit. The application checks the line of a complete head. body_buffer: bytes of an
+    unread body at which reading from the client pauses, at least READ_AHEAD. keep_alive: False: each connection is
+    closed after its first response. idle_seconds: time limit for a head, counted from the last byte sent.
+    unread_seconds: time for which a client may leave sent bytes unread. gather_from, gather_seconds: the server is busy
+    if at least `gather_from` requests are in progress, or if as many responses have followed each other within
+    `gather_seconds` each. Then complete responses are sent together at the end of the turn of the event loop, so that a
+    client with many connections is woken once; except a response that follows one of the same connection.
     """
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
                  Py_ssize_t head_limit, Py_ssize_t line_limit, Py_ssize_t body_buffer, bint keep_alive,
                  double idle_seconds, double unread_seconds, Py_ssize_t gather_from,
-                 double gather_seconds):
+                 double gather_seconds, own_headers=()):
         self.loop = loop
         self.handle = handle
         self.problem_body = problem_body
+        self.problem_headers = [*PROBLEM, *own_headers]
         self.send_file = send_file
         self.take_http2 = take_http2
         self.closed_error = closed_error
@@ -380,7 +381,7 @@ cdef class Connection:
         """Respond to an invalid head, and end the connection, because the start of the next request is unknown. detail:
         a sentence for the body of the response."""
         body = self.server.problem_body(status, detail)
-        self.output.append(response_message(status, PROBLEM, WITH_LENGTH, len(body), CLOSE, body))
+        self.output.append(response_message(status, self.server.problem_headers, WITH_LENGTH, len(body), CLOSE, body))
         self._linger()
         return 0
 
@@ -849,7 +850,7 @@ cdef class RequestProtocol:
     def fail(self):
         """Send a plain 500, unless a response has begun or the client has left."""
         if self._may_answer():
-            self._respond(500, INTERNAL_ERROR, INTERNAL_ERROR_BODY)
+            self._respond(500, self.server.problem_headers, INTERNAL_ERROR_BODY)
 
     def response_file(self, status, headers, file):
         if not self._may_answer() or not self._check(status, headers, -1):

@@ -81,6 +81,7 @@ class LoopServer:
             unread_seconds=options.slow_client,
             gather_from=GATHER_FROM,
             gather_seconds=GATHER_SECONDS,
+            own_headers=(*options.security_headers, *(() if options.server.server_header else (("server", ""),))),
         )
 
     # Connections

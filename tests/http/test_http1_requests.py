@@ -131,7 +131,8 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL, {"HttpServer:Engine": "Auto"})
+    headers = {"SecurityHeaders:Enabled": "true", "HttpServer:AddServerHeader": "false"}
+    return serve(database, SQL, {"HttpServer:Engine": "Auto", **headers})
 
 
 def send_and_receive(service: Service, data: bytes) -> tuple[RawResponse | None, RawResponse | None]:
@@ -157,6 +158,7 @@ def test_request_bytes_get_the_expected_status(service: Service, name: str) -> N
     assert row.body is None or first.body == row.body
     if second is None and not first.rest:
         assert first.headers.get("connection") == "close"
+    assert (first.headers["x-content-type-options"], first.headers["server"]) == ("nosniff", "")
     if first.status >= 400:
         assert first.headers["content-type"] == "application/problem+json"
         assert first.body
