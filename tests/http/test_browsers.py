@@ -186,6 +186,11 @@ def test_comment_can_disable_cors_for_an_endpoint(listed: Service) -> None:
     assert (response.status_code, cors_headers(response)) == (204, {})
 
 
+def test_preflight_is_in_the_request_log(listed: Service) -> None:
+    preflight(listed, "/api/hello?preflight", SHOP)
+    assert listed.wait_for_log("HTTP OPTIONS /api/hello responded 204")
+
+
 def test_options_without_preflight_headers_lists_methods(listed: Service) -> None:
     response = listed.request("OPTIONS", "/api/hello")
     assert (response.status_code, response.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
