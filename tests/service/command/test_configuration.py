@@ -252,6 +252,22 @@ def validated(folder: Path, *arguments: str, **environment: str) -> dict[str, ob
     return body
 
 
+def test_validate_creates_and_removes_no_file(tmp_path: Path, database: Database) -> None:
+    logs, keys = tmp_path / "logs", tmp_path / "keys"
+    logs.mkdir()
+    (logs / "log20250131.txt").write_text("an entry\n")
+    arguments = (
+        f"--ConnectionStrings:Default={database.conninfo}",
+        *("--Log:ToFile=true", f"--Log:FilePath={logs}/log.txt", "--Log:RetainedFileCountLimit=1"),
+        *("--DataProtection:Storage=FileSystem", f"--DataProtection:FileSystemPath={keys}"),
+    )
+    assert validated(tmp_path, *arguments)["valid"] is True
+    assert [path.name for path in logs.iterdir()] == ["log20250131.txt"]
+    assert not keys.exists()
+    message = validated(tmp_path, *arguments, f"--Log:FilePath={logs}/log20250131.txt/log.txt")
+    assert message["startErrors"] == [f"Log:FilePath: no file can be created in {logs}/log20250131.txt"]
+
+
 def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Path, database: Database) -> None:
     arguments = (f"--ConnectionStrings:Default={database.conninfo}", "--Nope:A=1")
     message = validated(tmp_path, *arguments)
