@@ -66,24 +66,26 @@ _QUIET = (
 )
 """Default levels during tests, which may provoke what a service would warn of. Configured levels take precedence."""
 _DAY = 86_400.0
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
 
 def test(arguments: Arguments) -> int:
-    """Run the tests and return the exit code.
-
-    Raises StartupError or ConfigError if the database cannot be opened or read, must not be served, or if the options
-    of the service do not fit together. Other invalid settings are printed and lead to an exit code.
-    """
+    """Run the tests and return the exit code. If the configuration is invalid, or the database cannot be opened or
+    read, or must not be served, the reason is printed, and the exit code is `SETUP`."""
     try:
-        configuration = _load(arguments)
-        options = test_options(configuration.settings)
+        return _run_tests(arguments)
     except (ConfigError, StartupError) as error:
         return _stop(str(error))
+
+
+def _run_tests(arguments: Arguments) -> int:
+    """Run the tests and return the exit code. Raises ConfigError, StartupError."""
+    configuration = _load(arguments)
+    options = test_options(configuration.settings)
     settings = configuration.settings
     # The log goes to stderr, because stdout contains only the report.
     configure_logging(settings, sys.stderr)
-    if not report_and_check(configuration):
-        return ExitCode.SETUP
+    report_and_check(configuration)
     for warning in options.warnings:
         logging.getLogger(options.channel).warning("%s", warning)
     with connections(settings, demo=arguments.has("--demo")) as opened:
@@ -151,11 +153,11 @@ class Run:
         work = asyncio.ensure_future(self._work())
 
         def interrupt() -> None:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in ENDING_SIGNALS:
                 loop.remove_signal_handler(number)
             work.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ENDING_SIGNALS:
             loop.add_signal_handler(number, interrupt)
         try:
             return await work
