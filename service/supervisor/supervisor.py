@@ -184,6 +184,7 @@ class Supervisor:
         return {
             signal.SIGTERM: self._stop_requested,
             signal.SIGINT: self._stop_requested,
+            signal.SIGQUIT: self._stop_requested,
             signal.SIGHUP: self._updates.read_changes,
             signal.SIGUSR1: self._updates.read_changes if as_postgrest else profile,
             signal.SIGUSR2: self._updates.read_changes if as_postgrest else self._begin_succession,

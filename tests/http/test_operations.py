@@ -55,7 +55,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("path", ["/health", "/health/ready", "/health/live"])
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS", "QUERY"])
 def test_a_healthy_service_reports_healthy_to_every_caller(service: Service, path: str, method: str) -> None:
     response = service.request(method, path)
     assert (response.status_code, response.content, response.headers["content-type"]) == (200, b"Healthy", "text/plain")
