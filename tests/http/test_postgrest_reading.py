@@ -188,6 +188,8 @@ def service(serve: Serve, every_database: Database) -> Service:
             json=[{"id": 1}],
             has={"content-location": "/vessel?id=gte.1,lt.2&select=id&x="},
         ),
+        Case("GET /vessel?limit=%000%00", has={"content-location": "/vessel?limit=%000%00"}),
+        Case("GET /vessel?%000%00", has={"content-location": "/vessel?%000%00="}),
         Case('GET /vessel?select=id&label=in.("Gull, white)', json=[]),
         Case("GET /vessel?select=id&label=in.(Skua)rest", json=[{"id": 1}]),
         Case("GET /vessel?select=id&label=not.like(any).{S*,T*}", json=[{"id": 3}]),

@@ -105,16 +105,19 @@ def uses_each_mark(statement: Statement, count: int) -> bool:
 class Location:
     """Path and encoded parameters of a read with marks in the places of values, for `Content-Location`."""
 
-    __slots__ = ("_first", "_others")
+    __slots__ = ("_first", "_others", "_unfilled")
 
     def __init__(self, name: str, canonical: str) -> None:
         """name: of the relation. canonical: its encoded parameters."""
-        first, *others = _ENCODED_MARK.split(canonical)
-        self._first = f"/{quote(name, '')}{'?' if canonical else ''}{first}"
+        self._unfilled = f"/{quote(name, '')}{'?' if canonical else ''}{canonical}"
+        self._first, *others = _ENCODED_MARK.split(self._unfilled)
         self._others = [(int(place), text) for place, text in zip(others[::2], others[1::2], strict=True)]
 
     def fill(self, values: Values) -> str:
-        """Return the location with values in the places of the marks."""
+        """Return the location with values in the places of the marks. values: empty if the parameters are those of the
+        request itself; a text in them that looks like a mark is none then."""
+        if not values:
+            return self._unfilled
         result = self._first
         for place, text in self._others:
             result += percent_encode(values[place]) + text

@@ -101,6 +101,10 @@ def test_a_shape_of_a_call_with_its_arguments_equals_the_query_string(items: lis
         assert Template(planned).fill(shape[1]) == expected
 
 
+def test_a_location_without_values_has_its_parameters_as_they_are() -> None:
+    assert Location("item", "limit=%000%00").fill(()) == "/item?limit=%000%00"
+
+
 def test_arguments_and_filters_of_a_call_are_replaced_by_marks() -> None:
     assert shape_of("a=1&name=eq.x&b=is.null&order=id", is_operation) == (
         "a=%000%00&name=eq.%001%00&b=is.null&order=id",
