@@ -188,6 +188,8 @@ class _Steps:
 
     def _prepare(self, context: RequestContext) -> Waiting:
         """Authenticate and read the request; return what has to be awaited until its body is there."""
+        if context.answered:
+            return None
         try:
             request = self._request = self._interface.prepare(context, self._path, self._segments, self._timing)
             if request is None:
