@@ -181,17 +181,18 @@ _known_write_query = lru_cache(maxsize=512)(_parse_write_query)
 
 
 def _key(relation: Relation, query: Query) -> tuple[tuple[str, str], ...]:
-    """Return names and values of the key in the filters of a PUT. Raises `ApiError` (`PGRST105`)."""
-    values: dict[str, str] = {}
+    """Return names and values of the key in the filters of a PUT, in which a name may be repeated. Raises `ApiError`
+    (`PGRST105`)."""
+    values: list[tuple[str, str]] = []
     for path, condition in query.filters:
         operation = condition.operation
         plain = operation.operator == "eq" and not operation.negated and operation.quantifier is None
         if path or condition.field.path or not plain or not isinstance(operation.value, str):
             raise errors.put_filters()
-        values[condition.field.name] = operation.value
+        values.append((condition.field.name, operation.value))
     if not relation.key or query.logic or set(query.filter_keys) != set(relation.key):
         raise errors.put_filters()
-    return tuple(values.items())
+    return tuple(values)
 
 
 def _conflict(request: ApiRequest, relation: Relation, query: Query) -> Conflict | None:
