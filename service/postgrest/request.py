@@ -151,6 +151,11 @@ def _segments(path: str, mount: str) -> tuple[str, ...] | None:
 _known_segments = lru_cache(maxsize=1024)(_segments)
 
 
+def relation_path(options: PostgRestOptions, name: str) -> str:
+    """Return the path of a relation, percent-encoded. name: of the relation."""
+    return f"{quote(options.path.rstrip('/'), _UNRESERVED)}/{quote(name, '')}"
+
+
 def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[Resource, str]:
     """Return what a path addresses, and the name of the relation or function. The root is the function of
     `db-root-spec`, if this is configured; otherwise its name is empty.

@@ -23,7 +23,7 @@ from rowcall.core.postgrest.sql.reads import estimate_statement, read_statement
 from rowcall.ext.binding.query_shape import shape_of
 from rowcall.service.postgrest.planning.plan_cache import PlanCache
 from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
-from rowcall.service.postgrest.request import ApiRequest
+from rowcall.service.postgrest.request import ApiRequest, relation_path
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.header_values import decode_header
@@ -116,7 +116,7 @@ class ReadPlanner:
         estimated = counting.estimated and negotiated.plan is None
         estimate = Template(estimate_statement(schema, plan)) if estimated else None
         headers = self._responder.planned_headers(request, negotiated, renamed=plan.renamed)
-        location = Location(request.name, query.canonical)
+        location = Location(relation_path(options, request.name), query.canonical)
         return _Read(plan, negotiated, counting, Template(statement), estimate, location, headers)
 
     def _work(self, request: ApiRequest, read: _Read, values: Values) -> Work:

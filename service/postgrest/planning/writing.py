@@ -36,7 +36,7 @@ from rowcall.service.postgrest.planning.many_rows import ManyRows
 from rowcall.service.postgrest.planning.plan_cache import PlanCache
 from rowcall.service.postgrest.planning.reading import is_plain
 from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
-from rowcall.service.postgrest.request import ApiRequest
+from rowcall.service.postgrest.request import ApiRequest, relation_path
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.header_values import decode_header
@@ -47,11 +47,11 @@ MOST_SHAPES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A planned write, without its values and the text of its body. represented: its response contains the rows.
-    conflict: as `_conflict` returns it.
+    """A planned write, without its values and the text of its body. path: of the relation, percent-encoded.
+    represented: its response contains the rows. conflict: as `_conflict` returns it.
     """
 
-    relation: Relation
+    path: str
     plan: Plan
     negotiated: Negotiated
     represented: bool
@@ -159,7 +159,8 @@ class WritePlanner:
         headers = self._responder.planned_headers(
             request, negotiated if represented else None, renamed=plan.renamed, resolution=conflict is not None
         )
-        return _Write(relation, plan, negotiated, represented, conflict, Template(statement), run_options, headers)
+        path = relation_path(options, relation.name)
+        return _Write(path, plan, negotiated, represented, conflict, Template(statement), run_options, headers)
 
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
         """Return the work of a write. statement: that of the write, with the values of this request."""
@@ -246,7 +247,7 @@ def _respond(request: ApiRequest, write: _Write, responder: Responder, result: R
     """Return the response of a write from its result. Raises `ApiError` (`PGRST111`, `112`)."""
     headers: Headers = []
     if result.keys is not None:
-        headers.append(("location", location(write.relation.name, result.keys)))
+        headers.append(("location", location(write.path, result.keys)))
     if request.method != "PUT":
         headers.append(("content-range", _content_range(request, result)))
     status = _status(request.method, write.represented, write.conflict, result)
@@ -273,12 +274,12 @@ def _content_range(request: ApiRequest, result: Result) -> str:
     return f"{rows}/{total}"
 
 
-def location(name: str, keys: str) -> str:
-    """Return the path of a row below the mount, with its key as filters. name: of the relation. keys: JSON array of
-    pairs of a column name and its value as text; null is the filter `is.null`.
+def location(path: str, keys: str) -> str:
+    """Return the relative URL of a row, with its key as filters. path: of the relation, percent-encoded. keys: JSON
+    array of pairs of a column name and its value as text; null is the filter `is.null`.
     """
     parts = (
         f"{quote(column, '')}={'is.null' if value is None else 'eq.' + quote(value, '')}"
         for column, value in orjson.loads(keys)
     )
-    return f"/{quote(name, '')}?{'&'.join(parts)}"
+    return f"{path}?{'&'.join(parts)}"
