@@ -19,7 +19,7 @@ from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.transactions.shared_session import SharedSession
-from rowcall.service.request_context.arguments import remove_argument, set_argument
+from rowcall.service.request_context.arguments import record_nulls, remove_argument, set_argument
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import argument_text
 
@@ -50,12 +50,13 @@ def resolve(endpoint: Endpoint, services: Services) -> Step | None:
     if not statements:
         return None
     database = services.database
+    pending = endpoint.outgoing.pending
 
     async def fill(context: RequestContext) -> None:
         async with database.shared_session() as calls:
             for statement in statements:
                 set_argument(context, statement.target, await statement.run(context, calls))
-        context.has_null = None in context.arguments
+        record_nulls(context, pending)
 
     return fill
 
