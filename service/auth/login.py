@@ -18,7 +18,6 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
-from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.sql_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -270,9 +269,6 @@ def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[S
 
     def finish(context: RequestContext) -> None:
         names = [] if call.renderer is None else list(scheme_names(rows_of(context)))
-        if isinstance(context.protocol, RenewingProtocol):
-            # A session that ends must not be renewed by the same response.
-            context.protocol = context.protocol.inner
         issuer.sign_out(context, names, list(comment_fields(context)))
 
     return (finish,)
