@@ -95,7 +95,7 @@ SETTINGS = {
              "Partition__Sources__1__Type": "IpAddress"}),
     **policy("typeless", Type="Turnstile", PermitLimit=1),
     "HealthChecks:Enabled": "true",
-    "HealthChecks:RateLimiterPolicy": "offf",
+    "HealthChecks:RateLimiterPolicy": "off",
 }  # fmt: skip
 
 
@@ -202,7 +202,7 @@ def test_settings_that_cannot_be_used_are_logged_at_the_start(service: Service) 
     assert "RateLimiterOptions:Policies:typeless is skipped: its Type is none of FixedWindow" in service.log
     assert "RateLimiterOptions:Policies:unfilled:AutoReplenishment has no effect" in service.log
     assert "unfilled:Partition:Sources:0 is skipped: 'X Y' is not the name of a header" in service.log
-    assert service.log.count("HealthChecks:RateLimiterPolicy: 'offf' is no enabled policy") == 1
+    assert service.log.count("HealthChecks:RateLimiterPolicy: RateLimiterOptions:Policies:off is switched off") == 1
     assert "effect yet" not in service.log
 
 

@@ -1,13 +1,19 @@
-"""Options of statistics: the connection of the reports."""
+"""Options of statistics and health checks: the connection of the reports, and the rate limit of the paths."""
 
 from __future__ import annotations
 
 import pytest
 
 from rowcall.core.config import Settings, assemble, load_files
+from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.startup_error import StartupError
+
+POLICY = "RateLimiterOptions:Policies:slow:"
+LIMITS = {"RateLimiterOptions:Enabled": "true", POLICY + "Type": "FixedWindow", POLICY + "Enabled": "true"}
+SECTIONS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Auth:SecondFactor", "Auth:External")
 
 
 def settings_of(values: dict[str, str]) -> Settings:
@@ -33,3 +39,23 @@ def test_statistics_connect_as_endpoints_on_the_same_connection(multiple: str) -
     target = options.statistics.target
     assert target == options.others["reports"].target
     assert (target.parameters["target_session_attrs"], target.pooler, target.timeout) == ("read-write", True, 5)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_an_unknown_policy_of_reserved_paths_stops_the_start(section: str) -> None:
+    values = {**LIMITS, f"{section}:Enabled": "true", f"{section}:RateLimiterPolicy": "slwo"}
+    with pytest.raises(StartupError, match=f"{section}:RateLimiterPolicy names 'slwo', which is none of slow"):
+        limit_options(settings_of(values))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"Stats:Enabled": "true", "Stats:RateLimiterPolicy": "slow"},
+        {"Stats:Enabled": "true", "Stats:RateLimiterPolicy": "slow", POLICY + "Enabled": "false"},
+        {"Stats:Enabled": "true", "Stats:RateLimiterPolicy": "slwo", "RateLimiterOptions:Enabled": "false"},
+        {"Stats:Enabled": "false", "Stats:RateLimiterPolicy": "slwo"},
+    ],
+)
+def test_other_policies_of_reserved_paths_do_not(values: dict[str, str]) -> None:
+    limit_options(settings_of({**LIMITS, **values}))
