@@ -7,6 +7,7 @@ import contextlib
 import select
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -48,6 +49,9 @@ rate_limiter several';
 create function queued_slow() returns int language sql as 'select 1 from pg_advisory_xact_lock(2)';
 comment on function queued_slow() is 'HTTP GET
 rate_limiter_policy_name = queued';
+create table key_check (digest text);
+create function find_key(_digest text) returns table (user_id int) language sql as
+$$insert into key_check values (_digest); select 1$$;
 """
 )
 
@@ -94,6 +98,15 @@ SETTINGS = {
     **policy("unfilled", Type="TokenBucket", AutoReplenishment="false", **{PER + "Type": "Header", PER + "Name": "X Y",
              "Partition__Sources__1__Type": "IpAddress"}),
     **policy("typeless", Type="Turnstile", PermitLimit=1),
+    **policy("once", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600, **{PER + "Type": "Header",
+             PER + "Name": "x-case"}),
+    "Stats:Enabled": "true",
+    "Stats:RateLimiterPolicy": "once",
+    "Service:McpOptions:Enabled": "true",
+    "Service:McpOptions:RateLimiterPolicy": "once",
+    "Auth:ApiKey:Enabled": "true",
+    "Auth:ApiKey:Command": "select * from find_key($1)",
+    "Auth:ApiKey:CacheDuration": "0",
     "HealthChecks:Enabled": "true",
     "HealthChecks:RateLimiterPolicy": "off",
 }  # fmt: skip
@@ -182,6 +195,20 @@ def test_the_default_policy_is_for_endpoints_that_name_none(service: Service) ->
     assert [ask(service, "default_one_limited", mine).status_code for _ in range(3)] == [200, 200, 429]
     assert ask(service, "closed", mine).status_code == 429
     assert ask(service, "off_limited", mine).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/stats/activity"), ("GET", "/mcp"), ("POST", "/mcp")])
+def test_paths_without_an_endpoint_are_limited_before_the_caller_is_identified(
+    service: Service, database: Database, method: str, path: str
+) -> None:
+    headers = {"x-case": method + path, "x-api-key": path}
+    statement = f"select count(*) from key_check where digest = encode(sha256('{path}'), 'hex')"
+    before = database.value(statement)
+    options: dict[str, Any] = {"json": {"jsonrpc": "2.0", "id": 1, "method": "ping"}} if method == "POST" else {}
+    assert service.request(method, path, headers=headers, **options).status_code != 429
+    assert database.value(statement) == before + 1
+    problem(service.request(method, path, headers=headers, **options), 429)
+    assert database.value(statement) == before + 1
 
 
 def test_an_endpoint_with_an_unknown_policy_is_left_out(service: Service) -> None:
