@@ -270,6 +270,10 @@ def test_settings_that_expose_reports_are_logged_at_the_start(database: Database
     ("settings", "message"),
     [
         ({**STATS, "Stats:ConnectionName": "elsewhere"}, "Stats:ConnectionName names 'elsewhere'"),
+        (
+            {**STATS, "RateLimiterOptions:Enabled": "true", "Stats:RateLimiterPolicy": "slow"},
+            "Stats:RateLimiterPolicy names 'slow', which is none of the configured ones (none)",
+        ),
         ({**HEALTH, "HealthChecks:Timeout": "0"}, "HealthChecks:Timeout: 0 leaves no time for a check to finish"),
         ({**HEALTH, "HealthChecks:LivePath": "live"}, "HealthChecks:LivePath: 'live' is no path"),
     ],

@@ -17,7 +17,6 @@ import uvloop
 
 from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.sections.watch import WatchOptions
-from rowcall.core.config.tree import find
 from rowcall.core.testing.coverage import Calls, coverage_of
 from rowcall.core.testing.options import TestOptions
 from rowcall.core.testing.outcome import ExitCode
@@ -33,6 +32,7 @@ from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.log import configure_logging
+from rowcall.service.log.options import names_channel
 from rowcall.service.options.capabilities.testing import test_options
 from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for, connection_names
 from rowcall.service.options.connections import Connections, with_target_session_attrs
@@ -59,12 +59,9 @@ _FORCED = (
     ("Service:WrapInTransaction", "false"),
     ("Service:LogConnectionNoticeEvents", "false"),
 )
-_QUIET = (
-    ("Log:MinimalLevels:rowcall", "Warning"),
-    ("Log:MinimalLevels:rowcall.client", "Warning"),
-    ("Log:MinimalLevels:rowcall.database", "Error"),
-)
-"""Default levels during tests, which may provoke what a service would warn of. Configured levels take precedence."""
+_QUIET = (("rowcall", "Warning"), ("rowcall.client", "Warning"), ("rowcall.database", "Error"))
+"""Default levels of channels during tests, which may provoke what a service would warn of. Configured levels take
+precedence."""
 _DAY = 86_400.0
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
@@ -101,9 +98,11 @@ def _load(arguments: Arguments) -> Configuration:
     arguments = replace(arguments, overrides=(*arguments.overrides, *_FORCED))
     configuration = load(arguments)
     require_readable(configuration.settings)
-    channel = f"Log:MinimalLevels:{configuration.settings.read(TestOptions).channel}"
-    levels = (*_QUIET, (channel, "Warning"))
-    quiet = tuple((key, level) for key, level in levels if find(configuration.settings.root, key) is None)
+    settings = configuration.settings
+    levels = (*_QUIET, (settings.read(TestOptions).channel, "Warning"))
+    quiet = tuple(
+        (f"Log:MinimalLevels:{channel}", level) for channel, level in levels if not names_channel(settings, channel)
+    )
     arguments = replace(arguments, overrides=(*quiet, *arguments.overrides))
     configuration = load(arguments)
     name = configuration.settings.read(TestOptions).connection

@@ -136,6 +136,7 @@ def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_
     pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
     secret = "thirty-two characters, or a few more"
     values = (
+        "--Config:AddEnvironmentVariables=true",
         f"--ConnectionStrings:Default={pairs};Password=geheim",
         "--Auth:JwtAuth=true",
         f"--Auth:JwtSecret={secret}",
