@@ -57,7 +57,7 @@ def with_proxy_cache(
     store = services.caches.of(plan.place)
     time_limit = services.options.outbound.proxy.timeout
     key_for = key_of(endpoint, plan, services)
-    seconds_of = lifetime_of(plan)
+    seconds_of = lifetime_of(endpoint, plan)
     skips = skips_of(endpoint, plan)
     limit = services.options.http.limits.body_size
     largest = services.caches.largest(plan.place)

@@ -1,7 +1,7 @@
 """`encrypt`: encrypt texts of a request before they reach the database (protection-8, protection-9).
 
-It follows validation and hashing, which need the plain values. It precedes placeholders, resolved parameters and cache
-keys, so that these contain no secret.
+It follows validation and hashing, which need the plain values, and the recording of the values for cache keys. It
+precedes placeholders, resolved parameters and the cache, so that these contain no secret.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import partial
 
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.core.protection.encrypted_parameters import encrypted_parameters
 from rowcall.core.text import array_literal
 from rowcall.service.encryption.binding import parameter_binding, prefix, seal_bound
 from rowcall.service.encryption.columns import BOUND_PURPOSE, PURPOSE
@@ -21,9 +22,6 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 Seal = Callable[[bytes], str]
 
-TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar", "name"})
-"""Types to which a comment may set a parameter without a type, so that it can hold a sealed text."""
-
 
 def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that encrypts arguments; None: the endpoint encrypts none, or data protection is disabled.
@@ -31,7 +29,7 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     The step raises `Problem`: 400 for a parameter by which a table endpoint filters rows, because an encrypted text
     never equals another; 503 if there is no key.
     """
-    sealed = sealed_parameters(endpoint) if services.options.encrypts else {}
+    sealed = encrypted_parameters(endpoint) if services.options.encrypts else {}
     if not sealed:
         return None
     targets = [
@@ -83,21 +81,3 @@ def _sealer(endpoint: Endpoint, services: Services, parameter: EndpointParameter
     if not binding:
         return Protector(services.auth.keys, PURPOSE).seal
     return partial(seal_bound, Protector(services.auth.keys, BOUND_PURPOSE), start=prefix(binding))
-
-
-def sealed_parameters(endpoint: Endpoint) -> dict[int, EndpointParameter]:
-    """Return the parameters that `encrypt` applies to, by index."""
-    encryption = endpoint.options.encryption
-    if encryption is None:
-        return {}
-    return {
-        index: parameter
-        for index, parameter in enumerate(endpoint.parameters)
-        if parameter.db_name in encryption.parameters or (encryption.all_parameters and _is_text(parameter))
-    }
-
-
-def _is_text(parameter: EndpointParameter) -> bool:
-    """Return whether the parameter is a text, and not an array of texts. Domains over texts count too, because their
-    values must not stay unencrypted."""
-    return not parameter.array and (parameter.textual or parameter.cast.partition("(")[0].strip() in TEXTS)

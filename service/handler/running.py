@@ -22,7 +22,6 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.downloads.sending import send_file
 from rowcall.service.encryption.columns import with_decrypted_columns
-from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.before_call import comment_headers
 from rowcall.service.handler.command_log import log_command
 from rowcall.service.handler.endpoint_call import call_of, is_procedure, preamble_of
@@ -208,8 +207,6 @@ def _run(
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.caches.largest(plan.place)
     steps = _begin(call, endpoint, services)
-    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
-        steps = (sealing, *steps)
     steps = (start_clock, *steps) if timed else steps
     if plan is None:
         return steps

@@ -36,6 +36,12 @@ comment on function listed(text) is 'HTTP GET
 allow_anonymous
 cached
 table_format = {_format}';
+create function sealed_price(_sku text) returns bigint language sql as 'select ran()';
+comment on function sealed_price(text) is 'HTTP GET
+allow_anonymous
+encrypt
+cached
+cache_tags sealed:{_sku}';
 create function slow_price(_sku text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(5) $$;
 comment on function slow_price(text) is 'HTTP GET
 allow_anonymous
@@ -110,6 +116,13 @@ def test_cached_responses_are_invalidated_by_tag(service: Service, boss: dict[st
     assert ask(service, "/forget?tag=prices&tag=nothing", boss, "POST").json() == {"invalidated": 2}
     third = [everywhere(service, path) for path in paths]
     assert [item == other for item, other in zip(second, third, strict=True)] == [False, False, True]
+
+
+def test_tags_have_the_values_before_encryption(service: Service, boss: dict[str, str]) -> None:
+    first = [everywhere(service, f"sealed-price?sku={sku}") for sku in "ab"]
+    assert ask(service, "/forget?tag=sealed:a", boss, "POST").json() == {"invalidated": 1}
+    second = [everywhere(service, f"sealed-price?sku={sku}") for sku in "ab"]
+    assert [item == other for item, other in zip(first, second, strict=True)] == [False, True]
 
 
 def test_invalidation_by_tag_requires_authorization(service: Service, boss: dict[str, str]) -> None:

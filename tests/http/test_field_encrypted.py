@@ -96,6 +96,17 @@ ROUTINES: list[Routine] = [
         "update counter set calls = calls + 1; select calls || ' ' || seen(_a) from counter",
         "HTTP GET\nencrypt\ncached _a\ncache_expires 1h",
     ),
+    ("seal_cached_header(_a text) returns text stable", SEES, "HTTP GET\nencrypt\ncached\nX-Sealed: {_a}"),
+    (
+        "seal_cached_resolved(_a text, _r text default null) returns text stable",
+        "select seen(_a) || '|' || seen(_r)",
+        "HTTP GET\nencrypt _a\ncached _a\n_r = select {_a}",
+    ),
+    (
+        "seal_cached_page(_a text, _format text default null) returns table (seen text) stable",
+        SEES,
+        "HTTP GET\nencrypt _a\ncached\ntable_format = {_format}",
+    ),
     ("seal_strict(_a text) returns text stable strict", SEES, "HTTP\nencrypt"),
     ("seal_closed(_a text) returns text stable", SEES, "HTTP\nencrypt\nauthorize"),
     # storing and reading
@@ -198,6 +209,8 @@ CASES: list[RequestContext] = [
     ("GET /api/seal-valid?a=a@b.example", "200T sealed"),
     ('POST /api/seal-hashed {"p":"x","h":"theirs"}', "200T plain x|true"),
     ("GET /api/seal-resolved?a=x", "200T sealed"),
+    ("GET /api/seal-cached-resolved?a=x", "200T sealed|sealed"),
+    ("GET /api/seal-cached-page?a=x", '200 [{"seen":"sealed"}]'),
     ("GET /api/seal-strict?a=x", "200T sealed"),
     ("GET /api/seal-closed?a=x", "401"),
     ("GET /api/both-ways?a=x", "200T x"),
@@ -252,6 +265,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         "Auth:CookieAuth": "true",
         "CacheOptions:Enabled": "true",
         "Service:CrudSource:Enabled": "true",
+        "Service:TableFormatOptions:Enabled": "true",
         "ValidationOptions:Enabled": "true",
     }
     return serve(database, SEEN + routines(ROUTINES), settings)
@@ -260,6 +274,16 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 @pytest.mark.parametrize("context", cases(CASES))
 def test_encrypt_rules_select_the_encrypted_values(service: Service, context: RequestContext) -> None:
     check(service, context)
+
+
+def test_cached_endpoints_encrypt_for_table_formats_and_headers_too(service: Service) -> None:
+    """Also on a cache hit (protection-9)."""
+    for _ in range(2):
+        page = service.get("/api/seal-cached-page?a=x&format=html")
+        assert (page.status_code, "<td>sealed</td>" in page.text) == (200, True), page.text
+        response = service.get("/api/seal-cached-header?a=secret")
+        assert response.text == "sealed"
+        assert len(response.headers["x-sealed"]) >= 60
 
 
 MESSAGES = [
