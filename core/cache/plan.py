@@ -160,15 +160,15 @@ def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
 
 
 def _only_acts(endpoint: Endpoint) -> bool:
-    """Return whether the purpose of the endpoint is an effect: an upload, a sign-in or sign-out, or a change of a
-    table.
+    """Return whether the purpose of the endpoint is an effect: an upload, a sign-in or sign-out, a job, or a change of
+    a table.
 
     Served from a cache, it would have no effect.
     """
-    upload = endpoint.options.upload
-    if upload is not None and upload.enabled:
+    options = endpoint.options
+    if options.upload is not None and options.upload.enabled:
         return True
-    return endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint)
+    return options.login or options.logout or options.job is not None or _changes_a_table(endpoint)
 
 
 def _changes_a_table(endpoint: Endpoint) -> bool:
