@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from rowcall.core.annotations.declaration import NamedLine
 from rowcall.core.annotations.sentences import reads_as_sentence, unknown_words
 from rowcall.core.building.configuration_checks import KnownNames
-from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.endpoint.resolved_parameters import unsupplied_parameters
 from rowcall.core.endpoint.validation import validated_parameter
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.protection.encrypted_parameters import is_never_encrypted
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.text.naming import api_name
 
@@ -30,6 +31,7 @@ def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known
         if line.annotation == "encrypt":
             yield from _check_encrypt(endpoint, line)
             yield from _check_later_values(endpoint, line)
+            yield from _check_types(endpoint, line)
         elif line.annotation == "decrypt":
             yield from _check_decrypt(endpoint, line)
         else:
@@ -57,6 +59,20 @@ def _check_later_values(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnos
         if not words.isdisjoint((name.lower(), api_name(name).lower())):
             message = f"{name} is set after encryption, so its value would not be encrypted"
             yield _diagnostic(endpoint, line, message, names=_parameter_names(endpoint, line))
+
+
+def _check_types(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+    """Yield a warning for each parameter in an `encrypt` line that has no value which can be encrypted, because of its
+    type: for a composite, only if this applies to all of its fields."""
+    words = {word.lower() for word in line.words}
+    parameters: dict[str, list[EndpointParameter]] = {}
+    for parameter in endpoint.parameters:
+        parameters.setdefault(parameter.db_name, []).append(parameter)
+    for name, fields in parameters.items():
+        if words.isdisjoint((name.lower(), api_name(name).lower())) or not all(map(is_never_encrypted, fields)):
+            continue
+        message = f"{name} is {fields[0].composite or fields[0].cast}, of which no value is encrypted"
+        yield Diagnostic(endpoint.routine.identity, line.line.shown, message)
 
 
 def _check_decrypt(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:

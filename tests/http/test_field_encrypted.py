@@ -64,6 +64,16 @@ ROUTINES: list[Routine] = [
         "HTTP\nencrypt",
     ),
     (
+        "seal_named(_i int, _n numeric, _b boolean, _d date, _u uuid, _l int[], _a text) returns text stable",
+        "select concat_ws('|', _i, _n, _b, _d, _u, _l::text, seen(_a))",
+        "HTTP\nencrypt _i, _n, _b, _d, _u, _l, _a",
+    ),
+    (
+        "seal_composite(_card card) returns text stable",
+        "select seen((_card).number) || '|' || (_card).year",
+        "HTTP\nencrypt _card",
+    ),
+    (
         "seal_varchar(_a varchar, _c char(200), _d varchar(300)) returns text stable",
         "select concat_ws('|', seen(_a), seen(rtrim(_c)), seen(_d))",
         "HTTP\nencrypt",
@@ -196,6 +206,11 @@ CASES: list[RequestContext] = [
         "GET /api/seal-numbers?i=1&n=1.5&b=true&d=2024-01-02&t=a&t=b&u=00000000-0000-0000-0000-000000000001",
         "200T 1|1.5|t|2024-01-02|{a,b}|00000000-0000-0000-0000-000000000001|ok",
     ),
+    (
+        "GET /api/seal-named?i=1&n=1.5&b=true&d=2024-01-02&u=00000000-0000-0000-0000-000000000001&l=3&l=4&a=x",
+        "200T 1|1.5|t|2024-01-02|00000000-0000-0000-0000-000000000001|{3,4}|sealed",
+    ),
+    ("GET /api/seal-composite?cardNumber=x&cardYear=2030", "200T sealed|2030"),
     ("GET /api/seal-varchar?a=x&c=y&d=z", "200T sealed|sealed|sealed"),
     ("GET /seal-path/value", "200T sealed"),
     ("GET /api/seal-query?a=value", "200T sealed"),
@@ -292,6 +307,7 @@ MESSAGES = [
     ("wrong_word", "'maybe' is neither true nor false (comment line: encrypt = maybe)"),
     ("wrong_word", "'maybe' is neither true nor false (comment line: decrypt = maybe)"),
     ("wrong_column", "no column card_number to decrypt; its columns are id, card_no, plain; the endpoint is left out"),
+    ("seal_named", "_i is integer, of which no value is encrypted (comment line: encrypt _i"),
     ("seal_prose", "no parameter the, values, at, rest to encrypt; its parameters are _a, _b; the line is prose"),
     ("open_prose", "to decrypt; its columns are id, card_no, plain; the line is prose"),
 ]

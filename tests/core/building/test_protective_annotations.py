@@ -109,6 +109,13 @@ def test_a_parameter_that_is_set_after_encryption_leaves_the_endpoint_out(line: 
     assert build_endpoint(made, catalog(made), EVERYTHING).endpoint is not None
 
 
+def test_a_number_to_encrypt_is_a_warning() -> None:
+    made = routine(parameter("_member", 23), parameter("_iban", 25), comment="HTTP POST\nencrypt _member, _iban")
+    built = build_endpoint(made, catalog(made), EVERYTHING)
+    assert built.endpoint is not None
+    assert [item.message for item in built.diagnostics] == ["_member is integer, of which no value is encrypted"]
+
+
 @pytest.mark.parametrize(
     "line", ["encrypt _PASSWORD and password", "encrypt password as secrets", "decrypt cardNo, CARD_NO", "decrypt row"]
 )
