@@ -40,7 +40,12 @@ def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
     flags = (options.resolve_nested, options.camel_case, options.safe_numbers, options.timestamps_utc)
     rendering = "".join("1" if flag else "0" for flag in flags)
     return cache_plan(
-        endpoint, options.cache, timestamps_utc=options.timestamps_utc, commands=options.before, rendering=rendering
+        endpoint,
+        options.cache,
+        options.auth.login,
+        timestamps_utc=options.timestamps_utc,
+        commands=options.before,
+        rendering=rendering,
     )
 
 
