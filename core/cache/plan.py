@@ -258,7 +258,10 @@ def _version(endpoint: Endpoint, rendering: str) -> str:
         sql = ""
     columns = (f"{item.key!r} {item.column.type_name}" for item in endpoint.shape.columns)
     routine = endpoint.routine
-    parts = (rendering, routine.version, routine.return_type_name, sql, *columns, *endpoint.annotations)
+    # Services of earlier versions, which may share the cache, store and expect plain text.
+    is_encrypted = endpoint.options.encryption is not None and endpoint.shape.path is ResultPath.SCALAR
+    stored = ("encrypted",) if is_encrypted else ()
+    parts = (rendering, routine.version, routine.return_type_name, sql, *columns, *endpoint.annotations, *stored)
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
