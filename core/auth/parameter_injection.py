@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath, ValueKind
-from rowcall.core.endpoint.resolved_parameters import binding_parameters
+from rowcall.core.endpoint.resolved_parameters import binding_parameters, unsupplied_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
 
 _TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
@@ -89,6 +89,21 @@ def headers_parameter(endpoint: Endpoint) -> int | None:
     return next(
         (index for index, parameter in enumerate(endpoint.parameters) if _is_for_headers(endpoint, parameter)), None
     )
+
+
+def filled_parameters(endpoint: Endpoint, mapping: LoginOptions) -> frozenset[int]:
+    """Return the indexes of the parameters that the service fills: from claims, the client's address, request headers
+    (also `If-Match`), SQL of the comment, hashes, metadata of uploads, or responses of other services.
+
+    mapping: names the parameters that are filled from claims and the client's address.
+    """
+    indexes = {item.index for item in injected_parameters(endpoint, mapping)}
+    indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}
+    indexes |= unsupplied_parameters(endpoint)
+    outgoing = endpoint.outgoing
+    indexes |= {*outgoing.filled, *outgoing.members, *outgoing.rows}
+    indexes |= {index for index in (endpoint.version_index, headers_parameter(endpoint)) if index is not None}
+    return frozenset(indexes)
 
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:

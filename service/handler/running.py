@@ -21,8 +21,7 @@ from rowcall.service.cache.response_cache import plan_of, status_reporter, with_
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.downloads.sending import send_file
-from rowcall.service.encryption.columns import with_decrypted_columns
-from rowcall.service.encryption.parameters import encrypt_parameters
+from rowcall.service.encryption.columns import decrypt_cached_value, with_decrypted_columns
 from rowcall.service.handler.before_call import comment_headers
 from rowcall.service.handler.command_log import log_command
 from rowcall.service.handler.endpoint_call import call_of, is_procedure, preamble_of
@@ -193,10 +192,12 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
-    """Return the steps that run the routine. With a cache plan, this is one step, which looks up the cached response
-    and runs the routine only if there is none. writer: renders the result; None: it is not rendered. plan: of the
+    """Return the steps that run the routine. With a cache plan, the first one looks up the cached response and runs the
+    routine only if there is none. writer: renders the result; None: it is not rendered. plan: of the
     cache; None: the result is not cached."""
-    writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
+    decrypt = None if plan is None else decrypt_cached_value(endpoint, services)
+    if decrypt is None:
+        writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server.server_timing
     measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
@@ -208,13 +209,12 @@ def _run(
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.caches.largest(plan.place)
     steps = _begin(call, endpoint, services)
-    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
-        steps = (sealing, *steps)
     steps = (start_clock, *steps) if timed else steps
     if plan is None:
         return steps
     hit = log_command(call, endpoint, services.options, "/* from cache */")
-    return (with_response_cache(endpoint, services, plan, steps, hit, cache_counter(endpoint, services)),)
+    cached = with_response_cache(endpoint, services, plan, steps, hit, cache_counter(endpoint, services))
+    return (cached,) if decrypt is None else (cached, decrypt)
 
 
 def _is_measured(options: WorkerOptions) -> bool:

@@ -118,6 +118,21 @@ comment on function sealed(text, text) is 'HTTP POST /sealed
 encrypt _secret
 parameter_hash _password
 job retries 0';
+create function sealed_cached(_secret text, _password text) returns table (stored text, hash text) language sql as
+$$ select _secret, _password $$;
+comment on function sealed_cached(text, text) is 'HTTP POST /sealed-cached
+encrypt _secret
+parameter_hash _password
+cached
+job retries 0';
+create sequence runs;
+create function refreshed() returns bigint language sql as $$ select nextval('runs') $$;
+comment on function refreshed() is 'HTTP GET /refreshed
+cached
+schedule @yearly';
+create function doubled(_a int) returns int language sql strict as 'select _a * 2';
+comment on function doubled(int) is 'HTTP POST /doubled
+job retries 0';
 create function opened(_stored text) returns table (secret text) language sql as $$ select _stored $$;
 comment on function opened(text) is 'HTTP POST /opened
 decrypt secret
@@ -139,6 +154,8 @@ job quickly';
 SETTINGS = {
     "Jobs:Enabled": "true",
     "Jobs:Roles:0": "boss",
+    "CacheOptions:Enabled": "true",
+    "CacheOptions:InvalidateCacheSuffix": "forget",
     "Auth:CookieAuth": "true",
     "Service:RequiresAuthorization": "false",
 }
@@ -396,16 +413,35 @@ def reason_in_sql(database: Database, endpoint: str, arguments: str, claims: str
     return wait_until(lambda: database.fetch(query), "the job has failed", 20)[0][0]
 
 
+@pytest.mark.parametrize("path", ["/sealed", "/sealed-cached"])
 @pytest.mark.parametrize("in_sql", [True, False])
-def test_job_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
+def test_job_values_are_encrypted_and_hashed_once(
+    service: Service, database: Database, in_sql: bool, path: str
+) -> None:
     if in_sql:
         arguments = '{"secret": "K-4711", "password": "correct horse"}'
-        (row,) = json.loads(result_in_sql(database, "POST /sealed", arguments))
+        (row,) = json.loads(result_in_sql(database, f"POST {path}", arguments))
     else:
-        (row,) = ended(service, enqueue(service, "/sealed", secret="K-4711", password="correct horse"))["result"]
+        (row,) = ended(service, enqueue(service, path, secret="K-4711", password="correct horse"))["result"]
+    assert database.value("select count(*) from rowcall.job where bound and arguments::text ~ 'K-4711'") == 0
     assert row["stored"] != "K-4711"
     assert service.post("/opened", json={"stored": row["stored"]}).json() == {"secret": "K-4711"}
     assert verify_password("correct horse", row["hash"])
+
+
+def test_an_attempt_runs_its_routine_although_responses_are_cached(service: Service, database: Database) -> None:
+    first = service.get("/refreshed").text
+    assert service.get("/refreshed").text == first
+    runs = [result_in_sql(database, "GET /refreshed", "{}") for _ in range(2)]
+    assert len({first, *runs}) == 3
+    assert service.get("/refreshed").text == first
+    problem(service.post("/sealed-cached/forget", json={"secret": "a", "password": "b"}), 404)
+
+
+def test_a_job_with_null_for_a_strict_function_is_done(service: Service) -> None:
+    job = ended(service, enqueue(service, "/doubled", a=None))
+    assert (job["state"], job["result"], job["attempts"]) == ("done", None, 1)
+    assert ended(service, enqueue(service, "/doubled", a=4))["result"] == "8"
 
 
 def test_arguments_enqueued_in_sql_are_received_unchanged(service: Service, database: Database) -> None:
@@ -468,6 +504,7 @@ def test_annotations_without_effect_are_logged(service: Service) -> None:
     log = service.log
     assert "POST /commits: job has no effect: a procedure that commits" in log
     assert "GET /reads: job has no effect: a GET has to answer at once" in log
+    assert "POST /sealed-cached: results of this kind are never cached; cached has no effect" in log
     assert "'quickly' is none of queue <name>" in log or "is none of queue <name>" in log
 
 
