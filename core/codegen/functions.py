@@ -50,7 +50,7 @@ class Reading(enum.Enum):
     BOOLEAN = 'await response.text().then(text => text === "" ? null : text === "t")'
     DATE = 'await response.text().then(text => text === "" ? null : new Date(text))'
     JSON_OR_NULL = 'await response.text().then(text => text === "" ? null : JSON.parse(text))'
-    """JSON, or an empty body for NULL and for a row that is missing."""
+    """JSON, or an empty body for NULL, for a row that is missing, and for a call that a STRICT routine skips."""
     JSON = "await response.json()"
     RESPONSE = "response"
 
@@ -197,6 +197,8 @@ def client_function(
         if url_only
         else _result(endpoint, f"I{as_name_part(name)}Response", types, interfaces, upload=upload)
     )
+    if endpoint.skips_null_calls and reading is Reading.JSON:
+        result, reading = or_null(result), Reading.JSON_OR_NULL
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     function = ClientFunction(
         endpoint=endpoint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rowcall.core.codegen.functions import ClientFunction
+from rowcall.core.codegen.functions import ClientFunction, Reading
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.postgrest.request.grammar import FULL_TEXT, QUANTIFIED, SIMPLE
 from rowcall.core.queryable.language import RESERVED
@@ -31,8 +31,13 @@ def has_pages(function: ClientFunction) -> bool:
     """Return whether a function that iterates over the pages of the results can be generated: the endpoint is a GET
     endpoint with `queryable page`, and not only its URL is generated."""
     queryable = function.endpoint.options.queryable
-    listed = function.result.endswith("[]") and not function.url_only and function.endpoint.method == "GET"
+    listed = _page_type(function).endswith("[]") and not function.url_only and function.endpoint.method == "GET"
     return queryable is not None and queryable.page and listed
+
+
+def _page_type(function: ClientFunction) -> str:
+    """Return the type of one page. The response to a call that a STRICT routine skips has no page."""
+    return function.result.removesuffix(" | null")
 
 
 def filter_type(export: bool) -> str:
@@ -71,8 +76,11 @@ def pages_text(function: ClientFunction, name: str, options: ClientCodeOptions) 
     url = function.address()
     if function.export_url:
         url = f"{function.url_name}({'request' if function.address_needs_request else ''})"
-    returned = f": AsyncGenerator<{function.result}, void, undefined>" if typed else ""
-    cast = f" as {function.result}" if typed else ""
+    page = _page_type(function)
+    returned = f": AsyncGenerator<{page}, void, undefined>" if typed else ""
+    cast = f" as {page}" if typed else ""
+    skipped = "if (response.status === 204) {\n            return;\n        }\n        "
+    no_page = skipped if function.reading is Reading.JSON_OR_NULL else ""
     init = f"init{': RequestInit' if typed else ''} = {{}}"
     taken = f"request{': ' + str(function.request) if typed else ''}, {init}" if function.request else init
     return f"""
@@ -86,7 +94,7 @@ export async function* {name}({taken}){returned} {{
         if (!response.ok) {{
             throw new Error(await response.text());
         }}
-        yield await response.json(){cast};
+        {no_page}yield await response.json(){cast};
         const next = /<([^>]*)>; rel="next"/.exec(response.headers.get("Link") ?? "");
         url = next === null ? undefined : new URL(next[1]{" as string" if typed else ""}, response.url).href;
     }}

@@ -302,6 +302,8 @@ def _resolve_statement(function: ClientFunction, options: ClientCodeOptions) -> 
     if function.reading is Reading.NOTHING:
         return "resolve({status: xhr.status, error: undefined});" if function.status else "resolve();"
     value = "xhr.responseText" if function.reading is Reading.TEXT else f"JSON.parse(xhr.responseText){cast}"
+    if function.reading is Reading.JSON_OR_NULL:
+        value = f'xhr.responseText === "" ? null : {value}'
     return (
         f"resolve({{status: xhr.status, response: {value}, error: undefined}});"
         if function.status
@@ -314,7 +316,9 @@ def _failure_statement(function: ClientFunction, options: ClientCodeOptions) -> 
         return "reject(new Error(xhr.responseText));"
     cast = " as ApiError" if options.types else ""
     error = f"error: xhr.responseText ? JSON.parse(xhr.responseText){cast} : undefined"
-    nothing = "[]" if function.result.endswith("[]") else f"undefined{'!' if options.types else ''}"
+    nothing = (
+        "[]" if function.result.removesuffix(" | null").endswith("[]") else f"undefined{'!' if options.types else ''}"
+    )
     response = "" if function.reading is Reading.NOTHING else f"response: {nothing}, "
     return f"resolve({{status: xhr.status, {response}{error}}});"
 

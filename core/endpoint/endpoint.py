@@ -492,6 +492,11 @@ class Endpoint(Record):
         return one_of_a_set and self.options.null_text is not NullText.NOT_FOUND
 
     @property
+    def skips_null_calls(self) -> bool:
+        """Whether a NULL argument is answered with 204 and no body instead of a call, because the routine is STRICT."""
+        return self.routine.strict and bool(self.parameters)
+
+    @property
     def null_is_json(self) -> bool:
         """Whether a NULL as the whole result, or no row for `single`, is the JSON text `null`. False: the body is
         empty.

@@ -97,7 +97,7 @@ def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step that responds with 204 without a call if an argument of a STRICT routine is NULL, as PostgreSQL
     would not run it either (execution-5); None: the routine is not STRICT, or has no parameters."""
-    if not endpoint.routine.strict or not endpoint.parameters:
+    if not endpoint.skips_null_calls:
         return None
     answer = responses.no_content(endpoint)
 

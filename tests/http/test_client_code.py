@@ -67,6 +67,10 @@ create function import_manifest(_meta json default null) returns json language s
 comment on function import_manifest is 'HTTP
 upload
 param _meta is upload metadata';
+create function import_note(_note int, _meta json default null) returns json language sql strict as 'select _meta';
+comment on function import_note is 'HTTP
+upload
+param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
@@ -295,6 +299,8 @@ def test_upload_function_reports_progress_and_rejects_on_failure(public: str) ->
     for event in ("error", "abort", "timeout"):
         assert f"        xhr.on{event} = () => reject({{xhr, status: xhr.status, " in text
     assert """            formData.append("file", file, file.name);\n""" in text
+    # A STRICT routine with a NULL argument is not called, so the response is empty.
+    assert 'resolve(xhr.responseText === "" ? null : JSON.parse' in body(public, "importNote")
 
 
 def test_proxied_upload_returns_the_response(public: str) -> None:

@@ -68,6 +68,10 @@ create function import_manifest(_note text, _meta json default null) returns jso
 comment on function import_manifest is 'HTTP
 upload
 param _meta is upload metadata';
+create function import_note(_note int, _meta json default null) returns json language sql strict as 'select _meta';
+comment on function import_note is 'HTTP
+upload
+param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
@@ -191,6 +195,9 @@ def test_files_are_sent(api: Any) -> None:
     with api.Client() as client:
         (result,) = client.import_manifest([("a.txt", b"hello")], note="x")
     assert (result["fileName"], result["size"], result["success"]) == ("a.txt", 5, True)
+    # The STRICT routine is not called with NULL.
+    with api.Client() as client:
+        assert client.import_note([("a.txt", b"hello")], note=None) is None
     # A member that `UploadedFile` does not have.
     assert result["oid"] > 0
 

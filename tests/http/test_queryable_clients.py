@@ -33,6 +33,10 @@ $$ select id, home from ship where id >= _least and (_home is null or home = _ho
 comment on function crew(int, text) is 'HTTP GET /crew
 queryable filter order
 mcp Crew.';
+create function strict_crew(_least int) returns table (id int) language sql strict stable as
+$$ select id from ship where id >= _least $$;
+comment on function strict_crew(int) is 'HTTP GET /strict-crew
+queryable page 2 by id';
 create function by_body(_least int) returns table (id int) language sql stable as
 $$ select id from ship where id >= _least $$;
 comment on function by_body(int) is 'HTTP POST /by-body
@@ -61,6 +65,7 @@ export const right = () =>
     api.shipsGet({id: "gt.5", shipName: ["like.a*", api.where.not(api.where.eq("x"))], limit: 2});
 export const some = () => api.crew({least: 3, id: api.where.in([1, 2])});
 export async function all() { for await (const page of api.shipsGetPages({order: "id.desc"})) { page[0]?.shipName; } }
+export async function crews() { for await (const page of api.strictCrewPages({least: 1})) { page[0]?.id; } }
 // @ts-expect-error a column that does not exist
 export const column = () => api.shipsGet({colour: "eq.red"});
 // @ts-expect-error an operator that does not exist
@@ -82,8 +87,12 @@ let failure = "";
 try {
     for await (const page of api.shipsGetPages({id: "eq.x"})) { pages.push(page); }
 } catch (error) { failure = error.message; }
+const crews = [];
+for (const least of [10, null]) {
+    for await (const page of api.strictCrewPages({least})) { crews.push(page.map(row => row.id)); }
+}
 console.log(JSON.stringify({
-    pages, kiel, failure,
+    pages, kiel, failure, crews,
     some: await api.shipsGet({
         home: api.where.in(['Kiel, "Ost"', "a\\\\b"]), id: ["gt.3", api.where.lt(9)], select: "id",
     }),
@@ -132,6 +141,8 @@ def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
     assert "invalid input syntax for type integer" in responses["failure"]
     assert responses["some"] == [{"id": 4}, {"id": 6}, {"id": 8}]
     assert responses["none"] == 3
+    # With NULL, the STRICT function is not called, and there are no pages.
+    assert responses["crews"] == [[10, 11], [12]]
     assert responses["crew"] == [{"id": 12, "home": 'Kiel, "Ost"'}]
 
 

@@ -54,7 +54,7 @@ class DartFunction:
         answer = call.answer
         value = {Reading.NOTHING: "void", Reading.RESPONSE: "http.Response"}.get(answer.reading, "")
         if answer.reading is Reading.FILES:
-            value = f"List<{models.upload_metadata(f'{name}Response')}>"
+            value = f"List<{models.upload_metadata(f'{name}Response')}>{'?' if call.endpoint.skips_null_calls else ''}"
         url = names.assign(f"{call.name}Url") if call.export_url else ""
         source = names.assign(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
         return cls(call, request, value or _value_type(call, models), url, source)
@@ -291,10 +291,12 @@ def _with_status(function: DartFunction, models: Models, options: DartOptions) -
 
 
 def _may_be_null(call: Call) -> bool:
-    """Return whether a successful response may have no value: `single` without a row, or a scalar that is NULL."""
+    """Return whether a successful response may have no value: `single` without a row, a scalar that is NULL, or a call
+    that a STRICT routine skips."""
     if call.answer.reading not in (Reading.JSON, Reading.TEXT) or call.endpoint.options.login:
         return False
-    return call.endpoint.may_lack_row or call.endpoint.shape.path is ResultPath.SCALAR
+    endpoint = call.endpoint
+    return endpoint.may_lack_row or endpoint.skips_null_calls or endpoint.shape.path is ResultPath.SCALAR
 
 
 def _value_type(call: Call, models: Models) -> str:
@@ -317,7 +319,7 @@ def _read_value(function: DartFunction, models: Models) -> str:
         return "response"
     decoded = f"jsonDecode({_BODY})"
     if answer.reading is Reading.FILES:
-        name = function.value.removeprefix("List<").removesuffix(">")
+        name = function.value.removeprefix("List<").removesuffix("?").removesuffix(">")
         return f"({decoded} as List<dynamic>).map((item) => {name}.fromJson(item as Map<String, dynamic>)).toList()"
     if answer.reading is Reading.JSON:
         return models.from_json(answer.shape, decoded, null=function.value.endswith("?"))

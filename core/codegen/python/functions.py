@@ -55,8 +55,8 @@ class Method:
         arguments = tuple((free(snake_case(item.key), taken), item) for item in call.arguments)
         for _, item in arguments:
             models.argument_type(item.shape, null=item.nullable)
-        answer, routine = call.answer, call.endpoint.routine
-        empty = routine.strict and bool(routine.parameters)
+        answer = call.answer
+        empty = call.endpoint.skips_null_calls
         stream = free(f"{name}_events", methods) if call.events is not None else ""
         match answer.reading:
             case Reading.NOTHING:
@@ -64,7 +64,8 @@ class Method:
             case Reading.RESPONSE:
                 return cls(call, name, arguments, "httpx.Response", empty, stream)
             case Reading.FILES:
-                return cls(call, name, arguments, models.type_of(ListOf(UPLOADED)), empty, stream)
+                listed = models.type_of(ListOf(UPLOADED))
+                return cls(call, name, arguments, f"{listed} | None" if empty else listed, empty, stream)
         kind = models.type_of(answer.shape)
         empty |= call.endpoint.may_lack_row
         # A scalar that is NULL has an empty body, and so has an empty text.
