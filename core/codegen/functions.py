@@ -37,8 +37,6 @@ from rowcall.core.events.stream_path import stream_path
 from rowcall.core.queryable.language import RESERVED
 
 _NO_ANNOTATIONS = ClientCode()
-FILTERS = "QueryFilter | QueryFilter[]"
-"""Type of the filters of a column, all of which have to be true (`core.codegen.queries`)."""
 
 
 class Reading(enum.Enum):
@@ -187,7 +185,7 @@ def client_function(
     """
     requested = endpoint.options.client_code or _NO_ANNOTATIONS
     url_only = bool(requested.url_only)
-    members = list(_members(endpoint, options))
+    members = list(_members(endpoint, interfaces))
     request = f"I{as_name_part(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [item.declaration for item in members])
@@ -235,11 +233,12 @@ def _distribute(function: ClientFunction) -> None:
     function.json_body = values.json_body
 
 
-def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
+def _members(endpoint: Endpoint, interfaces: Interfaces) -> Iterator[Member]:
+    options = interfaces.options
     for parameter in client_parameters(endpoint, options):
         kind = kind_type(parameter.kind, options.json_type, array=parameter.array, exact=options.exact)
         if parameter.of_query and parameter.api_name not in RESERVED:
-            kind = FILTERS
+            kind = interfaces.filters()
         yield Member(parameter.api_name, kind, is_optional(parameter), parameter)
 
 

@@ -3,28 +3,14 @@ iteration over pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rowcall.core.codegen.functions import ClientFunction, Reading
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.postgrest.request.grammar import FULL_TEXT, QUANTIFIED, SIMPLE
-from rowcall.core.queryable.language import RESERVED
 
-FILTER = "QueryFilter"
-"""Name of the type of filters."""
 WHERE = "where"
 """Name of the object with the functions that write filters."""
-
-
-def is_filter(name: str) -> bool:
-    """Return whether a parameter of the query language is the filter of a column. name: of the parameter in requests;
-    other parameters, such as `select` and `limit`, have reserved names."""
-    return name not in RESERVED
-
-
-def has_filters(functions: Sequence[ClientFunction]) -> bool:
-    """Return whether one of the functions takes filters of columns."""
-    return any(is_filter(item.name) for each in functions for item in each.members if item.parameter.of_query)
 
 
 def has_pages(function: ClientFunction) -> bool:
@@ -40,22 +26,23 @@ def _page_type(function: ClientFunction) -> str:
     return function.result.removesuffix(" | null")
 
 
-def filter_type(export: bool) -> str:
-    """Return the declaration of the type of filters, which are texts such as `eq.5` and `not.in.(1,2)`. export: export
-    it."""
+def filter_type(name: str, export: bool) -> str:
+    """Return the declaration of the type of filters, which are texts such as `eq.5` and `not.in.(1,2)`. name: of the
+    type. export: export it."""
     operators = sorted((*QUANTIFIED, *SIMPLE, *FULL_TEXT, "in", "is", "isdistinct"))
     quantified = (f"{operator}({word})" for operator in sorted(QUANTIFIED) for word in ("any", "all"))
     listed = " | ".join(f'"{operator}"' for operator in (*operators, *quantified))
-    return f'{"export " if export else ""}type {FILTER} =\n    `${{"" | "not."}}${{{listed}}}.${{string}}`;\n'
+    return f'{"export " if export else ""}type {name} =\n    `${{"" | "not."}}${{{listed}}}.${{string}}`;\n'
 
 
-def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
-    """Yield the source lines of the exported object called `name`, whose functions return filters."""
+def filter_functions(name: str, filter_name: str, options: ClientCodeOptions) -> Iterator[str]:
+    """Yield the source lines of the exported object called `name`, whose functions return filters. filter_name: of the
+    type of filters."""
     typed = options.types
     kind = "string | number | bigint | boolean"
     value, values = (f": {kind}", f": readonly ({kind})[]") if typed else ("", "")
-    result, text = (f": {FILTER}", ": string") if typed else ("", "")
-    cast = f" as {FILTER}" if typed else ""
+    result, text = (f": {filter_name}", ": string") if typed else ("", "")
+    cast = f" as {filter_name}" if typed else ""
     yield f"export const {name} = {{"
     for operator in ("eq", "neq", "gt", "gte", "lt", "lte"):
         yield f"    {operator}: (value{value}){result} => `{operator}.${{value}}`,"
@@ -64,7 +51,7 @@ def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
     yield f"    in: (values{values}){result} =>"
     yield '        `in.(${values.map(value => `"${String(value).replace(/([\\\\"])/g, "\\\\$1")}"`).join(",")})`,'
     yield f'    isNull: "is.null"{cast},'
-    yield f"    not: (filter{': ' + FILTER if typed else ''}){result} =>"
+    yield f"    not: (filter{result}){result} =>"
     yield f'        (filter.startsWith("not.") ? filter.slice(4) : `not.${{filter}}`){cast}'
     yield "};"
 
