@@ -33,7 +33,7 @@ from rowcall.core.codegen.shapes import (
 )
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
-from rowcall.core.events.stream_path import stream_path
+from rowcall.core.events.stream_path import client_stream_path
 
 
 class Reading(enum.Enum):
@@ -132,7 +132,7 @@ def call_of(
         Argument(item, parameter_shape(item), is_optional(item)) for item in client_parameters(endpoint, options)
     )
     url_only = bool(annotations.url_only)
-    path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
+    path = client_stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     return Call(
         endpoint=endpoint,
         name=name,

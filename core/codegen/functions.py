@@ -33,7 +33,7 @@ from rowcall.core.codegen.types import (
 )
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
-from rowcall.core.events.stream_path import stream_path
+from rowcall.core.events.stream_path import client_stream_path
 from rowcall.core.queryable.language import RESERVED
 
 _NO_ANNOTATIONS = ClientCode()
@@ -197,7 +197,7 @@ def client_function(
     )
     if endpoint.skips_null_calls and reading is Reading.JSON:
         result, reading = or_null(result), Reading.JSON_OR_NULL
-    path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
+    path = client_stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     function = ClientFunction(
         endpoint=endpoint,
         name=name,

@@ -74,6 +74,9 @@ param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
+create function watch_gate(_gate int default 1) returns void language sql as '';
+comment on function watch_gate is 'HTTP POST /gates/{_gate?}
+sse';
 create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
 comment on function get_names() is 'HTTP';
 create function get_score() returns table (score score) language sql as 'select 5';
@@ -291,6 +294,10 @@ def test_helper_names_do_not_collide_with_functions(
 def test_names_starting_with_digits_are_prefixed_only_for_functions(public: str) -> None:
     assert "interface I2faDoneRequest {\n    at: string | null;\n}\n" in public
     assert "export async function _2faDone(\n    request: I2faDoneRequest\n) : Promise<I2faDoneResponse[]> {" in public
+
+
+def test_event_source_of_a_path_leaves_optional_parameters_out(public: str) -> None:
+    assert 'createGatesGateEventSource = (id: string = "") => new EventSource(baseUrl + "/gates/info?" + id);' in public
 
 
 def test_upload_function_reports_progress_and_rejects_on_failure(public: str) -> None:

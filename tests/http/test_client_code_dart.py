@@ -97,6 +97,9 @@ param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
+create function watch_gate(_gate int default 1) returns void language sql as '';
+comment on function watch_gate is 'HTTP POST /gates/{_gate?}
+sse';
 comment on table depot is 'HTTP';
 create function code() returns table ("2fa" int) language sql stable as 'select 1';
 comment on function code() is 'HTTP GET /api/2fa';
@@ -318,6 +321,8 @@ def test_event_sources_and_uploads_are_generated(public: str) -> None:
         "  int closeAfterMs = 1000,\n  int? awaitConnectionMs = 0,\n}) async {"
     ) in body(public, "reindex")
     assert "      'X-NpgsqlRest-ID': executionId," in body(public, "reindex")
+    # An optional parameter of the path is left out.
+    assert "'$baseUrl/gates/info?$id'" in public
     text = body(public, "importManifest")
     assert "importManifest(\n  List<http.MultipartFile> files,\n  ImportManifestRequest request, {\n" in text
     assert "throw http.ClientException(" in text

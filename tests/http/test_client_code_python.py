@@ -75,6 +75,11 @@ param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
+create function gauge(_place int default 1) returns void language plpgsql as
+    $$ begin raise info 'place %', _place; end $$;
+comment on function gauge is 'HTTP POST /gauge/{_place?}
+sse
+sse_last_value';
 create function reindex_events() returns int language sql as 'select 1';
 comment on function reindex_events() is 'HTTP';
 """
@@ -189,6 +194,13 @@ def test_client_stays_signed_in_after_sign_in(api: Any) -> None:
             client.who()
         client.sign_in(name="kiri")
         assert client.who() == "kiri"
+
+
+def test_event_stream_of_a_path_with_an_optional_parameter_is_opened(api: Any) -> None:
+    with api.Client() as client:
+        client.gauge_place(place=3)
+        # The stream begins with the latest event.
+        assert next(client.gauge_place_events()) == "place 3"
 
 
 def test_files_are_sent(api: Any) -> None:
