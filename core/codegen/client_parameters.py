@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, QueryNull, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, NullText, QueryNull, ResultPath
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.queryable.description import query_parameters
 
@@ -70,6 +70,12 @@ def writes_null_as_word(endpoint: Endpoint) -> bool:
     """Return whether NULL is the word `null` in the query string and the path (`query_string_null_handling
     null_literal`). Otherwise it is an empty value."""
     return endpoint.options.query_null is QueryNull.NULL_LITERAL
+
+
+def reads_null_as_word(endpoint: Endpoint) -> bool:
+    """Return whether a result that is a single value is the text `NULL` for NULL (`text_response_null_handling
+    null_literal`). Otherwise the body is empty."""
+    return endpoint.options.null_text is NullText.NULL_LITERAL and endpoint.shape.path is ResultPath.SCALAR
 
 
 def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:

@@ -15,6 +15,7 @@ from rowcall.core.codegen.client_parameters import (
     accepts_uploads,
     client_parameters,
     parameter_placement,
+    reads_null_as_word,
     returns_bytes,
     writes_null_as_word,
 )
@@ -40,17 +41,21 @@ _NO_ANNOTATIONS = ClientCode()
 
 
 class Reading(enum.Enum):
-    """Expression that reads the body of a response."""
+    """How the body of a response is read: an expression. For those in `_NULLABLE`, it is an expression of the value of
+    a `text` that is not NULL."""
 
     NOTHING = ""
     TEXT = "await response.text()"
-    NUMBER = 'await response.text().then(text => text === "" ? null : Number(text))'
-    BOOLEAN = 'await response.text().then(text => text === "" ? null : text === "t")'
-    DATE = 'await response.text().then(text => text === "" ? null : new Date(text))'
-    JSON_OR_NULL = 'await response.text().then(text => text === "" ? null : JSON.parse(text))'
+    NUMBER = "Number(text)"
+    BOOLEAN = 'text === "t"'
+    DATE = "new Date(text)"
+    JSON_OR_NULL = "JSON.parse(text)"
     """JSON, or an empty body for NULL, for a row that is missing, and for a call that a STRICT routine skips."""
     JSON = "await response.json()"
     RESPONSE = "response"
+
+
+_NULLABLE = (Reading.NUMBER, Reading.BOOLEAN, Reading.DATE, Reading.JSON_OR_NULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,14 @@ class ClientFunction:
         if self.result == "void":
             return "{status: number, error: ApiError | undefined}"
         return f"ApiResult<{self.result}>"
+
+    @property
+    def read_body(self) -> str:
+        """The expression that reads the body of the response."""
+        if self.reading not in _NULLABLE:
+            return self.reading.value
+        null = 'text === "" || text === "NULL"' if reads_null_as_word(self.endpoint) else 'text === ""'
+        return f"await response.text().then(text => {null} ? null : {self.reading.value})"
 
     @property
     def has_placeholders(self) -> bool:

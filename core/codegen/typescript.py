@@ -207,7 +207,7 @@ def _fetch_statements(function: ClientFunction, options: ClientCodeOptions) -> I
     if function.reading is Reading.RESPONSE:
         yield "return response;"
         return
-    value = function.reading.value + (f" as {function.result}" if function.cast and options.types else "")
+    value = function.read_body + (f" as {function.result}" if function.cast and options.types else "")
     if not function.status:
         yield f"return {value};"
         return

@@ -1,5 +1,5 @@
-"""NULL in requests and results of generated clients: the word `null` (`query_string_null_handling null_literal`), and
-calls that STRICT routines skip."""
+"""NULL in requests and results of generated clients: as a word (`query_string_null_handling null_literal`,
+`text_response_null_handling null_literal`), and calls that STRICT routines skip."""
 
 from __future__ import annotations
 
@@ -35,7 +35,17 @@ create function strict_rows(_a int) returns table (id int, label text) language 
 comment on function strict_rows is 'HTTP GET';
 create function strict_row(_a text, out id text, out label text) language sql strict stable as $$ select _a, 'x' $$;
 comment on function strict_row is 'HTTP POST';
+""" + "".join(
+    f"""create function {name}() returns {kind} language sql stable as 'select {value}::{kind}';
+comment on function {name} is 'HTTP GET
+text_response_null_handling null_literal';
 """
+    for name, kind, value in (
+        *(("no_number", "int", "null"), ("no_flag", "bool", "null"), ("no_day", "date", "null")),
+        *(("no_list", "int[]", "null"), ("no_json", "jsonb", "null"), ("no_text", "text", "null")),
+        ("three", "int", "3"),
+    )
+)
 ANSWERS = [[None, None, ["a", None], None], [None, [None]], ["", None]]
 STRICT_ANSWERS = [[{"id": 1, "label": "x"}], None, {"id": "1", "label": "x"}, None]
 SCRIPT = """
@@ -47,6 +57,12 @@ console.log(JSON.stringify([
     await byDefault(),
     await byDefault({text: null}),
 ]));
+"""
+WORD_ANSWERS = [None, None, None, None, None, "NULL", 3]
+WORD_SCRIPT = """
+import { noNumber, noFlag, noDay, noList, noJson, noText, three } from "./api.js";
+const calls = [noNumber, noFlag, noDay, noList, noJson, noText, three];
+console.log(JSON.stringify(await Promise.all(calls.map(call => call()))));
 """
 STRICT_SCRIPT = """
 import { strictRows, strictRow } from "./api.js";
@@ -86,6 +102,27 @@ def test_javascript_client_sends_the_word_null(service: Service, folder: Path) -
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(SCRIPT, encoding="utf-8")
     assert json.loads(run(folder / "calls.js")) == [*ANSWERS, ["x"], [None]]
+
+
+def test_javascript_client_reads_the_word_null(service: Service, folder: Path) -> None:
+    assert service.get("/api/no-number").text == "NULL"
+    (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    (folder / "word.js").write_text(WORD_SCRIPT, encoding="utf-8")
+    assert json.loads(run(folder / "word.js")) == WORD_ANSWERS
+
+
+def test_python_client_reads_the_word_null(service: Service, folder: Path) -> None:
+    with load_client(folder / "api.py").Client(service.url) as client:
+        assert [client.no_number(), client.no_flag(), client.no_list(), client.no_json()] == [None] * 4
+        # A date is a text in Python.
+        assert [client.no_day(), client.no_text(), client.three()] == ["NULL", "NULL", 3]
+
+
+def test_dart_client_reads_the_word_null(service: Service, folder: Path) -> None:
+    dart = (folder / "api.dart").read_text(encoding="utf-8")
+    body = "utf8.decode(response.bodyBytes)"
+    assert f"['', 'NULL'].contains({body}) ? null : int.parse({body})" in dart
+    assert f"['', 'NULL'].contains({body}) ? null : {body} == 't'" in dart
 
 
 def test_javascript_client_returns_null_for_calls_that_are_skipped(service: Service, folder: Path) -> None:

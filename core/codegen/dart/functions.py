@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.client_parameters import SEGMENT, writes_null_as_word
+from rowcall.core.codegen.client_parameters import SEGMENT, reads_null_as_word, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
 from rowcall.core.codegen.dart.names import escape_literal, field_name, literal
@@ -310,7 +310,10 @@ def _value_type(call: Call, models: Models) -> str:
 def _read(function: DartFunction, models: Models) -> str:
     read = _read_value(function, models)
     nullable = function.value.endswith("?") or (function.value == "dynamic" and _may_be_null(function.call))
-    return f"{_BODY}.isEmpty ? null : {read}" if nullable else read
+    if not nullable:
+        return read
+    is_null = f"['', 'NULL'].contains({_BODY})" if reads_null_as_word(function.call.endpoint) else f"{_BODY}.isEmpty"
+    return f"{is_null} ? null : {read}"
 
 
 def _read_value(function: DartFunction, models: Models) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.client_parameters import SEGMENT, takes_effect_once, writes_null_as_word
+from rowcall.core.codegen.client_parameters import SEGMENT, reads_null_as_word, takes_effect_once, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
@@ -137,7 +137,8 @@ def _body(method: Method, wait: str) -> Iterator[str]:
         return
     yield f"response = {sent}"
     if method.empty:
-        yield "if not response.content:"
+        word = reads_null_as_word(call.endpoint)
+        yield 'if response.content in (b"", b"NULL"):' if word else "if not response.content:"
         yield "    return None"
     if call.answer.reading is Reading.TEXT:
         kind = method.returned.removesuffix(" | None")
