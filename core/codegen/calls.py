@@ -13,6 +13,7 @@ from rowcall.core.codegen.client_parameters import (
     client_parameters,
     parameter_placement,
     returns_bytes,
+    returns_response,
 )
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
@@ -156,7 +157,7 @@ def _value_or(annotated: bool | None, default: bool) -> bool:
 
 def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
     shape, requested = endpoint.shape, endpoint.options
-    if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):
+    if returns_response(endpoint):
         return Answer(Reading.RESPONSE)
     if requested.job is not None or (requested.issued_token is not None and requested.mail is None):
         return Answer(Reading.JSON, JSON)
@@ -166,6 +167,8 @@ def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
         return Answer(Reading.TEXT)
     if requested.void or requested.logout or shape.path is ResultPath.VOID:
         return Answer(Reading.NOTHING)
+    if returns_bytes(endpoint):
+        return Answer(Reading.RESPONSE)
     if accepts_uploads(endpoint):
         return Answer(Reading.FILES)
     if requested.raw or (requested.table_format and "{" not in requested.table_format):

@@ -50,11 +50,16 @@ def accepts_uploads(endpoint: Endpoint) -> bool:
 
 
 def returns_bytes(endpoint: Endpoint) -> bool:
-    """Return whether the response is a file or concatenated rows of `bytea`, for which clients have no type."""
+    """Return whether the result is a value or concatenated rows of `bytea`, for which clients have no type."""
     shape = endpoint.shape
-    if endpoint.options.download is not None:
-        return True
-    return shape.path is ResultPath.ROWS and shape.content_type == BYTES and endpoint.options.table_format is None
+    rows = shape.path is ResultPath.ROWS and endpoint.options.table_format is None
+    return shape.content_type == BYTES and (rows or shape.path is ResultPath.SCALAR)
+
+
+def returns_response(endpoint: Endpoint) -> bool:
+    """Return whether the response is a file or that of another service, which clients return as it is."""
+    requested = endpoint.options
+    return requested.proxy_out is not None or endpoint.passes_through or requested.download is not None
 
 
 def uses_query(endpoint: Endpoint) -> bool:

@@ -17,6 +17,7 @@ from rowcall.core.codegen.client_parameters import (
     parameter_placement,
     reads_null_as_word,
     returns_bytes,
+    returns_response,
     writes_null_as_word,
 )
 from rowcall.core.codegen.names import access, as_name_part, member, string_literal
@@ -262,7 +263,7 @@ def _result(
     name: of the interface that is added to `interfaces` if the result needs one. upload: the endpoint accepts files."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
-    if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):
+    if returns_response(endpoint):
         return "Response", Reading.RESPONSE, False
     if requested.job is not None:
         return "{id: string, state: string}", Reading.JSON, True
@@ -274,6 +275,8 @@ def _result(
         return "string", Reading.TEXT, False
     if void:
         return "void", Reading.NOTHING, False
+    if returns_bytes(endpoint):
+        return "Response", Reading.RESPONSE, False
     if upload:
         return f"{interfaces.model(name, UPLOADED, mergeable=False)}[]", Reading.JSON, True
     if requested.raw or (requested.table_format and "{" not in requested.table_format):

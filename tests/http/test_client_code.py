@@ -134,6 +134,8 @@ comment on function get_rated() is 'HTTP
 nested';
 create function get_bytes() returns setof bytea language sql stable as $$ values ('\\x00ff'::bytea) $$;
 comment on function get_bytes() is 'HTTP';
+create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
+comment on function get_logo() is 'HTTP GET';
 create function get_pair(out a int, out b record) language sql stable as 'select 1, row(2, null)';
 comment on function get_pair() is 'HTTP';
 create function own_page(_user_id text default null, _page int default 1) returns int language sql stable as 'select 1';
@@ -222,6 +224,7 @@ def test_void_routine_is_called_without_a_result(public: str) -> None:
         ("signIn", "string", "await response.text()"),
         ("findParcel", "string", "await response.text()"),
         ("getBytes", "Response", "response"),
+        ("getLogo", "Response", "response"),
     ],
 )
 def test_results_are_parsed_by_their_type(public: str, name: str, declared: str, expression: str) -> None:
@@ -600,6 +603,7 @@ ANSWERS = """({
     routes: await api.listRoutes(),
     rated: await api.getRated(),
     pair: await api.getPair(),
+    logo: Array.from(new Uint8Array(await (await api.getLogo()).arrayBuffer())),
     failing: await api.failing(),
     put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
     rows: await api.depotGet({id: 1}),
@@ -660,6 +664,7 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
             {"one": {"score": 1, "held": [{"width": 2, "height": 3}]}, "many": [{"score": "1", "held": None}]},
         ],
         "pair": {"a": 1, "b": ["2", None]},
+        "logo": [0x47, 0xFF, 0],
         "put": "undefined",
         "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],
         "url": f"{base}/api/export-parcels?day=2026-01-01",

@@ -40,6 +40,8 @@ create function get_opened() returns timestamptz language sql as $$ select '2026
 comment on function get_opened() is 'HTTP';
 create function get_settings() returns jsonb language sql as $$ select '{"a": [1]}'::jsonb $$;
 comment on function get_settings() is 'HTTP';
+create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
+comment on function get_logo() is 'HTTP GET';
 create function get_numbers() returns int[] language sql as 'select array[1,2]';
 comment on function get_numbers() is 'HTTP';
 create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
@@ -259,6 +261,7 @@ def test_fields_follow_parameters_and_columns(public: str, name: str, fields: st
         ),
         ("getNames", "List<String?>", "(jsonDecode(BODY) as List<dynamic>).map((item) => item as String?).toList()"),
         ("signIn", "String", "BODY"),
+        ("getLogo", "http.Response", "response"),
         ("depotsDepotParcelsParcelId", "String", "BODY"),
         ("switch_", "int?", "BODY.isEmpty ? null : int.parse(BODY)"),
     ],

@@ -32,6 +32,8 @@ create function is_gate_open() returns boolean language sql as 'select true';
 comment on function is_gate_open() is 'HTTP';
 create function get_settings(_in jsonb) returns jsonb language sql as 'select _in';
 comment on function get_settings is 'HTTP';
+create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
+comment on function get_logo() is 'HTTP GET';
 create function get_numbers() returns int[] language sql as 'select array[1,null]';
 comment on function get_numbers() is 'HTTP';
 create function get_names() returns setof text language sql as $$ values ('a'), (null) $$;
@@ -201,6 +203,11 @@ def test_event_stream_of_a_path_with_an_optional_parameter_is_opened(api: Any) -
         client.gauge_place(place=3)
         # The stream begins with the latest event.
         assert next(client.gauge_place_events()) == "place 3"
+
+
+def test_bytes_are_returned_with_the_response(api: Any) -> None:
+    with api.Client() as client:
+        assert client.get_logo().content == b"G\xff\0"
 
 
 def test_files_are_sent(api: Any) -> None:
