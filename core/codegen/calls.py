@@ -14,6 +14,7 @@ from rowcall.core.codegen.client_parameters import (
     parameter_placement,
     returns_bytes,
     returns_response,
+    returns_text,
 )
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
@@ -138,7 +139,7 @@ def call_of(
         endpoint=endpoint,
         name=name,
         arguments=value,
-        answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
+        answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader, options),
         placement=parameter_placement(endpoint, [item.parameter for item in value]),
         status=_value_or(annotations.status_code, options.status_code),
         parse_url=_value_or(annotations.parse_url, options.parse_url),
@@ -155,7 +156,7 @@ def _value_or(annotated: bool | None, default: bool) -> bool:
     return default if annotated is None else annotated
 
 
-def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
+def _answer(endpoint: Endpoint, name: str, reader: ShapeReader, options: ClientOptions) -> Answer:
     shape, requested = endpoint.shape, endpoint.options
     if returns_response(endpoint):
         return Answer(Reading.RESPONSE)
@@ -167,11 +168,11 @@ def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
         return Answer(Reading.TEXT)
     if requested.void or requested.logout or shape.path is ResultPath.VOID:
         return Answer(Reading.NOTHING)
-    if returns_bytes(endpoint):
+    if returns_bytes(endpoint, options):
         return Answer(Reading.RESPONSE)
     if accepts_uploads(endpoint):
         return Answer(Reading.FILES)
-    if requested.raw or (requested.table_format and "{" not in requested.table_format):
+    if returns_text(endpoint, options):
         return Answer(Reading.TEXT)
     if shape.path is ResultPath.OBJECT:
         return Answer(Reading.JSON, _several(endpoint, name, reader))

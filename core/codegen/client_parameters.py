@@ -11,6 +11,7 @@ from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, NullText, QueryNull, ResultPath
 from rowcall.core.endpoint.result_shape import BYTES
+from rowcall.core.formats.table_formats import EXCEL, has_fixed_format, media_types
 from rowcall.core.queryable.description import query_parameters
 
 SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
@@ -49,11 +50,23 @@ def accepts_uploads(endpoint: Endpoint) -> bool:
     return upload is not None and upload.enabled
 
 
-def returns_bytes(endpoint: Endpoint) -> bool:
-    """Return whether the result is a value or concatenated rows of `bytea`, for which clients have no type."""
-    shape = endpoint.shape
-    rows = shape.path is ResultPath.ROWS and endpoint.options.table_format is None
-    return shape.content_type == BYTES and (rows or shape.path is ResultPath.SCALAR)
+def returns_bytes(endpoint: Endpoint, options: ClientOptions) -> bool:
+    """Return whether the result is a spreadsheet, or a value or concatenated rows of `bytea`, for which clients have no
+    type."""
+    table, shape = _table_type(endpoint, options), endpoint.shape
+    is_bytea = shape.content_type == BYTES and shape.path in (ResultPath.ROWS, ResultPath.SCALAR)
+    return table == EXCEL or (table is None and is_bytea)
+
+
+def returns_text(endpoint: Endpoint, options: ClientOptions) -> bool:
+    """Return whether the result is raw text or an HTML table."""
+    return endpoint.options.raw or _table_type(endpoint, options) is not None
+
+
+def _table_type(endpoint: Endpoint, options: ClientOptions) -> str | None:
+    """Return the media type in which the rows are sent instead of JSON; None: none. If a parameter selects the format,
+    it is None, as the format is JSON without a value."""
+    return next(iter(media_types(endpoint, options.tables)), None) if has_fixed_format(endpoint) else None
 
 
 def returns_response(endpoint: Endpoint) -> bool:

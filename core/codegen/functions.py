@@ -18,6 +18,7 @@ from rowcall.core.codegen.client_parameters import (
     reads_null_as_word,
     returns_bytes,
     returns_response,
+    returns_text,
     writes_null_as_word,
 )
 from rowcall.core.codegen.names import access, as_name_part, member, string_literal
@@ -275,11 +276,11 @@ def _result(
         return "string", Reading.TEXT, False
     if void:
         return "void", Reading.NOTHING, False
-    if returns_bytes(endpoint):
+    if returns_bytes(endpoint, interfaces.options):
         return "Response", Reading.RESPONSE, False
     if upload:
         return f"{interfaces.model(name, UPLOADED, mergeable=False)}[]", Reading.JSON, True
-    if requested.raw or (requested.table_format and "{" not in requested.table_format):
+    if returns_text(endpoint, interfaces.options):
         return "string", Reading.TEXT, False
     if shape.path is ResultPath.OBJECT:
         return _several(endpoint, name, types, interfaces), Reading.JSON, True

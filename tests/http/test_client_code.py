@@ -136,6 +136,15 @@ create function get_bytes() returns setof bytea language sql stable as $$ values
 comment on function get_bytes() is 'HTTP';
 create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
 comment on function get_logo() is 'HTTP GET';
+create function as_sheet() returns table (a int) language sql stable as 'select 1';
+comment on function as_sheet() is 'HTTP GET
+table_format = excel';
+create function as_table() returns table (a int) language sql stable as 'select 1';
+comment on function as_table() is 'HTTP GET
+table_format = html';
+create function in_format(_format text default null) returns table (a int) language sql stable as 'select 1';
+comment on function in_format is 'HTTP GET
+table_format = {_format}';
 create function get_pair(out a int, out b record) language sql stable as 'select 1, row(2, null)';
 comment on function get_pair() is 'HTTP';
 create function own_page(_user_id text default null, _page int default 1) returns int language sql stable as 'select 1';
@@ -167,6 +176,7 @@ PLAIN = {
     "Service:CrudSource:Enabled": "true",
     "Service:UploadOptions:Enabled": "true",
     "Service:ProxyOptions:Enabled": "true",
+    "Service:TableFormatOptions:Enabled": "true",
 }
 
 
@@ -225,6 +235,9 @@ def test_void_routine_is_called_without_a_result(public: str) -> None:
         ("findParcel", "string", "await response.text()"),
         ("getBytes", "Response", "response"),
         ("getLogo", "Response", "response"),
+        ("asSheet", "Response", "response"),
+        ("asTable", "string", "await response.text()"),
+        ("inFormat", "IInFormatResponse[]", "await response.json() as IInFormatResponse[]"),
     ],
 )
 def test_results_are_parsed_by_their_type(public: str, name: str, declared: str, expression: str) -> None:
@@ -603,6 +616,8 @@ ANSWERS = """({
     routes: await api.listRoutes(),
     rated: await api.getRated(),
     pair: await api.getPair(),
+    sheet: (await (await api.asSheet()).text()).slice(0, 2),
+    table: (await api.asTable()).slice(0, 7),
     logo: Array.from(new Uint8Array(await (await api.getLogo()).arrayBuffer())),
     failing: await api.failing(),
     put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
@@ -664,6 +679,8 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
             {"one": {"score": 1, "held": [{"width": 2, "height": 3}]}, "many": [{"score": "1", "held": None}]},
         ],
         "pair": {"a": 1, "b": ["2", None]},
+        "sheet": "PK",
+        "table": "<style>",
         "logo": [0x47, 0xFF, 0],
         "put": "undefined",
         "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],

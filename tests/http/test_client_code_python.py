@@ -34,6 +34,9 @@ create function get_settings(_in jsonb) returns jsonb language sql as 'select _i
 comment on function get_settings is 'HTTP';
 create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
 comment on function get_logo() is 'HTTP GET';
+create function as_sheet() returns table (a int) language sql stable as 'select 1';
+comment on function as_sheet() is 'HTTP GET
+table_format = excel';
 create function get_numbers() returns int[] language sql as 'select array[1,null]';
 comment on function get_numbers() is 'HTTP';
 create function get_names() returns setof text language sql as $$ values ('a'), (null) $$;
@@ -101,6 +104,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         P + "CustomHeaders:X-Version": "'1.4'",
         "Auth:CookieAuth": "true",
         "Service:UploadOptions:Enabled": "true",
+        "Service:TableFormatOptions:Enabled": "true",
         "Service:AuthenticationOptions:ContextKeyClaimsMapping:request.user_name": "user_name",
     }
     return serve(database, SQL, settings)
@@ -208,6 +212,7 @@ def test_event_stream_of_a_path_with_an_optional_parameter_is_opened(api: Any) -
 def test_bytes_are_returned_with_the_response(api: Any) -> None:
     with api.Client() as client:
         assert client.get_logo().content == b"G\xff\0"
+        assert client.as_sheet().content.startswith(b"PK\x03\x04")
 
 
 def test_files_are_sent(api: Any) -> None:

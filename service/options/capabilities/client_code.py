@@ -14,6 +14,7 @@ from rowcall.core.building.service import ServiceOptions
 from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, HookOptions, PythonOptions
 from rowcall.core.config import Settings
 from rowcall.service.options.auth import auth_options
+from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -28,7 +29,7 @@ Client = TypeVar("Client", bound=ClientOptions)
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
     """Return the options of TypeScript client code, or None if none is written. urls: addresses of the listeners.
 
-    Raises `StartupError` for hooks without a file or module, and as `auth_options`.
+    Raises `StartupError` for hooks without a file or module, and as `auth_options` and `table_formats`.
     """
     if settings.is_enabled(HookOptions) and not settings.is_enabled(ClientCodeOptions):
         log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
@@ -40,13 +41,13 @@ def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOp
 
 def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
     """Return the options of `Service:DartClientCodeGen` (clients-28, clients-29), or None if no code is written. urls:
-    addresses of the listeners. Raises as `auth_options`."""
+    addresses of the listeners. Raises as `auth_options` and `table_formats`."""
     return _options(settings, DartOptions, "Service:DartClientCodeGen:", urls)
 
 
 def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | None:
     """Return the options of `Service:PythonClientCodeGen`, or None if no code is written. urls: addresses of the
-    listeners. Raises as `auth_options`."""
+    listeners. Raises as `auth_options` and `table_formats`."""
     return _options(settings, PythonOptions, "Service:PythonClientCodeGen:", urls)
 
 
@@ -63,6 +64,7 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
         claims=auth_options(settings).login,
         event_level=service.event_level.value,
         exact=service.exact_types,
+        tables=table_formats(settings),
     )
     if options is None:
         return None
