@@ -54,7 +54,7 @@ def client_files(
     A file whose endpoints are all excluded by annotations has None as text: an existing file has to be deleted. A file
     whose remaining endpoints are all excluded by the configured lists is not yielded: an existing file stays.
 
-    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, by oid, for comments. now:
+    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, for comments. now:
     text of the time, which replaces `{0}` in header lines.
 
     Raises:

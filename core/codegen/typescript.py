@@ -65,7 +65,7 @@ def arguments(function: ClientFunction, options: ClientCodeOptions) -> list[Argu
 
 
 def function_text(function: ClientFunction, definitions: Definitions, options: ClientCodeOptions) -> str:
-    """Return the text of a function with its comment, after a blank line. definitions: of routines, by oid, for the
+    """Return the text of a function with its comment, after a blank line. definitions: of routines, for the
     comment."""
     taken = arguments(function, options)
     returned = function.returned

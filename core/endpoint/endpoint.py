@@ -451,6 +451,9 @@ class Endpoint(Record):
     """Requests to other services."""
     version_index: int | None = None
     """Index of the parameter that `If-Match` fills (`Options.version_column`). None: the endpoint does not need it."""
+    catalogue_connection: str | None = None
+    """Name of the connection on which the routine was found, and in whose database its oid is valid, if routines are
+    read from several. None: the main one, or the only one from which routines are read."""
     query: ResultQuery | None = None
     """The query of a request over the result (`queryable`). Its values are the last parameters."""
 

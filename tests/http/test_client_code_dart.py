@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rowcall.core.codegen.comments import Definition
+from rowcall.core.codegen.comments import Definition, Definitions
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.options import DartOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
@@ -381,7 +381,7 @@ def test_all_options_together_generate_valid_dart(generate: Generate) -> None:
 
 def test_multi_line_defaults_stay_within_the_comment(snapshot: SchemaSnapshot) -> None:
     (oid,) = (item.routine.oid for item in snapshot.endpoints if item.routine.name == "append_note")
-    definitions = {oid: Definition("", (None, "'a\nb'::text"))}
+    definitions: Definitions = {(None, oid): Definition("", (None, "'a\nb'::text"))}
     options = replace(PLAIN, comment="Simple")
     files = {
         item.path: item.text for item in dart_files(snapshot.endpoints, snapshot.types_of, definitions, options, "")

@@ -114,7 +114,7 @@ def source_text(function: DartFunction, options: DartOptions) -> str:
 
 
 def function_text(function: DartFunction, models: Models, definitions: Definitions, options: DartOptions) -> str:
-    """Return the source of a function with its comment. models: those of the file. definitions: of routines, by oid,
+    """Return the source of a function with its comment. models: those of the file. definitions: of routines,
     for the comment."""
     positional, named = _arguments(function, options)
     names = [text.rpartition(" ")[2] for text in positional]

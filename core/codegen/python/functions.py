@@ -79,7 +79,7 @@ class Method:
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
     """Return the source of a method and of the method for its event stream. models: those of the file. definitions: of
-    routines, by oid, for the docstring. wait: `await ` for the asynchronous client, otherwise empty."""
+    routines, for the docstring. wait: `await ` for the asynchronous client, otherwise empty."""
     lines = [*_head(method, models, "async " if wait else ""), *_docstring_lines(method, definitions, options)]
     lines += (f"    {line}" for line in _body(method, wait))
     if method.call.events is not None:
