@@ -32,6 +32,7 @@ from rowcall.core.codegen.typescript import (
     aliases,
     fetch_once,
     function_text,
+    json_as_text,
     null_as_word,
     parse_query,
     source_builder,
@@ -185,6 +186,8 @@ class _Module:
                 lines.append(parse_query(options))
         if any(item.query and writes_null_as_word(item.endpoint) for item in self.functions):
             lines += ["", null_as_word(typed=options.types)]
+        if any(item.has_json_query for item in self.functions):
+            lines += ["", json_as_text(typed=options.types)]
         if any(takes_effect_once(item.endpoint) and not item.url_only for item in self.functions):
             lines += ["", fetch_once(typed=options.types)]
         if self._where:

@@ -35,7 +35,7 @@ from rowcall.core.codegen.types import (
     rows_of,
 )
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape, ValueKind
 from rowcall.core.events.stream_path import client_stream_path
 from rowcall.core.queryable.language import RESERVED
 
@@ -69,6 +69,8 @@ class Member:
     type: str
     optional: bool
     parameter: EndpointParameter
+    any_json: bool = False
+    """Its value is JSON of any kind, or an array of such values, instead of texts."""
 
     @property
     def declaration(self) -> str:
@@ -169,7 +171,19 @@ class ClientFunction:
         if not self.query:
             return ""
         values = "request" if not self.excluded else f"({self._rest()})(request)"
+        if self.has_json_query:
+            values = f"jsonAsText({values}, {self._json_keys(array=False)}, {self._json_keys(array=True)})"
         return f" + parseQuery({f'nullAsWord({values})' if writes_null_as_word(self.endpoint) else values})"
+
+    @property
+    def has_json_query(self) -> bool:
+        """Whether values in the query string have to be converted to JSON text."""
+        return any(item.any_json for item in self.query)
+
+    def _json_keys(self, *, array: bool) -> str:
+        """Return the array of the names of the members whose values are JSON, or with `array` arrays of JSON."""
+        names = (item.name for item in self.query if item.any_json and item.parameter.array == array)
+        return f"[{', '.join(map(string_literal, names))}]"
 
     def _rest(self) -> str:
         """Return the function that removes the excluded members from a request."""
@@ -254,7 +268,8 @@ def _members(endpoint: Endpoint, interfaces: Interfaces) -> Iterator[Member]:
         kind = kind_type(parameter.kind, options.json_type, array=parameter.array, exact=options.exact)
         if parameter.of_query and parameter.api_name not in RESERVED:
             kind = interfaces.filters()
-        yield Member(parameter.api_name, kind, is_optional(parameter), parameter)
+        any_json = parameter.kind is ValueKind.JSON and options.json_type != "string" and not parameter.of_query
+        yield Member(parameter.api_name, kind, is_optional(parameter), parameter, any_json)
 
 
 def _result(

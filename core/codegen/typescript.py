@@ -364,6 +364,20 @@ def null_as_word(*, typed: bool) -> str:
 }};"""
 
 
+def json_as_text(*, typed: bool) -> str:
+    """Return the source of `jsonAsText`, which replaces the values of some keys of a query string, and the elements of
+    the arrays of others, by their JSON. Texts are JSON already. typed: in TypeScript."""
+    kind, value = ("Record<any, any>", ": unknown") if typed else ("", "")
+    taken = f"(query: {kind}, keys: string[], arrays: string[]): {kind}" if typed else "(query, keys, arrays)"
+    return f"""const jsonAsText = {taken} => {{
+    const json = (value{value}) =>
+        value === null || value === undefined || typeof value === "string" ? value : JSON.stringify(value);
+    return Object.fromEntries(Object.entries(query ? query : {{}}).map(([key, value]) => [
+        key, keys.includes(key) ? json(value) : arrays.includes(key) && Array.isArray(value) ? value.map(json) : value
+    ]));
+}};"""
+
+
 def fetch_once(*, typed: bool) -> str:
     """Return the source of `fetchOnce`. typed: in TypeScript.
 

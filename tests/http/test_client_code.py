@@ -77,6 +77,9 @@ sse';
 create function watch_gate(_gate int default 1) returns void language sql as '';
 comment on function watch_gate is 'HTTP POST /gates/{_gate?}
 sse';
+create function by_filter(_filter jsonb, _filters jsonb[] default null) returns jsonb language sql stable as
+    $$ select jsonb_build_array(_filter, to_jsonb(_filters)) $$;
+comment on function by_filter is 'HTTP GET';
 create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
 comment on function get_names() is 'HTTP';
 create function get_score() returns table (score score) language sql as 'select 5';
@@ -385,6 +388,7 @@ VARIANTS: dict[str, dict[str, str]] = {
         P + "UniqueModels": "true",
         P + "OmitAutomaticParameters": "true",
         P + "XsrfTokenHeaderName": "X-Xsrf",
+        P + "DefaultJsonType": "unknown",
         P + "CustomHeaders:X-Version": '"1.4"',
         P + "CustomImports:0": "// imports",
     },
@@ -631,6 +635,14 @@ CALLS = f"""
 import * as api from "./publicApi.js";
 console.log({ENCODED_ANSWERS});
 """
+JSON_CALLS = """
+import * as api from "./publicApi.js";
+console.log(JSON.stringify([
+    await api.byFilter({filter: [1, 2], filters: [[3], {a: "4"}, "[5]", 6]}),
+    await api.byFilter({filter: "[7]"}),
+    await api.byFilter({filter: {a: []}}),
+]));
+"""
 
 
 @pytest.mark.slow
@@ -639,12 +651,15 @@ def test_generated_client_receives_values_of_the_database(
 ) -> None:
     database_with_routines.execute("delete from depot")
     settings = {P + "SkipTypes": "true", P + "IncludeHost": "true", "Auth:CookieAuth": "true"}
+    settings[P + "DefaultJsonType"] = "any"
     service = generate(serve_once, database_with_routines, tmp_path, settings)
     assert "interface" not in (tmp_path / "publicApi.js").read_text(encoding="utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     script = tmp_path / "calls.js"
     script.write_text(CALLS, encoding="utf-8")
     check_answers(json.loads(run(script)), service.url)
+    script.write_text(JSON_CALLS, encoding="utf-8")
+    assert json.loads(run(script)) == [[[1, 2], [[3], {"a": "4"}, [5], 6]], [[7], None], [{"a": []}, None]]
     # Not a browser: only the content type shows that the request is not from a page of another site. A refusal has a
     # body.
     script.write_text('import * as api from "./publicApi.js";\nconsole.log(await api.signIn({name: "kiri"}));')

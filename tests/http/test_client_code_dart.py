@@ -42,6 +42,8 @@ create function get_settings() returns jsonb language sql as $$ select '{"a": [1
 comment on function get_settings() is 'HTTP';
 create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
 comment on function get_logo() is 'HTTP GET';
+create function by_filter(_filter jsonb, _filters jsonb[], _id int) returns int language sql stable as 'select 1';
+comment on function by_filter is 'HTTP GET';
 create function get_numbers() returns int[] language sql as 'select array[1,2]';
 comment on function get_numbers() is 'HTTP';
 create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
@@ -285,6 +287,7 @@ def test_parameters_are_sent_in_path_query_or_body(public: str) -> None:
         "Uri.parse('$baseUrl/api/depots/${_segment(request.depot)}/parcels/${_segment(request.parcelId)}"
         "${_query(request.toJson()..remove('depot')..remove('parcelId'))}');"
     ) in body(public, "depotsDepotParcelsParcelId")
+    assert "/api/by-filter${_query(request.toJson(), '', {'filter'})}" in public
     assert "    body: request.note,\n" in body(public, "appendNote")
     assert "    body: request.count?.toString(),\n" in body(public, "appendCount")
     assert "'from': from?.toUtc().toIso8601String()," in public

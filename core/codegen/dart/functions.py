@@ -84,7 +84,10 @@ def _query(call: Call) -> str:
     if not call.placement.query:
         return ""
     without = "".join(f"..remove({literal(call.arguments[index].key)})" for index in call.placement.excluded)
-    return f"${{_query(request.toJson(){without}{_null_word(call)})}}"
+    sent = [call.arguments[index] for index in call.placement.query]
+    json = ", ".join(literal(item.key) for item in sent if item.shape == JSON)
+    word = _null_word(call) or (", ''" if json else "")
+    return f"${{_query(request.toJson(){without}{word}{f', {{{json}}}' if json else ''})}}"
 
 
 def _null_word(call: Call) -> str:

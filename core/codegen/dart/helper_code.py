@@ -132,11 +132,18 @@ SEND_REQUEST = """Future<http.Response> _sendRequest<T extends http.BaseRequest>
   }
 }"""
 
-QUERY = """String _query(Map<String, dynamic> values, [String nullText = '']) {
+QUERY = """String _query(
+  Map<String, dynamic> values, [
+  String nullText = '',
+  Set<String> json = const {},
+]) {
   final parts = <String>[];
   values.forEach((key, value) {
-    for (final item in value is List ? value : [value]) {
-      final text = item is Map ? jsonEncode(item) : '${item ?? nullText}';
+    final listed = value is List && !json.contains(key);
+    for (final item in listed ? value as List<dynamic> : [value]) {
+      final text = item is Map || item is List
+          ? jsonEncode(item)
+          : '${item ?? nullText}';
       parts.add('$key=${Uri.encodeComponent(text)}');
     }
   });
