@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, NullText, QueryNull, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, NullText, QueryNull, ResultPath, ValueKind
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.formats.table_formats import EXCEL, has_fixed_format, media_types
 from rowcall.core.queryable.description import query_parameters
@@ -107,6 +107,14 @@ def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParamet
         # fetch refuses a GET that has a body.
         return ParameterPlacement(query, excluded, None if endpoint.method == "GET" else body)
     return ParameterPlacement(json_body=bool(parameters) and endpoint.method not in ("GET", "HEAD"))
+
+
+def is_merge_patch(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
+    """Return whether the parameter receives members of the body as one object (`is merge patch`). Its own value has to
+    be an object, not null and not JSON text."""
+    name = endpoint.options.patch_parameter
+    is_named = name is not None and parameter.db_name.lower() == name.lower()
+    return is_named and parameter.kind is ValueKind.JSON and endpoint.transport is Transport.BODY
 
 
 def takes_effect_once(endpoint: Endpoint) -> bool:

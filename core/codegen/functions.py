@@ -14,6 +14,7 @@ from rowcall.core.codegen.client_parameters import (
     SEGMENT,
     accepts_uploads,
     client_parameters,
+    is_merge_patch,
     parameter_placement,
     reads_null_as_word,
     returns_bytes,
@@ -268,6 +269,9 @@ def _members(endpoint: Endpoint, interfaces: Interfaces) -> Iterator[Member]:
         kind = kind_type(parameter.kind, options.json_type, array=parameter.array, exact=options.exact)
         if parameter.of_query and parameter.api_name not in RESERVED:
             kind = interfaces.filters()
+        if is_merge_patch(endpoint, parameter):
+            kind = "Record<string, unknown>"
+            parameter = replace(parameter, constraints=replace(parameter.constraints, never_null=True))
         any_json = parameter.kind is ValueKind.JSON and options.json_type != "string" and not parameter.of_query
         yield Member(parameter.api_name, kind, is_optional(parameter), parameter, any_json)
 

@@ -77,6 +77,9 @@ sse';
 create function watch_gate(_gate int default 1) returns void language sql as '';
 comment on function watch_gate is 'HTTP POST /gates/{_gate?}
 sse';
+create function change_depot(_id int, _changes jsonb) returns jsonb language sql as 'select _changes';
+comment on function change_depot is 'HTTP
+param _changes is merge patch';
 create function by_filter(_filter jsonb, _filters jsonb[] default null) returns jsonb language sql stable as
     $$ select jsonb_build_array(_filter, to_jsonb(_filters)) $$;
 comment on function by_filter is 'HTTP GET';
@@ -264,6 +267,7 @@ def test_interfaces_follow_parameters_and_columns(public: str) -> None:
         "interface IFindParcelsRequest {\n    depot: string | null;\n    tags?: string[] | null;\n}\n",
         "interface IFindParcelsResponse {\n    parcelId: number | null;\n    flags: string | null;\n"
         "    packedAt: string | null;\n}\n",
+        "interface IChangeDepotRequest {\n    id: number | null;\n    changes: Record<string, unknown>;\n}\n",
         "interface IAddBoxRequest {\n    boxWidth?: number | null;\n    boxHeight?: number | null;\n"
         "    label?: string | null;\n}\n",
         "interface IDepot {\n    lat: number | null;\n    lon: number | null;\n}\n\n"
@@ -620,6 +624,7 @@ ANSWERS = """({
     routes: await api.listRoutes(),
     rated: await api.getRated(),
     pair: await api.getPair(),
+    changes: await api.changeDepot({id: 1, changes: {name: null}}),
     sheet: (await (await api.asSheet()).text()).slice(0, 2),
     table: (await api.asTable()).slice(0, 7),
     logo: Array.from(new Uint8Array(await (await api.getLogo()).arrayBuffer())),
@@ -694,6 +699,7 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
             {"one": {"score": 1, "held": [{"width": 2, "height": 3}]}, "many": [{"score": "1", "held": None}]},
         ],
         "pair": {"a": 1, "b": ["2", None]},
+        "changes": {"name": None},
         "sheet": "PK",
         "table": "<style>",
         "logo": [0x47, 0xFF, 0],
