@@ -49,6 +49,7 @@ class ClientOptions:
     xsrf_header: str | None = None
     export_sources: bool = True
     prefix: str = "/api"
+    """Part that generated paths begin with (`core.text.naming.path_prefix`), which names of functions lack."""
     execution_header: str = "X-NpgsqlRest-ID"
     camel: bool = True
     tables: TableFormats = NO_FORMATS

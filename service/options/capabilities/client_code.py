@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, HookOptions, PythonOptions
 from rowcall.core.config import Settings
+from rowcall.core.text.naming import path_prefix
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
@@ -58,7 +59,7 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
     service = settings.read(ServiceOptions)
     options = settings.read_enabled(
         kind,
-        prefix=service.url_path_prefix,
+        prefix=path_prefix(service.url_path_prefix, service.kebab_case_urls),
         execution_header=service.execution_header,
         camel=service.camel_case_names,
         claims=auth_options(settings).login,
