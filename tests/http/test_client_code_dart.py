@@ -248,12 +248,19 @@ def test_fields_follow_parameters_and_columns(public: str, name: str, fields: st
     assert "|".join(re.findall(r"^  final (.*);$", class_text(public, name), re.M)) == fields
 
 
+def test_values_without_a_number_or_date_in_json_are_read(public: str) -> None:
+    """NaN, infinities and dates BC are texts."""
+    text = class_text(public, "FindParcelsResponse")
+    assert "weight: json['weight'] == null ? null : double.parse(json['weight'].toString())," in text
+    assert "packedAt: json['packedAt'] == null ? null : DateTime.tryParse(json['packedAt'] as String)," in text
+
+
 @pytest.mark.parametrize(
     ("name", "declared", "expression"),
     [
         ("getCount", "int?", "BODY.isEmpty ? null : int.parse(BODY)"),
         ("isGateOpen", "bool?", "BODY.isEmpty ? null : BODY == 't'"),
-        ("getOpened", "DateTime?", "BODY.isEmpty ? null : DateTime.parse(BODY)"),
+        ("getOpened", "DateTime?", "BODY.isEmpty ? null : DateTime.tryParse(BODY)"),
         ("getSettings", "dynamic", "BODY.isEmpty ? null : jsonDecode(BODY)"),
         (
             "getNumbers",

@@ -336,7 +336,7 @@ def _from_text(shape: Shape, models: Models) -> str:
     if shape == TEXT or isinstance(shape, Row):
         return _BODY
     if models.is_date(shape):
-        return f"DateTime.parse({_BODY})"
+        return f"DateTime.tryParse({_BODY})"
     kind = models.type_of(shape)
     if kind == "bool":
         return f"{_BODY} == 't'"
