@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from rowcall.core.codegen.functions import ClientFunction, Reading
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.typescript import header_lines
 from rowcall.core.postgrest.request.grammar import FULL_TEXT, QUANTIFIED, SIMPLE
 
 WHERE = "where"
@@ -70,6 +71,12 @@ def pages_text(function: ClientFunction, name: str, options: ClientCodeOptions) 
     no_page = skipped if function.reading is Reading.JSON_OR_NULL else ""
     init = f"init{': RequestInit' if typed else ''} = {{}}"
     taken = f"request{': ' + str(function.request) if typed else ''}, {init}" if function.request else init
+    headers, sent = "", "...init"
+    if custom := header_lines({}, options):
+        headers = f"""const pageHeaders = new Headers({{{", ".join(custom)}}});
+        new Headers(init.headers).forEach((value, name) => pageHeaders.set(name, value));
+        """
+        sent = "...init, headers: pageHeaders"
     return f"""
 /**
 * The pages of {function.name}, one after the other; each is requested when the loop needs it.
@@ -77,7 +84,7 @@ def pages_text(function: ClientFunction, name: str, options: ClientCodeOptions) 
 export async function* {name}({taken}){returned} {{
     let url{": string | undefined" if typed else ""} = {url};
     while (url !== undefined) {{
-        const response{": Response" if typed else ""} = await fetch(url, {{method: "GET", ...init}});
+        {headers}const response{": Response" if typed else ""} = await fetch(url, {{method: "GET", {sent}}});
         if (!response.ok) {{
             throw new Error(await response.text());
         }}

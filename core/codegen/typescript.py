@@ -117,6 +117,12 @@ def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
         headers["Content-Type"] = '"application/json"'
     if function.events is not None:
         headers[options.execution_header] = "executionId"
+    return header_lines(headers, options)
+
+
+def header_lines(headers: dict[str, str], options: ClientCodeOptions) -> list[str]:
+    """Return the headers of a request as properties of an object, with the configured ones. headers: name → expression
+    of the others; it is changed."""
     for name, value in options.headers.items():
         known = next((item for item in headers if item.lower() == name.strip("\"'").lower()), name)
         if value is None:

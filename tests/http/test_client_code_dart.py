@@ -331,9 +331,10 @@ def test_event_sources_and_uploads_are_generated(public: str) -> None:
     assert "SseSubscription createReindexEventSource(\n  void Function(String message) onMessage, {" in public
     assert (
         "  ReindexRequest request, {\n  void Function(String message)? onMessage,\n  String? id,\n"
-        "  int closeAfterMs = 1000,\n  int? awaitConnectionMs = 0,\n}) async {"
+        "  int closeAfterMs = 1000,\n  int? awaitConnectionMs = 0,\n  void Function(Object error)? onError,\n}) async {"
     ) in body(public, "reindex")
     assert "      'X-NpgsqlRest-ID': executionId," in body(public, "reindex")
+    assert "(onMessage, id: executionId, onError: onError);" in body(public, "reindex")
     # An optional parameter of the path is left out.
     assert "'$baseUrl/gates/info?$id'" in public
     text = body(public, "importManifest")
@@ -383,6 +384,8 @@ def test_all_options_together_generate_valid_dart(generate: Generate) -> None:
     assert "Future<Outcome<void>> publicPingDepot(" in public
     assert "_createPublicReindexEventSource(" in public
     assert "      'X-Version': '1.4',\n      \"X-Other\": other(),\n" in public
+    # Event streams are requested with the same headers.
+    assert "/info?$id', onMessage, onError, {'X-Version': '1.4', \"X-Other\": other()});" in public
     assert "if (xsrfToken != null) 'X-Xsrf': xsrfToken," in public
     models = files["public_api_models.dart"]
     assert "class Outcome<T> {" in models

@@ -62,6 +62,7 @@ VARIANTS = {
     "modules/exported": {P + "ExportTypes": "true"},
     "modules/inline": {P + "CreateSeparateTypeFile": "false"},
     "modules/urls": {P + "CreateSeparateTypeFile": "false", P + "ExportUrls": "true", P + "IncludeStatusCode": "false"},
+    "modules/headers": {P + "CreateSeparateTypeFile": "false", P + "CustomHeaders:X-Version": '"1.4"'},
 }
 USES = """
 import * as api from "./publicApi.js";
@@ -85,6 +86,14 @@ export const pages = () => api.crew({least: 1, limit: 5});
 """
 CALLS = """
 import * as api from "./publicApi.js";
+const real = globalThis.fetch;
+const sent = [];
+globalThis.fetch = (url, init) => {
+    const headers = new Headers(init.headers);
+    sent.push([headers.get("X-Version"), headers.get("X-Other")]);
+    return real(url, init);
+};
+for await (const page of api.shipsGetPages({limit: 8}, {headers: {"X-Other": "a"}})) { page.length; }
 const pages = [];
 for await (const page of api.shipsGetPages({select: "id", limit: 5})) { pages.push(page.map(row => row.id)); }
 const kiel = [];
@@ -100,7 +109,7 @@ for (const least of [10, null]) {
     for await (const page of api.strictCrewPages({least})) { crews.push(page.map(row => row.id)); }
 }
 console.log(JSON.stringify({
-    pages, kiel, failure, crews,
+    sent: sent.slice(0, 3), pages, kiel, failure, crews,
     some: await api.shipsGet({
         home: api.where.in(['Kiel, "Ost"', "a\\\\b"]), id: ["gt.3", api.where.lt(9)], select: "id",
     }),
@@ -128,6 +137,7 @@ def service(loaded_database: Database, serve: Serve, tmp_path_factory: pytest.Te
         **SETTINGS,
         P + "FilePath": str(folder / "{0}Api.ts"),
         P + "SkipTypes": "true",
+        P + "CustomHeaders:X-Version": '"1.4"',
         P + "IncludeStatusCode": "false",
         "Service:PythonClientCodeGen:Enabled": "true",
         "Service:PythonClientCodeGen:FilePath": str(folder / "{0}_api.py"),
@@ -144,6 +154,7 @@ def service(loaded_database: Database, serve: Serve, tmp_path_factory: pytest.Te
 def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
     folder: Path = service.folder
     responses = json.loads(run(folder / "calls.js"))
+    assert responses["sent"] == [["1.4", "a"], ["1.4", "a"], ["1.4", None]]
     assert responses["pages"] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12]]
     assert responses["kiel"] == [[12, 10, 8, 6], [4, 2]]
     assert "invalid input syntax for type integer" in responses["failure"]

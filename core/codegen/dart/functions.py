@@ -24,6 +24,7 @@ _NOTES = {
     "id": "of the execution; generated if it is missing",
     "closeAfterMs": "milliseconds after which the event stream is closed",
     "awaitConnectionMs": "milliseconds to wait before the request is sent",
+    "onError": "is called if the event stream is refused or fails",
     "parseUrl": "may change the URL",
     "parseRequest": "may change the request",
     "progress": "is called with the number of sent bytes and the number of all bytes",
@@ -109,11 +110,13 @@ def source_text(function: DartFunction, options: DartOptions) -> str:
     """Return the source of the function that opens the event stream of an endpoint. function: one that has a stream."""
     name = function.source if options.export_sources else f"_{function.source}"
     path = escape_literal(function.call.events or "")
+    headers = ", ".join(f"{name}: {value}" for name, value in _with_custom_headers({}, options).items())
     return f"""{SUBSCRIPTION} {name}(
   void Function(String message) onMessage, {{
   String id = '',
+  void Function(Object error)? onError,
 }}) =>
-    {SUBSCRIPTION}._('$baseUrl{path}?$id', onMessage);"""
+    {SUBSCRIPTION}._('$baseUrl{path}?$id', onMessage, onError, {{{headers}}});"""
 
 
 def function_text(function: DartFunction, models: Models, definitions: Definitions, options: DartOptions) -> str:
@@ -146,7 +149,7 @@ def _arguments(function: DartFunction, options: DartOptions) -> tuple[list[str],
     named = []
     if call.events is not None:
         named += ["void Function(String message)? onMessage", "String? id"]
-        named += ["int closeAfterMs = 1000", "int? awaitConnectionMs = 0"]
+        named += ["int closeAfterMs = 1000", "int? awaitConnectionMs = 0", "void Function(Object error)? onError"]
     if call.parse_url:
         named.append("String Function(String url)? parseUrl")
     if call.parse_request:
@@ -188,7 +191,7 @@ def _body(function: DartFunction, models: Models, options: DartOptions) -> Itera
     yield "final executionId = id ?? _executionId();"
     yield f"{SUBSCRIPTION}? subscription;"
     yield "if (onMessage != null) {"
-    yield f"  subscription = {create}(onMessage, id: executionId);"
+    yield f"  subscription = {create}(onMessage, id: executionId, onError: onError);"
     yield "  if (awaitConnectionMs != null) {"
     yield "    await Future<void>.delayed(Duration(milliseconds: awaitConnectionMs));"
     yield "  }"
@@ -271,6 +274,13 @@ def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
         headers["'Content-Type'"] = "'application/json'"
     if call.events is not None:
         headers[literal(options.execution_header)] = "executionId"
+    yield from (f"{name}: {value}" for name, value in _with_custom_headers(headers, options).items())
+    if call.upload and options.xsrf_header:
+        yield f"if (xsrfToken != null) {literal(options.xsrf_header)}: xsrfToken"
+
+
+def _with_custom_headers(headers: dict[str, str], options: DartOptions) -> dict[str, str]:
+    """Add the configured headers to those of a request, literal of the name → expression, and return them."""
     for name, value in options.headers.items():
         if value is None:
             continue
@@ -279,9 +289,7 @@ def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
         headers.pop(known, None)
         if value:
             headers[quoted] = value
-    yield from (f"{name}: {value}" for name, value in headers.items())
-    if call.upload and options.xsrf_header:
-        yield f"if (xsrfToken != null) {literal(options.xsrf_header)}: xsrfToken"
+    return headers
 
 
 def _with_status(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
