@@ -168,6 +168,10 @@ create function create_reindex_event_source() returns int language sql stable as
 comment on function create_reindex_event_source() is 'HTTP GET';
 create function "window"() returns int language sql stable as 'select 1';
 comment on function "window"() is 'HTTP GET';
+create function "crypto"() returns int language sql stable as 'select 1';
+comment on function "crypto"() is 'HTTP GET';
+create function fetch_once() returns int language sql stable as 'select 1';
+comment on function fetch_once() is 'HTTP GET';
 create function ticked(int, text default '') returns int language sql stable as 'select 1';
 comment on function ticked is 'HTTP GET /api/`ticked`/{$1}';
 """
@@ -299,7 +303,8 @@ def test_status_wrapper_is_generated_if_configured(public: str) -> None:
 
 def test_reserved_words_get_a_suffix_as_function_names(public: str) -> None:
     assert "export async function delete_()" in public
-    assert "export async function window_()" in public
+    for name in ("window_", "crypto_", "fetchOnce_"):
+        assert f"export async function {name}()" in public
 
 
 def test_helper_names_do_not_collide_with_functions(
