@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from rowcall.core.codegen.files import client_files
+from rowcall.service.options.auth import auth_options
 from rowcall.service.options.capabilities.client_code import client_code_options
+from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.node import compile_strictly, run
@@ -490,15 +492,40 @@ def test_global_types_have_unique_names_across_files(
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize(("url", "logged"), [("http://[::]:80", True), ("http://127.0.0.1", False)])
+@pytest.mark.parametrize(
+    ("urls", "url", "logged"),
+    [
+        (["http://[::]:80"], "http://[::]:80", "on all addresses"),
+        (["http://127.0.0.1"], "http://127.0.0.1", ""),
+        (["http://unix:/run/rowcall.sock"], "http://localhost:5000", "only on a Unix socket"),
+        (["http://unix:/run/rowcall.sock", "http://127.0.0.1"], "http://127.0.0.1", ""),
+    ],
+)
 def test_base_url_that_clients_cannot_reach_is_logged(
-    database_with_routines: Database, caplog: pytest.LogCaptureFixture, url: str, logged: bool
+    database_with_routines: Database, caplog: pytest.LogCaptureFixture, urls: list[str], url: str, logged: str
 ) -> None:
     settings = settings_of(database_with_routines, {**PLAIN, P + "IncludeHost": "true", P + "FilePath": "{0}.ts"})
-    options = client_code_options(settings, [url])
+    options = client_code_options(settings, urls)
     assert options is not None
     assert options.base_url == url
-    assert (f"{P}CustomHost: the service listens on all addresses" in caplog.text) == logged
+    assert (f"{P}CustomHost: the service listens {logged}," in caplog.text) == bool(logged)
+
+
+def test_documents_name_no_unix_socket(database_with_routines: Database) -> None:
+    settings = settings_of(
+        database_with_routines,
+        {
+            "Service:OpenApiOptions:Enabled": "true",
+            "Service:OpenApiOptions:AddCurrentServer": "true",
+            "Service:HttpFileOptions:Enabled": "true",
+        },
+    )
+    urls = ["http://unix:/run/rowcall.sock", "http://127.0.0.1:8080"]
+    described = descriptions(settings, "", auth_options(settings), urls)
+    assert described.openapi is not None
+    assert [url for url, _ in described.openapi.options.servers] == [urls[1]]
+    assert described.http_files is not None
+    assert described.http_files.host == urls[1]
 
 
 def test_one_file_contains_all_schemas_if_configured(

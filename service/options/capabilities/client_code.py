@@ -16,6 +16,7 @@ from rowcall.core.config import Settings
 from rowcall.core.text.naming import path_prefix
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import table_formats
+from rowcall.service.sockets.listeners import tcp_urls
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -77,7 +78,8 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
 
 def _base_url(options: ClientOptions, section: str, urls: Sequence[str]) -> str:
     """Return what generated code puts in front of paths: empty for relative addresses, the configured host, or the
-    first of the addresses. Warns about an address that stands for all interfaces.
+    first of the addresses that is no Unix socket. Warns about an address that stands for all interfaces, and if all are
+    Unix sockets.
 
     section: prefix of the keys, for messages. urls: addresses of the listeners.
     """
@@ -85,12 +87,16 @@ def _base_url(options: ClientOptions, section: str, urls: Sequence[str]) -> str:
         return ""
     if options.custom_host is not None:
         return options.custom_host
-    url = next(iter(urls), "http://localhost:5000")
-    if _is_any_address(urlsplit(url).hostname):
+    reachable = tcp_urls(urls)
+    url = next(iter(reachable), "http://localhost:5000")
+    where = "on all addresses" if _is_any_address(urlsplit(url).hostname) else ""
+    if urls and not reachable:
+        where = "only on a Unix socket"
+    if where:
         log.warning(
-            "%sCustomHost: the service listens on all addresses, so clients would call %s; name the host there, or set "
+            "%sCustomHost: the service listens %s, so clients would call %s; name the host there, or set "
             "%sIncludeHost to false for relative addresses",
-            *(section, url, section),
+            *(section, where, url, section),
         )
     return url
 
