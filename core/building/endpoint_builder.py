@@ -399,6 +399,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,
+        catalogue_connection=defaults.connection,
         outgoing=outgoing_requests(
             routine,
             parameters,

@@ -451,6 +451,9 @@ class Endpoint(Record):
     """Requests to other services."""
     version_index: int | None = None
     """Index of the parameter that `If-Match` fills (`Options.version_column`). None: the endpoint does not need it."""
+    catalogue_connection: str | None = None
+    """Name of the connection on which the routine was found, and in whose database its oid is valid, if routines are
+    read from several. None: the main one, or the only one from which routines are read."""
     query: ResultQuery | None = None
     """The query of a request over the result (`queryable`). Its values are the last parameters."""
 
@@ -490,6 +493,11 @@ class Endpoint(Record):
         """Whether a successful response may be `null` or empty because `single` found no row."""
         one_of_a_set = self.shape.path is ResultPath.ROWS and self.shape.is_set and self.options.single
         return one_of_a_set and self.options.null_text is not NullText.NOT_FOUND
+
+    @property
+    def skips_null_calls(self) -> bool:
+        """Whether a NULL argument is answered with 204 and no body instead of a call, because the routine is STRICT."""
+        return self.routine.strict and bool(self.parameters)
 
     @property
     def null_is_json(self) -> bool:

@@ -97,7 +97,7 @@ def skip_null_call(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that responds with 204 without a call if an argument of a STRICT routine is NULL, as PostgreSQL
     would not run it either (execution-5); None: the routine is not STRICT, or has no parameters, or runs in a job,
     whose transaction with the call marks it as finished."""
-    if not endpoint.routine.strict or not endpoint.parameters or services.job_runs:
+    if not endpoint.skips_null_calls or services.job_runs:
         return None
     answer = responses.no_content(endpoint)
 

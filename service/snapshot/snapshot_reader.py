@@ -106,6 +106,10 @@ class SnapshotReader:
         await report_refused_commands(self._settings, self._options, self._places, snapshot.endpoints)
         return snapshot
 
+    def source_connector(self, name: str | None) -> Connector:
+        """Return the connector of the database where routines were found. name: `Endpoint.catalogue_connection`."""
+        return self._places.source_connector(name)
+
     def watcher(self) -> Watcher | None:
         """Return the watcher of these sources; None: watching is off. Raises `StartupError` if there is nothing to
         watch, or a folder does not exist."""
@@ -271,7 +275,7 @@ class SnapshotReader:
             await self._catalogues.add_dependency_graph(place, connection)
             return connection
 
-        return await files.read(self._places.home_of_files, self._places.usable, open_at, only_files=only_files)
+        return await files.read(self._places.home, self._places.usable, open_at, only_files=only_files)
 
     def _endpoint_candidates(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
         """Yield the candidates for endpoints with their defaults, which contain the connection on which they run. key:

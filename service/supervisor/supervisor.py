@@ -137,7 +137,7 @@ class Supervisor:
         self._updates = SnapshotUpdates(
             self._options,
             reader,
-            Describer(described, self._connector),
+            Describer(described, self._connector, reader.source_connector),
             self._workers,
             self._listeners,
             self._events,

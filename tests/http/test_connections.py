@@ -207,14 +207,14 @@ def other(postgres: PostgresServer) -> Iterator[Database]:
 
 @pytest.mark.slow
 def test_routines_run_on_the_connection_of_their_discovery(
-    own_database: Database, other: Database, serve_once: Serve
+    own_database: Database, other: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     other.execute(
         "create type pair as (a int, b int); create function of_other() returns pair language sql stable as "
         "'select (1, 2)::pair'; comment on function of_other() is 'HTTP';"
         "create function common(_a int) returns text language sql stable as 'select current_database()::text';"
         "comment on function common(int) is 'HTTP';"
-        "create function sent_home() returns text language sql stable as 'select current_database()::text';"
+        "create function sent_home() returns text language sql stable as 'select null::text /* there */';"
         "comment on function sent_home() is E'HTTP\\nconnection default'"
     )
     sql = (
@@ -224,13 +224,20 @@ def test_routines_run_on_the_connection_of_their_discovery(
         "comment on function common(int) is 'HTTP';"
         "create function sent_home() returns text language sql stable as 'select current_database()::text';"
     )
-    service = serve_once(own_database, sql, BOTH | {"ConnectionStrings:Second": other.conninfo})
+    clients = {"Enabled": "true", "FilePath": str(tmp_path / "{0}.ts"), "CommentHeader": "Full"}
+    settings = BOTH | {f"Service:ClientCodeGen:{key}": value for key, value in clients.items()}
+    service = serve_once(own_database, sql, settings | {"ConnectionStrings:Second": other.conninfo})
     assert answer(service.get("/api/of-main")) == (200, TEXT, own_database.name)
     assert service.get("/api/of-other").json() == {"a": 1, "b": 2}
     assert answer(service.get("/api/sent-home")) == (200, TEXT, own_database.name)
     assert answer(service.get("/api/common?a=1")) == (200, TEXT, other.name)
     service.wait_for_log("GET /api/common of connection Second is also public.common(integer) of the main connection")
     service.wait_for_log("makes all connections usable by endpoints")
+    text = (tmp_path / "public.ts").read_text(encoding="utf-8")
+    for name in ("of_main", "of_other", "common"):
+        assert f"* CREATE OR REPLACE FUNCTION public.{name}(" in text
+    # Of the database where it was found, although it runs on the other one.
+    assert "/* there *\\/" in text
     other.execute(
         "create function added() returns int language sql stable as 'select 1';"
         "comment on function added() is 'HTTP'; notify rowcall, 'reload'"

@@ -47,7 +47,8 @@ def generate(arguments: Arguments) -> int:
 
 def _write(requested: Descriptions, reading: SnapshotWithOptions) -> bool:
     """Write the requested clients and documents, and return whether all could be written. Raises `StartupError`."""
-    describer, snapshot = Describer(requested, Connector(reading.options.target)), reading.snapshot
+    describer = Describer(requested, Connector(reading.options.target), reading.source_connector)
+    snapshot = reading.snapshot
 
     async def write() -> bool:
         succeeded = await describer.write(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
