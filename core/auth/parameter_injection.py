@@ -124,10 +124,13 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
 
 def overload_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[EndpointParameter]:
     """Return the parameters by which requests select an overload: those that parameter injection or the hash of another
-    parameter fills are optional and ignored."""
+    parameter fills are optional and ignored. The one that gets the body, or what no other parameter gets of it, is not
+    among them, because no key of a request is its name."""
     claims = {item.index for item in injected_parameters(endpoint, mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
-    return binding_parameters(with_injected(endpoint, claims | hashes))
+    bound = binding_parameters(with_injected(endpoint, claims | hashes))
+    without = endpoint.raw_body or endpoint.patch_parameter
+    return [item for own, item in zip(endpoint.parameters, bound, strict=True) if own is not without]
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[Diagnostic]:

@@ -22,8 +22,8 @@ class Candidate:
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Name of a composite parameter, whose value may be an object with all its fields → names of the fields."""
     reads: Callable[[str], bool] | None = None
-    """Whether a key that is not the name of a value is read by the service for this endpoint, such as `format` of an
-    export. None: no key is."""
+    """Whether a key that is not the name of a value has a meaning for this endpoint, such as `format` of an export or a
+    member of a merge patch. None: no key has."""
 
     @classmethod
     def of(cls, parameters: Sequence[EndpointParameter], reads: Callable[[str], bool] | None = None) -> Candidate:
@@ -38,8 +38,8 @@ class Candidate:
         )
 
     def value_names(self, keys: frozenset[str]) -> frozenset[str]:
-        """Return the names of the single values that a request with these keys supplies: without keys that the service
-        reads itself, and with the names of its fields instead of the name of a composite parameter."""
+        """Return the names of the single values that a request with these keys supplies: without keys that
+        `reads` accepts, and with the names of its fields instead of the name of a composite parameter."""
         if self.reads is not None:
             keys = frozenset(key for key in keys if not self.reads(key))
         objects = keys & self.groups.keys()

@@ -37,7 +37,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     parameters = [overload_parameters(endpoint, login) for endpoint in endpoints]
     known_names = known_keys(parameters)
     candidates = [
-        Candidate.of(values, None if in_body else _query_reader(endpoint, services, known_names))
+        Candidate.of(values, _reader(endpoint, services, known_names, in_body=in_body))
         for endpoint, values in zip(endpoints, parameters, strict=True)
     ]
     rate_limit = limit_route(endpoints, services) if in_body else None
@@ -75,6 +75,19 @@ def _with_transport_of(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
     if endpoint.transport is primary.transport or endpoint.raw_body is not None:
         return endpoint
     return replace(endpoint, options=replace(endpoint.options, transport=primary.transport))
+
+
+def _reader(
+    endpoint: Endpoint, services: Services, known_names: frozenset[str], *, in_body: bool
+) -> Callable[[str], bool] | None:
+    """Return the function that returns whether a key of a request that is not the name of a parameter has a meaning for
+    this endpoint. None: no such key has.
+
+    known_names: names of all parameters of the route. in_body: keys are those of the body, not of the query string.
+    """
+    if not in_body:
+        return _query_reader(endpoint, services, known_names)
+    return None if endpoint.patch_parameter is None else lambda key: key not in known_names
 
 
 def _query_reader(endpoint: Endpoint, services: Services, known_names: frozenset[str]) -> Callable[[str], bool] | None:
