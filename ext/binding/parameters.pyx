@@ -260,6 +260,8 @@ cdef class FastBinder:
         cdef int index = -1
         cdef bint escaped = False
         cdef dict inner
+        # Names of the composites whose objects have been there.
+        cdef set objects = None
         position = skip_space(position + 1, end)
         if position < end and position[0] == c"}":
             return position + 1
@@ -284,6 +286,11 @@ cdef class FastBinder:
                 # The value null sets all fields to NULL, which the slow binder does.
                 if position == end or position[0] != c"{":
                     return NULL
+                if objects is None:
+                    objects = set()
+                elif name[:length] in objects:
+                    return NULL
+                objects.add(name[:length])
                 stop = self.place_object(position, end, inner, values, from_path, seen)
                 if stop == NULL:
                     return NULL

@@ -95,6 +95,8 @@ def test_a_composite_parameter_is_sent_by_field_or_as_an_object(
         ('{"box":{"height":7}}', 404, "box.height"),
         ('{"box":{"ID":7}}', 404, "box.ID"),
         ('{"box":{"id":1,"id":2}}', 400, "id"),
+        ('{"box":{"id":1},"box":{"unitCode":"cm"}}', 400, "the key 'box' is there twice"),
+        ('{"box":{},"n":1,"box":{"id":1}}', 400, "the key 'box' is there twice"),
         ('{"box":{"unitCode":"a","unit_code":"b"}}', 400, "boxUnitCode"),
         ('{"box":{"id":1},"boxId":2}', 400, "boxId"),
         ('{"box":{"unitCode":"\\u0000"}}', 400, "box.unitCode"),
