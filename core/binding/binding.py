@@ -69,7 +69,9 @@ class _Slot:
         cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool, strict: StrictTypes | None
     ) -> _Slot:
         """Return the slot of a parameter. default: text with precedence over the default of the comment; `ABSENT`:
-        there is none. timestamps_utc, strict: as in `Binder`."""
+        there is none. timestamps_utc, strict: as in `Binder`; values that are ignored may have any JSON type."""
+        if parameter.ignored:
+            strict = None
         never_null = strict is not None and parameter.constraints.never_null
         if default is ABSENT and parameter.defaulted:
             default = parameter.default
