@@ -84,7 +84,7 @@ class _Slot:
 
 
 _Plain: TypeAlias = tuple[
-    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool, "bytes | None", bool, bool], ...],
+    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool, "bytes | None", bool, bool, bool], ...],
     str,
     bool,
     tuple[tuple[Callable[[str], "str | None"], Callable[[bytes], "str | None"]], ...],
@@ -174,6 +174,7 @@ class Binder:
                 slot.reader.starts,
                 slot.reader.strict,
                 slot.reader.never_null,
+                slot.reader.sized,
             )
             for slot in self._slots
         )

@@ -20,7 +20,20 @@ from rowcall.ext.binding.parameters import FastBinder
 from tests.harness.effort import examples
 from tests.harness.parameters import TYPES, binder, parameter
 
-TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]", "boolean[]", "pair", "pair[]"]
+TYPE_NAMES = [
+    *TYPES,
+    "inet",
+    "integer[]",
+    "text[]",
+    "jsonb[]",
+    "date[]",
+    "box[]",
+    "boolean[]",
+    "pair",
+    "pair[]",
+    "character varying(2)[]",
+    "bit(2)",
+]
 
 PLAIN = st.sampled_from(
     [
