@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from rowcall.core.binding.invalid_values import InvalidValue, InvalidValueError, invalid_value
 from rowcall.core.binding.json_values import Reader
 from rowcall.core.binding.strict_types import StrictTypes
+from rowcall.core.binding.written_values import default_text
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
 from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, quote_value, type_word
@@ -74,7 +75,7 @@ class _Slot:
             strict = None
         never_null = strict is not None and parameter.constraints.never_null
         if default is ABSENT and parameter.defaulted:
-            default = parameter.default
+            default = default_text(parameter, timestamps_utc)
         return cls(
             parameter,
             Reader.of(parameter.api_name, parameter, timestamps_utc, strict, never_null),
