@@ -92,12 +92,12 @@ def headers_parameter(endpoint: Endpoint) -> int | None:
 
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
-    """Return whether the parameter has the name for headers, is optional, and does not filter or write a column of a
-    table."""
+    """Return whether the parameter has the name for headers, is optional, does not filter or write a column of a table,
+    and is none that the service has added, whose name may be the empty one by which headers are switched off."""
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
     # A parameter that filters or writes a table (exact) is never set from anything but the request.
     optional = parameter.has_default or parameter.defaulted
-    return optional and not parameter.exact and endpoint.options.headers_parameter in names
+    return optional and not (parameter.exact or parameter.of_query) and endpoint.options.headers_parameter in names
 
 
 def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collection[int] = ()) -> Endpoint:
