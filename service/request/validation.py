@@ -169,7 +169,10 @@ def _text_in_body(context: RequestContext, parameter: EndpointParameter) -> str 
     pairs = form_pairs(context.scope, body)
     if pairs is not None:
         return _text_among(pairs, parameter)
-    members = dict(json_text.body_members(body))
+    try:
+        members = dict(json_text.body_members(body))
+    except json_text.JsonTextError:
+        return None  # a body without fields, which is forwarded to another service
     raw = members.get(parameter.api_name)
     return (
         _text_of_json(raw, parameter) if raw is not None else _text_in_object(members.get(_group(parameter)), parameter)
