@@ -107,12 +107,12 @@ def filled_parameters(endpoint: Endpoint, mapping: LoginOptions) -> frozenset[in
 
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
-    """Return whether the parameter has the name for headers, is optional, and does not filter or write a column of a
-    table."""
+    """Return whether the parameter has the name for headers, is optional, does not filter or write a column of a table,
+    and is none that the service has added, whose name may be the empty one by which headers are switched off."""
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
     # A parameter that filters or writes a table (exact) is never set from anything but the request.
     optional = parameter.has_default or parameter.defaulted
-    return optional and not parameter.exact and endpoint.options.headers_parameter in names
+    return optional and not (parameter.exact or parameter.of_query) and endpoint.options.headers_parameter in names
 
 
 def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collection[int] = ()) -> Endpoint:
@@ -139,10 +139,13 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
 
 def overload_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[EndpointParameter]:
     """Return the parameters by which requests select an overload: those that parameter injection or the hash of another
-    parameter fills are optional and ignored."""
+    parameter fills are optional and ignored. The one that gets the body, or what no other parameter gets of it, is not
+    among them, because no key of a request is its name."""
     claims = {item.index for item in injected_parameters(endpoint, mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
-    return binding_parameters(with_injected(endpoint, claims | hashes))
+    bound = binding_parameters(with_injected(endpoint, claims | hashes))
+    without = endpoint.raw_body or endpoint.patch_parameter
+    return [item for own, item in zip(endpoint.parameters, bound, strict=True) if own is not without]
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[Diagnostic]:

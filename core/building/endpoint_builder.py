@@ -15,6 +15,8 @@ from rowcall.core.accounts.password_rules import password_rule_diagnostics
 from rowcall.core.annotations.declaration import Draft, Line, changed_options
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import identity_diagnostics
+from rowcall.core.binding.invalid_values import InvalidValueError
+from rowcall.core.binding.written_values import without_invalid_defaults
 from rowcall.core.building.access import access_of
 from rowcall.core.building.comments import read_comment
 from rowcall.core.building.configuration_checks import (
@@ -64,6 +66,7 @@ from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
 from rowcall.core.endpoint.response_set_by_sql import response_set_diagnostics, without_response_columns
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
+from rowcall.core.errors.binding_error import type_word
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
 from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
@@ -370,6 +373,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         declared, draft.parameter_changes, routine, catalog.types, naming
     )
     draft.diagnostics += (*change_diagnostics, *check_pseudo_types(parameters, routine, catalog.types))
+    parameters, invalid = without_invalid_defaults(parameters, defaults.service.timestamps_utc)
+    draft.diagnostics += (_invalid_default(draft, parameter, error) for parameter, error in invalid)
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
     upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
@@ -421,6 +426,18 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         endpoint = replace(endpoint, options=_share_options(replace(endpoint.options, publishing=None)))
     endpoint = with_version_parameter(with_source(endpoint, catalog.types))
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
+
+
+def _invalid_default(draft: Draft, parameter: EndpointParameter, error: InvalidValueError) -> Diagnostic:
+    """Return the diagnostic for a default of the comment that is no value of its parameter. error: what is wrong."""
+    names = {parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()}
+    lines = (
+        change.line
+        for change in draft.parameter_changes
+        if change.defaulted and (change.name or change.parameter).lower() in names
+    )
+    message = f"the default of {parameter.db_name} ({type_word(parameter.type_text)}) is not used: {error}"
+    return Diagnostic(draft.name, next(lines, None), message)
 
 
 def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefaults) -> Endpoint:

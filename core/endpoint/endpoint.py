@@ -524,6 +524,16 @@ class Endpoint(Record):
         return None
 
     @property
+    def patch_parameter(self) -> EndpointParameter | None:
+        """The parameter of type JSON that gets the members of the body for which there is no other parameter (`is merge
+        patch`). None: there is none, or the endpoint reads no members from the body."""
+        name = self.options.patch_parameter
+        if name is None or self.transport is not Transport.BODY or self.passes_through:
+            return None
+        parameter = next((item for item in self.parameters if item.db_name.lower() == name.lower()), None)
+        return parameter if parameter is not None and parameter.kind is ValueKind.JSON else None
+
+    @property
     def sets_response(self) -> bool:
         """Whether SQL may set status and headers of the response, by settings or by columns of the result. False for
         logins and logouts."""

@@ -75,7 +75,7 @@ class SnapshotReader:
         self._catalogues = Catalogues(self._places, selection, schema, graphs=exposes)
         self._analyses = SessionAnalyses(self._places, self._catalogues)
         verify = settings.read(RoutineOptions).verify_routed
-        self._routed = RoutedChecks(self._places, self._catalogues, verify)
+        self._routed = RoutedChecks(self._places, self._catalogues, verify, schema)
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.discovery.trust)
         self._exact = settings.read(ServiceOptions).exact_types
         self.complete = True

@@ -33,6 +33,7 @@ create function points() returns table (p shop.point, all_points shop.point[]) l
   as $$ select (1, 2)::shop.point, array[(3, 4)::shop.point] $$;
 create function remember(_name text) returns text language sql
   as 'insert into places values ($1) returning current_database()::text';
+create function shop.paint(_colour shop.colour, _points shop.point[]) returns text language sql as 'select $1::text';
 """
 
 COMMENTS = """
@@ -293,8 +294,11 @@ def test_verified_routed_routines_are_counted_in_the_log(
     settings = ROUTED | {
         "ConnectionStrings:Second": second.conninfo,
         "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
+        # The names of types in this schema are read without it.
+        "ConnectionSettings:MetadataQuerySchema": "shop",
     }
-    assert "the routines of 4 endpoints exist" in serve_once(own_database, SAME + COMMENTS, settings).log
+    paint = "comment on function shop.paint is E'HTTP POST\\nconnection second';"
+    assert "the routines of 5 endpoints exist" in serve_once(own_database, SAME + COMMENTS + paint, settings).log
 
 
 @pytest.mark.slow
