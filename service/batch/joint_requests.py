@@ -68,6 +68,6 @@ def _reason(endpoint: Endpoint) -> str | None:
         return "it invalidates cached responses at once"
     if endpoint.routine.may_commit:
         return "it may commit"
-    if isinstance(source, FileSource) and not source.several and not source.statements[0].execution.fresh:
+    if isinstance(source, FileSource) and source.stands_alone:
         return "it may commit"
     return None
