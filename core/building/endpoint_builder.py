@@ -372,7 +372,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     draft.diagnostics += (*change_diagnostics, *check_pseudo_types(parameters, routine, catalog.types))
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
-    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
+    commits = isinstance(routine.source, FileSource) and routine.may_commit
+    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used, commits=commits)
     draft.diagnostics += upload.diagnostics_of(draft.name, draft.used)
     options = upload.options
     # Raw text has no notation for nested values (rendering-38).

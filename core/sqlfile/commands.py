@@ -50,6 +50,9 @@ class Effect(enum.Enum):
     """The statement may have to be the only one of its transaction, such as VACUUM or a CALL that commits."""
 
 
+_OWN_TRANSACTION = frozenset({Effect.BEGIN, Effect.END, Effect.CHAIN, Effect.ALONE})
+
+
 @dataclass(frozen=True, slots=True)
 class Suspects:
     """Names, in lower case, of functions and views whose use in a SELECT may change data."""
@@ -104,6 +107,12 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
     return Effect.ALONE if "prepared" in words else Effect.END
 
 
+def may_commit(effects: Sequence[Effect]) -> bool:
+    """Return whether a statement of a file may commit, or needs a transaction of its own. effects: of the
+    statements."""
+    return not _OWN_TRANSACTION.isdisjoint(effects)
+
+
 def leaves_open(effects: Sequence[Effect]) -> bool:
     """Return whether a file ends within a transaction that it has begun, and contains a write, in this transaction or
     before it. Writes in this transaction are lost. effects: of its statements, in order."""
@@ -121,7 +130,7 @@ def execution_plans(
     ignored if the file begins or ends a transaction itself, or if a statement has to be the only one of its
     transaction.
     """
-    if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END, Effect.CHAIN}.intersection(effects):
+    if wrapped and not may_commit(effects):
         return tuple(_plan_transaction(statements))
     last = [False] * len(effects)
     fresh = [False] * len(effects)

@@ -42,13 +42,6 @@ def is_procedure(routine: Routine) -> bool:
     return routine.kind is RoutineKind.PROCEDURE or _stands_alone(routine)
 
 
-def may_commit(routine: Routine) -> bool:
-    """Return whether a procedure may commit, or the routine is a file with a statement that may not run in a
-    transaction block.
-    """
-    return routine.may_commit or _stands_alone(routine)
-
-
 def _stands_alone(routine: Routine) -> bool:
     """Return whether the routine is a file with a statement that may not run in a transaction block."""
     return isinstance(routine.source, FileSource) and routine.source.stands_alone
@@ -101,7 +94,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         harmless=not session.traces and not procedure,
         may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
-        commits=procedure and may_commit(routine),
+        commits=procedure and routine.may_commit,
         # Uploaded files are stored or removed with the routine, so its success must be known before the response
         # begins.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
@@ -111,7 +104,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         timeout=endpoint.options.timeout,
         preamble=preamble or None,
         role=endpoint.options.database_role,
-        wrapped=services.options.wrap_in_transaction and not may_commit(routine),
+        wrapped=services.options.wrap_in_transaction and not routine.may_commit,
         policy=services.options.policies.of(endpoint.options.error_policy),
         refusals=_server_refusals(endpoint, services),
         retry=services.options.retries.of(endpoint.options.retry_strategy),

@@ -112,6 +112,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             options.uploads.default_handler,
             options.uploads.metadata_parameter,
             folders=tuple(key for key, handler in options.uploads.handlers.items() if isinstance(handler, Folder)),
+            in_transaction=options.wrap_in_transaction or options.uploads.context_key is not None,
             folder_conflict=FolderCheck(options.uploads.protected),
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,

@@ -21,7 +21,7 @@ from rowcall.core.catalogue.catalog import (
 )
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config.sections.sqlfiles import SqlFileOptions
-from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
+from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open, may_commit
 from rowcall.core.sqlfile.reading import SqlFile
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
@@ -152,6 +152,7 @@ class RoutineBuilder:
             columns=columns,
             source=source,
             sets_response=any(names_response(statement.text) for statement in source.statements),
+            may_commit=may_commit(effects),
         )
 
     def _parameters(self, file: SqlFile) -> list[Parameter]:

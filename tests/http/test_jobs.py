@@ -18,6 +18,7 @@ from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -144,10 +145,18 @@ SETTINGS = {
 }
 
 
+FILES = {
+    "commits_inside.sql": "-- HTTP POST /commits-inside\n-- job\nbegin;\ncommit;\nselect 1;",
+    "blocks.sql": "-- HTTP POST /blocks\n-- job\ndo $$ begin insert into work (what) values ('block'); end $$;\n"
+    "do $$ begin insert into work (what) values ('block'); end $$;",
+}
+
+
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
     database.execute(install_sql())
-    return serve(database, SQL, SETTINGS, workers=2)
+    folder = write_files(tmp_path_factory.mktemp("files"), FILES)
+    return serve(database, SQL, {**SETTINGS, **file_settings(folder)}, workers=2)
 
 
 def enqueue(service: Service, path: str, client: httpx.Client | None = None, **body: Any) -> str:
@@ -456,6 +465,11 @@ def test_queue_limits_bound_concurrent_jobs(own_database: Database, serve_once: 
     assert own_database.value("select count(*) from rowcall.job where state = 'done'") == 40
 
 
+def test_a_file_of_commands_is_a_job(service: Service, database: Database) -> None:
+    assert ended(service, enqueue(service, "/blocks"))["state"] == "done"
+    assert database.value("select count(*) from work where what = 'block'") == 2
+
+
 def test_job_starts_immediately_after_commit(service: Service) -> None:
     began = time.monotonic()
     for _ in range(5):
@@ -466,7 +480,8 @@ def test_job_starts_immediately_after_commit(service: Service) -> None:
 
 def test_annotations_without_effect_are_logged(service: Service) -> None:
     log = service.log
-    assert "POST /commits: job has no effect: a procedure that commits" in log
+    assert "POST /commits: job has no effect: it may commit" in log
+    assert "POST /commits-inside: job has no effect: it may commit" in log
     assert "GET /reads: job has no effect: a GET has to answer at once" in log
     assert "'quickly' is none of queue <name>" in log or "is none of queue <name>" in log
 

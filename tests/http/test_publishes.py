@@ -121,7 +121,7 @@ def test_lines_without_effect_are_reported(service: Service) -> None:
     log = service.log
     assert "this service publishes messages and does not deliver them; Webhooks:Enabled=true here" in log
     assert "GET /reads: publishes has no effect: a GET changes nothing" in log
-    assert "POST /commits: publishes has no effect: a procedure that commits ends the transaction itself" in log
+    assert "POST /commits: publishes has no effect: it may commit, which ends the transaction" in log
     assert "'order/paid' is none of: order.paid, order.paid key order_id" in log
 
 
