@@ -379,7 +379,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     # Raw text has no notation for nested values (rendering-38).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
-    draft.diagnostics += response_set_diagnostics(routine, options, whole)
+    draft.diagnostics += response_set_diagnostics(routine, options)
     shape = VOID if options.void else without_response_columns(whole, routine, options)
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
     # Composites in results of a file are not expanded, because the SQL of a file is not changed.

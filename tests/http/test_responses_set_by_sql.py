@@ -50,6 +50,31 @@ $$ select _code, 'x' $$;
 comment on function nothing_but_status(int) is 'HTTP GET /nothing-but
 response_status_column code
 response_headers_column more';
+create table customer (id int primary key, name text);
+insert into customer values (1, 'Ada');
+create table ticket (id int primary key, customer int, cancelled boolean, tenant text);
+insert into ticket values (1, 1, true, 'mine'), (2, 1, true, 'theirs'), (3, 1, false, 'mine');
+create function can_see(_tenant text) returns boolean language plpgsql stable as
+$$ begin return _tenant = 'mine'; end $$;
+create function ticket_of(_id int) returns table (code int, id int, who text) language sql stable as $$
+  select case when t.cancelled then 410 end, t.id, c.name from ticket t join customer c on c.id = t.customer
+  where t.id = _id and can_see(t.tenant) $$;
+comment on function ticket_of(int) is 'HTTP GET /ticket
+single
+response_status_column code';
+create function two_codes() returns table (code int, n int) language sql stable as 'values (202, 1), (410, 2)';
+comment on function two_codes() is 'HTTP GET /two-codes
+single
+response_status_column code';
+create function total() returns int language sql stable as 'select 7';
+comment on function total() is 'HTTP GET /total
+response_status_column status';
+create function totals() returns setof int language sql stable as 'select generate_series(1, 3)';
+comment on function totals() is 'HTTP GET /totals
+response_status_column status';
+create function lone_status(out status int) language sql stable as 'select 202';
+comment on function lone_status() is 'HTTP GET /lone-status
+response_status_column status';
 create function inner_choice() returns void language plpgsql as $$
 begin perform set_config('response.status', '202', true); end $$;
 create function outer_choice() returns text language plpgsql as $$ begin perform inner_choice(); return 'x'; end $$;
@@ -166,6 +191,30 @@ def test_columns_that_set_status_and_headers_are_not_in_the_body(service: Servic
     assert answer(response) == (404, JSON, '{"id":10,"name":"n10"}')
     assert response.headers["x-seen"] == "a, b"
     assert service.get("/nothing-but?code=202").status_code == 500
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "body"),
+    [(1, 410, '{"id":1,"who":"Ada"}'), (2, 200, "null"), (3, 200, '{"id":3,"who":"Ada"}')],
+)
+def test_only_rows_of_the_result_set_the_status(service: Service, number: int, status: int, body: str) -> None:
+    # PostgreSQL could evaluate the condition that sets the status ahead of dearer conditions of the function.
+    assert answer(service.get(f"/ticket?id={number}")) == (status, JSON, body)
+
+
+def test_of_a_single_result_the_first_row_sets_the_status(service: Service) -> None:
+    assert answer(service.get("/two-codes")) == (202, JSON, '{"n":1}')
+
+
+def test_a_column_that_the_result_lacks_has_no_effect(service: Service) -> None:
+    assert answer(service.get("/total")) == (200, TEXT, "7")
+    assert answer(service.get("/totals")) == (200, JSON, "[1,2,3]")
+    assert service.log.count("the result has no column status") == 2
+
+
+def test_a_lone_out_parameter_can_be_the_status(service: Service) -> None:
+    response = service.get("/lone-status")
+    assert (response.status_code, response.content) == (202, b"")
 
 
 def test_status_set_by_a_called_routine_is_used(service: Service) -> None:
