@@ -201,7 +201,7 @@ def _run(
     measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if sql_sets_response(endpoint, services):
-        call.made = with_reading(call.made or call.build_statement, services.codecs)
+        call.made = with_reading(call.made or call.build_statement, services.codecs, first_row_only=call.single)
         call.rows = False
     if plan is not None:
         # A result is cached whole or not at all: it is streamed once it is known that it will not be cached.

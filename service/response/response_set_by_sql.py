@@ -32,11 +32,14 @@ BODILESS = (204, 205, 304)
 """Status codes of responses without a body."""
 
 
-def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[[int], Statement]:
+def with_reading(
+    build: Callable[[int], Statement], codecs: Codecs, *, first_row_only: bool
+) -> Callable[[int], Statement]:
     """Return a function like `build` whose result also contains, after the statement of the call, the one that reads
     the status and headers that SQL has set.
 
     build: returns the statement of the call; its argument is the bit mask of the parameters that are passed.
+    first_row_only: further rows of a single statement are dropped.
     """
     writer = RawRenderer(codecs, False)
 
@@ -44,7 +47,7 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
         statement = build(mask)
         count = statement.nparams
         reading = Statement(next(numbers), READ.encode(), count, writer, statement.repeatable, picks=())
-        parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True),)
+        parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True, first_row_only),)
         last = parts[-1]
         # In the transaction of the last statement: transaction-local settings end with it.
         open_ended = Part(last.statement, False, last.ahead_first, last.first_row_only, last.behind_commit)

@@ -39,6 +39,13 @@ begin
   return query select n, 'row ' || n from generate_series(1, _count) n;
 end $$;
 comment on function list_some(int) is 'HTTP GET /some';
+create function list_first(_count int) returns table (id int, name text) language plpgsql as $$
+begin
+  perform set_config('response.status', '206', true);
+  return query select n, 'row ' || n from generate_series(1, _count) n;
+end $$;
+comment on function list_first(int) is 'HTTP GET /first
+single';
 create function by_columns(_id int) returns table (id int, code int, extra json, name text) language sql stable as $$
   select _id, case when _id > 9 then 404 end, case when _id > 9 then '{"X-Seen": ["a", "b"]}'::json end, 'n' || _id $$;
 comment on function by_columns(int) is 'HTTP GET /by-columns
@@ -183,6 +190,13 @@ def test_void_routines_and_procedures_can_set_status_202(service: Service) -> No
 def test_routines_that_return_sets_can_set_the_status_without_rows(service: Service, count: int) -> None:
     response = service.get(f"/some?count={count}")
     assert (response.status_code, len(response.json())) == (206, count)
+
+
+@pytest.mark.parametrize(
+    ("count", "body"), [(0, "null"), (1, '{"id":1,"name":"row 1"}'), (3, '{"id":1,"name":"row 1"}')]
+)
+def test_single_sends_the_first_row_with_the_status(service: Service, count: int, body: str) -> None:
+    assert answer(service.get(f"/first?count={count}")) == (206, JSON, body)
 
 
 def test_columns_that_set_status_and_headers_are_not_in_the_body(service: Service) -> None:
