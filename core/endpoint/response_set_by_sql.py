@@ -22,13 +22,14 @@ STATUS = "response.status"
 HEADERS = "response.headers"
 
 MARK = b"\x01"
-"""Separator in front of each setting, behind the body. JSON never contains it; in other bodies, the last two count."""
+"""Separator around the settings, behind the body or between its members. JSON never contains it; in other bodies, the
+last three count."""
 
 READ = (
     f"select e'\\x01' || coalesce(current_setting('{STATUS}', true), '')"
-    f" || e'\\x01' || coalesce(current_setting('{HEADERS}', true), '')"
+    f" || e'\\x01' || coalesce(current_setting('{HEADERS}', true), '') || e'\\x01'"
 )
-"""Query that returns both settings of the transaction, each behind `MARK`."""
+"""Query that returns both settings of the transaction, with `MARK` in front of each and behind them."""
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

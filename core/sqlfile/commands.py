@@ -113,6 +113,13 @@ def may_commit(effects: Sequence[Effect]) -> bool:
     return not _OWN_TRANSACTION.isdisjoint(effects)
 
 
+def commits(statement: RawStatement) -> bool:
+    """Return whether the statement ends a transaction block other than by a rollback."""
+    words = statement.words
+    what = _effect_of_end(words) if words[:1] in (("commit",), ("end",)) else None
+    return what in (Effect.END, Effect.CHAIN) or words[:2] == ("prepare", "transaction")
+
+
 def leaves_open(effects: Sequence[Effect]) -> bool:
     """Return whether a file ends within a transaction that it has begun, and contains a write, in this transaction or
     before it. Writes in this transaction are lost. effects: of its statements, in order."""

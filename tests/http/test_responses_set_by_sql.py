@@ -111,6 +111,41 @@ select set_config('response.status', '201', true) is not null as done;
 select 1 as a, 2 as b;
 select set_config('response.status', '202', true) as c, 3 as d;
 """,
+    "all_skipped.sql": """-- HTTP POST /all-skipped
+-- @skip
+select set_config('response.status', '201', true), set_config('response.headers', '{"X-Seen": "}"}', true);
+-- @skip
+select 1;
+""",
+    "hidden.sql": """-- HTTP POST /hidden
+do $$ begin perform set_config('response.headers', '{"X-Seen": "}"}', true); end $$;
+notify albums;
+""",
+    "in_block.sql": """-- HTTP POST /in-block
+begin;
+select set_config('response.status', '201', true); -- @skip
+select set_config('response.headers', '{"X-Seen": "}"}', true); -- @skip
+commit;
+""",
+    "earlier.sql": """-- HTTP POST /earlier
+-- @result changed
+update album set name = name where false;
+-- @skip
+select set_config('response.status', '202', true);
+-- @result rows
+select 1 as a, 2 as b;
+-- @result added
+insert into album (name) select name from album where false;
+begin;
+select set_config('response.headers', '{"X-Seen": "}"}', true); -- @skip
+commit;
+""",
+    "rolled_back.sql": """-- HTTP POST /rolled-back
+begin;
+select set_config('response.status', '201', true); -- @skip
+rollback;
+select 1 as a, 2 as b;
+""",
 }
 
 
@@ -242,6 +277,24 @@ def test_an_unset_status_keeps_the_response_to_null(service: Service) -> None:
 def test_sql_files_can_set_the_status(service: Service) -> None:
     assert answer(service.post("/file")) == (201, JSON, "[true]")
     assert answer(service.post("/two")) == (202, JSON, '{"result1":[{"a":1,"b":2}],"result2":[{"c":"202","d":3}]}')
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body", "seen"),
+    [
+        ("all-skipped", 201, "{}", "}"),
+        ("hidden", 200, "{}", "}"),
+        ("in-block", 201, "{}", "}"),
+        ("earlier", 202, '{"changed":0,"rows":[{"a":1,"b":2}],"added":0}', "}"),
+        ("rolled-back", 200, '{"result1":[{"a":1,"b":2}]}', None),
+    ],
+)
+def test_each_transaction_of_a_file_can_set_status_and_headers(
+    service: Service, path: str, status: int, body: str, seen: str | None
+) -> None:
+    response = service.post(f"/{path}")
+    assert answer(response) == (status, JSON, body)
+    assert response.headers.get("x-seen") == seen
 
 
 def test_single_without_a_row_is_404_if_annotated(service: Service) -> None:

@@ -108,7 +108,7 @@ def test_columns_that_set_the_response_are_copied_to_settings_behind_the_call() 
     )
     assert sql == (
         'select "id" from (select * from "public"."f"() offset 0 limit 1) as "f"'
-        " where (\"code\" is null or set_config('response.status', \"code\"::text, true) is not null)"
+        ' where ("code" is null or set_config(\'response.status\', "code"::text, true) is not null)'
     )
 
 
