@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 from rowcall.core.accounts.lockout import LockoutOptions
-from rowcall.core.auth.options import LONGEST_SESSION
+from rowcall.core.auth.options import LONGEST_SESSION, LoginOptions
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.building.configuration_checks import WITHIN, DisabledFeature, KnownNames
@@ -32,7 +33,7 @@ from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.options import HealthOptions
 from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.core.operations.tracing import QueryTags
-from rowcall.core.uploads.options import Folder
+from rowcall.core.uploads.options import Folder, UploadOptions
 from rowcall.core.webhooks.options import ReceivedWebhooks
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
@@ -72,6 +73,9 @@ from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)+")
+"""Names of session variables that PostgreSQL accepts when a connection opens."""
 
 DEFAULT_TIMEOUT = 30.0
 """Time limit of routines in seconds, if neither the settings nor the connection string has one."""
@@ -268,9 +272,26 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         )
     pooler = pools.transaction_pooler
     target = ConnectionTarget(
-        with_target_session_attrs(settings, name, connection).parameters, pooler=pooler, timeout=timeout
+        with_target_session_attrs(settings, name, connection).parameters,
+        pooler=pooler,
+        timeout=timeout,
+        variables=tuple(_context_variables(settings)),
     )
     return target, DatabaseOptions(pools, timeout)
+
+
+def _context_variables(settings: Settings) -> Iterator[str]:
+    """Yield the names of the session variables that requests set: of claims, the address, request headers and upload
+    metadata. Names that PostgreSQL would refuse are left out."""
+    login = settings.read(LoginOptions, second_factor=None)
+    names = (
+        *(name for name, _ in login.context),
+        login.json_key,
+        login.address_key,
+        settings.read(ServiceOptions).headers_key,
+        settings.read(UploadOptions).context_key,
+    )
+    yield from dict.fromkeys(name.lower() for name in names if name is not None and _VARIABLE.fullmatch(name))
 
 
 def _request_headers(service: ServiceOptions) -> RequestHeaders:
