@@ -58,7 +58,7 @@ class _Shapes:
             return VOID
         columns = tuple(self._columns(result.columns))
         plain = len(columns) == 1 and columns[0].group is None and not self._is_composite(result.columns[0])
-        bare = result.first_only or (plain and (self.unnamed or result.single))
+        bare = plain and (self.unnamed or result.single)
         return ResultShape(
             ResultPath.ROWS,
             is_set=True,
