@@ -31,6 +31,8 @@ from rowcall.service.sqlfiles.parsing import ParsedFile
 
 _RECORD = 2249
 """Oid of the pseudo-type `record`."""
+VOID = "void"
+"""What `returns` names if the rows of a statement are dropped."""
 _LEFT_OPEN = "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit"
 
 
@@ -40,6 +42,11 @@ class Naming:
 
     prefix: str | None
     kebab: bool
+
+
+def is_void(type_name: str) -> bool:
+    """Return whether the name is `void`, in any case."""
+    return type_name.lower() == VOID
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,11 @@ class NamedTypes:
         """
         oid = self._declared_type(file, number)
         return oid if self._is_composite(oid) else 0
+
+    def is_result_type(self, name: str) -> bool:
+        """Return whether `returns` may name this type: `void`, or a type that a column can have."""
+        oid = self.oids.get(name, 0)
+        return is_void(name) or (oid in self.types and self.types[oid].kind is not TypeKind.PSEUDO)
 
     def _declared_type(self, file: SqlFile, number: int) -> int:
         """Return the oid of the type that the comment declares for a parameter; 0: it declares no known type. number:
@@ -203,7 +215,7 @@ class RoutineBuilder:
         """Return the result of a statement. about: what its comment says; a type that it declares takes precedence.
         key: name of the result in the response; None: it is hidden. described: None: the server was not asked.
         """
-        if about.returns == "void":
+        if about.returns == VOID:
             return FileResult(key, (), about.single, dropped=True)
         if about.returns is not None:
             info = self._types.types[self._types.oids[about.returns]]

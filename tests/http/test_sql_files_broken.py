@@ -25,6 +25,7 @@ BROKEN: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     "syntax.sql": ("-- HTTP GET\r\nselect from where\r\n", (":2:13: error 42601",)),
     "undetermined.sql": ("-- HTTP GET\nselect 1 where $1 is null", ("error 42P18",)),
     "mixed.sql": ("-- HTTP GET\nselect $1, :a", (":2:12: a file has either $1 or :a, not both",)),
+    "pseudo.sql": ("-- HTTP GET\n-- @returns anyelement\nselect 1", (":2:4: returns: 'anyelement' is no type",)),
     "returns.sql": ("-- HTTP GET\n-- @returns wonders\nselect 1", (":2:4: returns: 'wonders' is no type",)),
     "unclosed.sql": ("-- HTTP GET\nselect 'x", (":2:8: error 42601: unterminated quoted string",)),
     "comment.sql": ("-- HTTP GET\nselect 1 /* and so on", (":2:10: error 42601: unterminated /* comment",)),

@@ -164,15 +164,17 @@ def test_annotations_apply_to_their_statement() -> None:
     -- result second
     select 2;
     select 3; /* skip */
-    -- @returns setof something
-    -- @returns int
+    -- returns setof something
+    -- @returns int;
+    -- Returns what it is, they say
     select 4
     """
     item, two, three, four = read_file(sql).notes.statements
     assert (item.name, item.single, item.skip) == ("first", False, False)
     assert (two.name, two.single, two.skip) == ("second", True, False)
     assert (three.name, three.skip) == (None, True)
-    assert (four.returns, four.returns_certain) == ("int", True)
+    lines = [(item.type_name, item.certain) for item in four.returns_lines]
+    assert lines == [("setof something", False), ("int", True)]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_annotations_apply_to_their_statement() -> None:
 )
 def test_sentences_are_not_annotations_of_statements(line: str) -> None:
     (notes,) = read_file(f"-- {line}\nselect 1").notes.statements
-    assert (notes.name, notes.single, notes.skip, notes.returns) == (None, False, False, None)
+    assert (notes.name, notes.single, notes.skip, notes.returns_lines) == (None, False, False, [])
 
 
 @pytest.mark.parametrize(
