@@ -64,12 +64,17 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class VirtualParameter:
-    """`define_param`: a request parameter that the SQL does not use. type_name: in lower case. line: the comment line
-    as written."""
+    """`define_param`: a request parameter that the SQL does not use. line: the comment line as written."""
 
     name: str
     type_name: str
+    """The type in lower case, not yet checked. Words behind the first one may be superfluous."""
     line: str
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Texts that may be the name of the type, the longest first."""
+        return (self.type_name, self.type_name.split()[0].rstrip(";"))
 
 
 @dataclass(slots=True)
@@ -149,10 +154,14 @@ def is_type_text(text: str) -> bool:
 
 def _about_parameters(line: str, notes: Notes) -> None:
     words = line.removeprefix("@").replace(",", " ").rstrip("; ").split()
-    if len(words) > 1 and words[0].lower() in DEFINE_PARAM.aliases:
-        type_name = words[2].lower().rstrip(";") if len(words) > 2 else "text"
-        notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
-        notes.claimed.add(line)
+    if not words or words[0].lower() not in DEFINE_PARAM.aliases:
+        return
+    notes.claimed.add(line)
+    if len(words) == 1:
+        notes.warnings.append(f"{line!r} defines no parameter: a name has to follow")
+        return
+    type_name = " ".join(words[2:]).lower() or "text"
+    notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
 
 
 def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[int, Hint]]:

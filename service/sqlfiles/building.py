@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -24,7 +24,7 @@ from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open, may_commit
 from rowcall.core.sqlfile.reading import SqlFile
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
-from rowcall.core.sqlfile.statement_comments import StatementNotes
+from rowcall.core.sqlfile.statement_comments import StatementNotes, VirtualParameter
 from rowcall.core.text.naming import default_path
 from rowcall.service.sqlfiles.describing import StatementDescription
 from rowcall.service.sqlfiles.parsing import ParsedFile
@@ -75,6 +75,19 @@ class NamedTypes:
         """
         oid = self._declared_type(file, number)
         return oid if self._is_composite(oid) else 0
+
+    def virtual_type(self, virtual: VirtualParameter) -> str | None:
+        """Return the name of the type of a parameter that no statement uses; None: its line names no known type."""
+        return next((name for name in virtual.readings if name in self.oids), None)
+
+    def virtual_warnings(self, file: SqlFile) -> Iterator[str]:
+        """Yield a message for each `define_param` line with an unknown type, or with words behind the type."""
+        for virtual in file.notes.virtual:
+            type_name = self.virtual_type(virtual)
+            if type_name is None:
+                yield f"{virtual.line!r}: {virtual.type_name!r} is no type, so the parameter is text"
+            elif type_name != virtual.type_name:
+                yield f"{virtual.line!r}: what follows the type {type_name} is ignored"
 
     def is_result_type(self, name: str) -> bool:
         """Return whether `returns` may name this type: `void`, or a type that a column can have."""
@@ -145,7 +158,11 @@ class RoutineBuilder:
             module=self._module(parsed.path),
             unnamed=self._options.unnamed,
             fingerprint=hashlib.sha256(file.text.encode()).hexdigest()[:16],
-            warnings=(*file.notes.warnings, *((_LEFT_OPEN,) if leaves_open(effects) else ())),
+            warnings=(
+                *file.notes.warnings,
+                *self._types.virtual_warnings(file),
+                *((_LEFT_OPEN,) if leaves_open(effects) else ()),
+            ),
         )
         columns = statements[0].result.columns
         return Routine(
@@ -187,11 +204,12 @@ class RoutineBuilder:
                 )
             )
         for virtual in file.notes.virtual:
-            oid = self._types.oids.get(virtual.type_name, 0)
+            declared = self._types.virtual_type(virtual)
+            oid = self._types.oids.get(declared or "", 0)
             argument = len(parameters)
             parameters.append(
                 Parameter(
-                    virtual.name, oid, virtual.type_name, ParameterMode.IN, has_default=True, argument=argument,
+                    virtual.name, oid, declared or "text", ParameterMode.IN, has_default=True, argument=argument,
                     virtual=True,
                 )
             )  # fmt: skip

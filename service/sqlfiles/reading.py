@@ -117,7 +117,7 @@ def _resolve_returns(parsed: ParsedFile, types: NamedTypes) -> str | None:
 def _type_names(parsed: Sequence[ParsedFile]) -> set[str]:
     """Return all words in the comments of files that may be names of types."""
     names = {name for item in parsed for hint in item.file.notes.hints.values() for name in hint.readings}
-    names |= {virtual.type_name for item in parsed for virtual in item.file.notes.virtual}
+    names |= {name for item in parsed for virtual in item.file.notes.virtual for name in virtual.readings}
     lines = (line for item in parsed for about in item.file.notes.statements for line in about.returns_lines)
     return names | {line.type_name for line in lines if not is_void(line.type_name)}
 

@@ -152,9 +152,19 @@ def test_other_forms_of_param_declare_no_type(line: str) -> None:
 def test_virtual_parameters_are_listed_with_their_lines() -> None:
     lines = ("@define_param format", "define_param Count int", "define_param a ;", "define_param c int; prose")
     notes = read_file("\n".join([*(f"-- {line}" for line in lines), "select 1"])).notes
-    virtual = [(item.name, item.type_name) for item in notes.virtual]
-    assert virtual == [("format", "text"), ("Count", "int"), ("a", "text"), ("c", "int")]
+    virtual = [(item.name, item.readings) for item in notes.virtual]
+    assert virtual == [
+        ("format", ("text", "text")),
+        ("Count", ("int", "int")),
+        ("a", ("text", "text")),
+        ("c", ("int; prose", "int")),
+    ]
     assert notes.claimed == set(lines)
+
+
+def test_a_virtual_parameter_without_a_name_is_reported() -> None:
+    notes = read_file("-- @define_param\nselect 1").notes
+    assert (notes.virtual, notes.warnings) == ([], ["'@define_param' defines no parameter: a name has to follow"])
 
 
 def test_annotations_apply_to_their_statement() -> None:
