@@ -27,11 +27,12 @@ HIDDEN = frozenset(
 _READS = frozenset({"select", "values", "table", "with", "show", "explain"})
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
 _NOT_READ_ONLY = _CHANGES | {"into", "share"}
-_ALONE = frozenset({"call", "vacuum", "cluster", "reindex", "repack"})
-"""First words of statements that may commit, or that PostgreSQL refuses in a transaction block."""
+_ALONE = frozenset({"vacuum", "cluster", "reindex", "repack"})
+"""First words of statements that PostgreSQL refuses in a transaction block."""
 _DEFINITIONS = frozenset({"create", "alter", "drop"})
 _OF_CLUSTER = frozenset({"database", "tablespace", "subscription", "system"})
 """Objects outside of a database, whose definitions PostgreSQL refuses to change in a transaction block."""
+_PROCEDURE = re.compile(r'\s*call\s+(?:[\w$"]+\s*\.\s*)*"?([\w$]+)"?\s*\(', re.IGNORECASE)
 _ENDS_TRANSACTION = re.compile(r"\b(?:commit|rollback|call)\b", re.IGNORECASE)
 
 
@@ -55,12 +56,14 @@ _OWN_TRANSACTION = frozenset({Effect.BEGIN, Effect.END, Effect.CHAIN, Effect.ALO
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Names, in lower case, of functions and views whose use in a SELECT may change data."""
+    """Names, in lower case, of functions and views whose use in a SELECT may change data, and of procedures."""
 
     functions: frozenset[str] = frozenset()
     """VOLATILE functions."""
     views: frozenset[str] = frozenset()
     """Views that call a VOLATILE function."""
+    plain_procedures: frozenset[str] = frozenset()
+    """Procedures that cannot commit. All others are suspect."""
 
 
 def effect(statement: RawStatement, suspects: Suspects) -> Effect:
@@ -74,16 +77,19 @@ def effect(statement: RawStatement, suspects: Suspects) -> Effect:
         return _effect_of_end(words)
     if first in _READS:
         return Effect.READ if _only_reads(statement, suspects) else Effect.WRITE
-    return Effect.ALONE if _may_be_alone(statement) else Effect.WRITE
+    return Effect.ALONE if _may_be_alone(statement, suspects) else Effect.WRITE
 
 
-def _may_be_alone(statement: RawStatement) -> bool:
+def _may_be_alone(statement: RawStatement, suspects: Suspects) -> bool:
     """Return whether the statement may have to be the only one of its transaction. A DO block that names COMMIT,
     ROLLBACK or CALL anywhere may commit."""
     words = statement.words
     first = words[0] if words else ""
     if first == "do":
         return _ENDS_TRANSACTION.search(statement.text) is not None
+    if first == "call":
+        name = _PROCEDURE.match(statement.text)
+        return name is None or name[1].lower() not in suspects.plain_procedures
     if first in _DEFINITIONS:
         return "concurrently" in words or not _OF_CLUSTER.isdisjoint(words[1:2])
     return first in _ALONE or words[:2] == ("discard", "all")

@@ -139,6 +139,7 @@ FILES = {
     "own_transaction.sql": "-- HTTP POST /own-transaction\nbegin;\ninsert into orders (customer) values ('file');\n"
     "commit;\nselect 1;",
     "calls.sql": "-- HTTP POST /calls\ncall commits();\nselect 1;",
+    "calls_plainly.sql": "-- HTTP POST /calls-plainly\ncall stays();\nselect 1;",
     "blocks.sql": "-- HTTP POST /blocks\ndo $$ begin insert into orders (customer) values ('block'); end $$;\n"
     "do $$ begin insert into orders (customer) values ('block'); end $$;",
 }
@@ -262,11 +263,13 @@ def test_transaction_is_rolled_back_if_one_request_fails(
 
 
 def test_files_of_commands_are_part_of_the_transaction(service: Service, database: Database) -> None:
-    count = "select count(*) from orders where customer = 'block'"
-    problem(post(service, request("/blocks"), get("/no-such-path")), 404)
-    assert database.value(count) == 0
-    assert post(service, request("/blocks")).status_code == 200
-    assert database.value(count) == 2
+    count = "select count(*) from orders where customer in ('block', 'stays')"
+    before = database.value(count)
+    problem(post(service, request("/blocks"), request("/calls-plainly"), get("/no-such-path")), 404)
+    assert database.value(count) == before
+    assert post(service, request("/blocks"), request("/calls-plainly")).status_code == 200
+    assert database.value(count) == before + 3
+    database.execute("delete from orders where customer in ('block', 'stays')")
 
 
 def test_uncommitted_writes_are_visible_only_within_the_batch(service: Service, database: Database) -> None:

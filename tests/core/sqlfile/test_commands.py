@@ -7,7 +7,7 @@ import pytest
 from rowcall.core.sqlfile.commands import Effect, Suspects, automatic_method, effect, execution_plans, is_hidden
 from rowcall.core.sqlfile.splitting import split
 
-SUSPECTS = Suspects(frozenset({"set_config", "place_order"}), frozenset({"busy_view"}))
+SUSPECTS = Suspects(frozenset({"set_config", "place_order"}), frozenset({"busy_view"}), frozenset({"plain"}))
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,8 @@ def test_the_statement_with_the_strongest_effect_selects_the_method(sql: str, me
         ("commit prepared 'x'", Effect.ALONE),
         ("call p()", Effect.ALONE),
         ("vacuum t", Effect.ALONE),
+        ('call shop."Plain" (p())', Effect.WRITE),
+        ("call p(plain())", Effect.ALONE),
         ("reindex table t", Effect.ALONE),
         ("create database d", Effect.ALONE),
         ("create unique index concurrently i on t (a)", Effect.ALONE),
