@@ -232,9 +232,10 @@ def without_response_set_by_sql(endpoint: Endpoint) -> Endpoint:
 
 
 def sql_sets_response(endpoint: Endpoint, services: Services) -> bool:
-    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status."""
+    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status; a
+    job has a result only."""
     is_cached = plan_of(endpoint, services) is not None
-    return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None
+    return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None and not services.job_runs
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:

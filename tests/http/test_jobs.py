@@ -43,6 +43,10 @@ create function deep() returns jsonb language sql as
 $$ select (repeat('[', 300) || repeat(']', 300))::jsonb $$;
 comment on function deep() is 'HTTP POST /deep
 job';
+create function total_with_status(_a int) returns int language plpgsql as $$
+begin perform set_config('response.status', '201', true); return _a * 2; end $$;
+comment on function total_with_status(int) is 'HTTP POST /totals-with-status/{_a}
+job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
 job';
@@ -463,6 +467,10 @@ def test_queue_limits_bound_concurrent_jobs(own_database: Database, serve_once: 
     wait_until(lambda: own_database.value("select count(*) from work") == 40, "all jobs have run", 40)
     assert own_database.value("select max(running) from work where what = 'busy'") == 2
     assert own_database.value("select count(*) from rowcall.job where state = 'done'") == 40
+
+
+def test_a_job_whose_routine_sets_the_status_has_its_result(service: Service) -> None:
+    assert ended(service, enqueue(service, "/totals-with-status/21"))["result"] == "42"
 
 
 def test_a_file_of_commands_is_a_job(service: Service, database: Database) -> None:
