@@ -40,6 +40,19 @@ class ResponseSettingError(ValueError):
     """Status or headers set by SQL cannot be sent."""
 
 
+def split_result(endpoint: Endpoint, whole: bytes) -> tuple[bytes, str, str]:
+    """Return body, status and headers of the result of an endpoint, in which the results of `READ` stand. A file of
+    several statements has one for each of its transactions; of status and headers, the last that is not empty
+    counts."""
+    if endpoint.shape.path not in (ResultPath.OBJECT, ResultPath.VOID):
+        # Results that earlier versions have stored for idempotency keys have no mark at their end.
+        body, status, headers, *_ = whole.rsplit(MARK, 3)
+        return body, status.decode(), headers.decode()
+    pieces = whole.split(MARK)
+    status, headers = (b"".join(list(filter(None, pieces[first::3]))[-1:]) for first in (1, 2))
+    return b"".join(pieces[::3]), status.decode(), headers.decode()
+
+
 def status_set_by_sql(text: str) -> int | None:
     """Return the status that SQL has set, or None if it has set none. text: value of the setting `response.status`;
     empty: not set. Raises `ResponseSettingError` if the text is not a status from 200 to 599."""

@@ -12,15 +12,14 @@ from functools import partial
 from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
 from rowcall.core.endpoint.header_lines import header_lines, is_personal
 from rowcall.core.endpoint.response_set_by_sql import (
-    MARK,
     READ,
     ResponseSettingError,
     headers_set_by_sql,
+    split_result,
     status_set_by_sql,
 )
 from rowcall.core.errors.problems import Problem
 from rowcall.core.sqlfile.commands import commits
-from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.sqlfile.splitting import split
 from rowcall.core.text.cache_control import private
 from rowcall.ext.driver.execution import Execution, Part, Script, Statement
@@ -82,14 +81,12 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
     headers that SQL has set are invalid, or if the routine returned no result; and as `_usual` does."""
     lines = header_lines(endpoint)
     personal = is_personal(endpoint)
-    source = endpoint.routine.source
-    parts_of = _parts_of_members if isinstance(source, FileSource) and source.several else _parts
 
     def respond(context: RequestContext) -> None:
         execution = context.execution
         if execution is None or execution.body is None:
             raise Problem(500, "the routine returned nothing")
-        body, status_text, headers_text = parts_of(execution.body)
+        body, status_text, headers_text = split_result(endpoint, execution.body)
         try:
             status = status_set_by_sql(status_text)
             chosen = headers_set_by_sql(headers_text)
@@ -109,21 +106,6 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
             context.protocol.response_bytes(status, headers, body)
 
     return respond
-
-
-def _parts(whole: bytes) -> tuple[bytes, str, str]:
-    """Return body, status and headers of the result of one statement, which `MARK` separates."""
-    # Results that earlier versions have stored for idempotency keys have no mark at their end.
-    body, status, headers, *_ = whole.rsplit(MARK, 3)
-    return body, status.decode(), headers.decode()
-
-
-def _parts_of_members(whole: bytes) -> tuple[bytes, str, str]:
-    """Return body, status and headers of the result of several statements. Status and headers are read at the end of
-    each transaction; of each, the last one that is not empty counts."""
-    pieces = whole.split(MARK)
-    status, headers = (b"".join(list(filter(None, pieces[first::3]))[-1:]) for first in (1, 2))
-    return b"".join(pieces[::3]), status.decode(), headers.decode()
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:

@@ -140,6 +140,13 @@ begin;
 select set_config('response.headers', '{"X-Seen": "}"}', true); -- @skip
 commit;
 """,
+    "void.sql": """-- HTTP POST /void
+-- void
+begin;
+select set_config('response.headers', '{"X-Seen": "}"}', true);
+commit;
+select 1;
+""",
     "rolled_back.sql": """-- HTTP POST /rolled-back
 begin;
 select set_config('response.status', '201', true); -- @skip
@@ -295,6 +302,11 @@ def test_each_transaction_of_a_file_can_set_status_and_headers(
     response = service.post(f"/{path}")
     assert answer(response) == (status, JSON, body)
     assert response.headers.get("x-seen") == seen
+
+
+def test_a_file_whose_results_are_discarded_can_set_headers(service: Service) -> None:
+    response = service.post("/void")
+    assert (response.status_code, response.content, response.headers["x-seen"]) == (204, b"", "}")
 
 
 def test_single_without_a_row_is_404_if_annotated(service: Service) -> None:
