@@ -377,18 +377,19 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     draft.diagnostics += (_invalid_default(draft, parameter, error) for parameter, error in invalid)
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
-    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
+    commits = isinstance(routine.source, FileSource) and routine.may_commit
+    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used, commits=commits)
     draft.diagnostics += upload.diagnostics_of(draft.name, draft.used)
     options = upload.options
     # Raw text has no notation for nested values (rendering-38).
     nested = options.nested and not options.raw
-    whole = _shape(routine, catalog, defaults, nested=nested)
-    draft.diagnostics += response_set_diagnostics(routine, options, whole)
+    whole = _shape(routine, catalog, defaults, nested=nested, single=options.single)
+    draft.diagnostics += response_set_diagnostics(routine, options)
     shape = VOID if options.void else without_response_columns(whole, routine, options)
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
     # Composites in results of a file are not expanded, because the SQL of a file is not changed.
     whole_in_tables = isinstance(routine.source, FileSource)
-    flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
+    flat = _shape(routine, catalog, defaults, nested=whole_in_tables, single=options.single) if as_table else None
     endpoint = Endpoint(
         routine=routine,
         method=upload.method,
@@ -488,11 +489,13 @@ def _with_variables(
     )
 
 
-def _shape(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool) -> ResultShape:
-    """Return the shape of a result. nested: composite columns are not expanded."""
+def _shape(
+    routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool, single: bool
+) -> ResultShape:
+    """Return the shape of a result. nested: composite columns are not expanded. single: only its first row is sent."""
     camel = defaults.service.camel_case_names
     if isinstance(routine.source, FileSource):
-        return file_shape(routine.source, catalog.types, camel, nested=nested)
+        return file_shape(routine.source, catalog.types, camel, nested=nested, single=single)
     return result_shape(
         routine, catalog.types, camel, nested=nested, resolve_nested=defaults.service.routines.resolve_nested
     )

@@ -180,7 +180,7 @@ def _common_obstacle(endpoint: Endpoint) -> str | None:
     """Return why no job can call the routine, whatever the method; None if one can."""
     options = endpoint.options
     if endpoint.routine.may_commit:
-        return "a procedure that commits ends the transaction itself"
+        return "it may commit, which ends the transaction"
     if options.login or options.logout or options.upload is not None:
         return "sign-in, sign-out and uploads are requests of their own kind"
     if endpoint.passes_through or options.proxy_out is not None:

@@ -249,19 +249,20 @@ def _prefix(endpoint: Endpoint, profile: str, rendering: str) -> bytes:
 
 
 def _version(endpoint: Endpoint, rendering: str) -> str:
-    """Return a digest of what determines the response: SQL, comment, names and types of the result, and how values are
-    rendered. So a response of an earlier definition, or of a service with other settings, is never used.
+    """Return a digest of what determines the response: SQL, comment, names, types and form of the result, and how
+    values are rendered. So a response of an earlier definition, or of a service with other settings, is never used.
     """
     try:
         sql = call_sql(endpoint, all_present(endpoint))
     except UncallableError:
         sql = ""
     columns = (f"{item.key!r} {item.column.type_name}" for item in endpoint.shape.columns)
-    routine = endpoint.routine
+    routine, shape = endpoint.routine, endpoint.shape
+    form = (str(shape.named), shape.content_type)
     # Services of earlier versions, which may share the cache, store and expect plain text.
-    is_encrypted = endpoint.options.encryption is not None and endpoint.shape.path is ResultPath.SCALAR
+    is_encrypted = endpoint.options.encryption is not None and shape.path is ResultPath.SCALAR
     stored = ("encrypted",) if is_encrypted else ()
-    parts = (rendering, routine.version, routine.return_type_name, sql, *columns, *endpoint.annotations, *stored)
+    parts = (rendering, routine.version, routine.return_type_name, sql, *form, *columns, *endpoint.annotations, *stored)
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 

@@ -543,9 +543,11 @@ class Endpoint(Record):
 
     @property
     def response_set_by_columns(self) -> bool:
-        """Whether columns of the result of a function are status or headers of the response."""
-        has_column = self.options.status_column is not None or self.options.headers_column is not None
-        return has_column and self.routine.source is None
+        """Whether columns of the result of a function are status or headers of the response. False if the result has no
+        column of these names."""
+        names = {name.lower() for name in (self.options.status_column, self.options.headers_column) if name is not None}
+        columns = self.routine.columns if names and self.routine.source is None else ()
+        return any(column.name.lower() in names for column in columns)
 
     @property
     def refusals(self) -> Refusals:

@@ -10,7 +10,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.cache.proxied_responses import with_proxy_cache
 from rowcall.service.cache.response_cache import invalidation_step, plan_of
 from rowcall.service.handler.command_log import log_cached_forward, log_invalidation
-from rowcall.service.handler.endpoint_call import is_procedure, may_commit, preamble_of
+from rowcall.service.handler.endpoint_call import is_procedure, preamble_of
 from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.metrics.meters import cache_counter
 from rowcall.service.outgoing.proxy import proxy
@@ -67,7 +67,7 @@ def refuse_loss_of_identity(endpoint: Endpoint, services: Services) -> Step | No
 
     If such a procedure ran, the rights of the caller would change in the middle of it.
     """
-    if not is_procedure(endpoint.routine) or not may_commit(endpoint.routine):
+    if not is_procedure(endpoint.routine) or not endpoint.routine.may_commit:
         return None
     preamble = preamble_of(endpoint, services)
     if not preamble or (preamble.lasts and not services.database.pooled):

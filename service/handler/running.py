@@ -202,7 +202,7 @@ def _run(
     measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if sql_sets_response(endpoint, services):
-        call.made = with_reading(call.made or call.build_statement, services.codecs)
+        call.made = with_reading(call.made or call.build_statement, services.codecs, first_row_only=call.single)
         call.rows = False
     if plan is not None:
         # A result is cached whole or not at all: it is streamed once it is known that it will not be cached.
@@ -232,9 +232,10 @@ def without_response_set_by_sql(endpoint: Endpoint) -> Endpoint:
 
 
 def sql_sets_response(endpoint: Endpoint, services: Services) -> bool:
-    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status."""
+    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status; a
+    job has a result only."""
     is_cached = plan_of(endpoint, services) is not None
-    return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None
+    return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None and not services.job_runs
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:

@@ -15,6 +15,7 @@ from tests.harness.database import Database, create_database, drop_database
 from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.postgres import PostgresServer, free_port
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -59,9 +60,16 @@ def second(postgres: PostgresServer) -> Iterator[Database]:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, second: Database, serve: Serve) -> Service:
+def service(database: Database, second: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    text = "-- connection second\nselect current_database()::text as name, count(*) as count from only_here"
+    folder = write_files(tmp_path_factory.mktemp("files"), {"ignored.sql": text})
     settings = {"ConnectionStrings:Second": second.conninfo, "Service:UseMultipleConnections": "true"}
-    return serve(database, SAME + COMMENTS, settings, workers=2)
+    settings |= file_settings(folder, CommentsMode="Ignore")
+    return serve(database, SAME + COMMENTS + "create table only_here ();", settings, workers=2)
+
+
+def test_files_whose_annotations_are_ignored_stay_on_the_main_connection(service: Service, database: Database) -> None:
+    assert service.get("/api/ignored").json() == [{"name": database.name, "count": 0}]
 
 
 @pytest.mark.parametrize("path", ["here", "by-main-name", "by-alias"])

@@ -18,6 +18,7 @@ from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -41,6 +42,10 @@ job';
 create function deep() returns jsonb language sql as
 $$ select (repeat('[', 300) || repeat(']', 300))::jsonb $$;
 comment on function deep() is 'HTTP POST /deep
+job';
+create function total_with_status(_a int) returns int language plpgsql as $$
+begin perform set_config('response.status', '201', true); return _a * 2; end $$;
+comment on function total_with_status(int) is 'HTTP POST /totals-with-status/{_a}
 job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
@@ -161,10 +166,18 @@ SETTINGS = {
 }
 
 
+FILES = {
+    "commits_inside.sql": "-- HTTP POST /commits-inside\n-- job\nbegin;\ncommit;\nselect 1;",
+    "blocks.sql": "-- HTTP POST /blocks\n-- job\ndo $$ begin insert into work (what) values ('block'); end $$;\n"
+    "do $$ begin insert into work (what) values ('block'); end $$;",
+}
+
+
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
     database.execute(install_sql())
-    return serve(database, SQL, SETTINGS, workers=2)
+    folder = write_files(tmp_path_factory.mktemp("files"), FILES)
+    return serve(database, SQL, {**SETTINGS, **file_settings(folder)}, workers=2)
 
 
 def enqueue(service: Service, path: str, client: httpx.Client | None = None, **body: Any) -> str:
@@ -492,6 +505,15 @@ def test_queue_limits_bound_concurrent_jobs(own_database: Database, serve_once: 
     assert own_database.value("select count(*) from rowcall.job where state = 'done'") == 40
 
 
+def test_a_job_whose_routine_sets_the_status_has_its_result(service: Service) -> None:
+    assert ended(service, enqueue(service, "/totals-with-status/21"))["result"] == "42"
+
+
+def test_a_file_of_commands_is_a_job(service: Service, database: Database) -> None:
+    assert ended(service, enqueue(service, "/blocks"))["state"] == "done"
+    assert database.value("select count(*) from work where what = 'block'") == 2
+
+
 def test_job_starts_immediately_after_commit(service: Service) -> None:
     began = time.monotonic()
     for _ in range(5):
@@ -502,7 +524,8 @@ def test_job_starts_immediately_after_commit(service: Service) -> None:
 
 def test_annotations_without_effect_are_logged(service: Service) -> None:
     log = service.log
-    assert "POST /commits: job has no effect: a procedure that commits" in log
+    assert "POST /commits: job has no effect: it may commit" in log
+    assert "POST /commits-inside: job has no effect: it may commit" in log
     assert "GET /reads: job has no effect: a GET has to answer at once" in log
     assert "POST /sealed-cached: results of this kind are never cached; cached has no effect" in log
     assert "'quickly' is none of queue <name>" in log or "is none of queue <name>" in log

@@ -4,6 +4,7 @@ strings."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from rowcall.core.config import Settings
 from rowcall.service.database.connector import ConnectionTarget
@@ -38,7 +39,7 @@ def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> 
     hosts = list(_hosts(target.parameters))
     for parameters in hosts:
         shown = name if len(hosts) == 1 else f"{name} ({parameters['host']}:{parameters.get('port') or '5432'})"
-        yield ReplicaServer(shown, ConnectionTarget(parameters, target.pooler, target.timeout), database)
+        yield ReplicaServer(shown, replace(target, parameters=parameters), database)
 
 
 def _hosts(parameters: Mapping[str, str]) -> Iterator[dict[str, str]]:
