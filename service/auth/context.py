@@ -18,8 +18,7 @@ def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
     """Return the preamble with the settings, or None if the endpoint does not use `user_context`.
 
     The client address is set for all callers, if a setting for it is configured. Claims are set for signed-in callers
-    only; for anonymous callers, these settings have the empty text that each connection has
-    (`ConnectionTarget.variables`).
+    only; for anonymous callers, these settings are not touched.
     """
     if not endpoint.options.user_context:
         return None

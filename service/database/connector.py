@@ -67,15 +67,13 @@ class ConnectionTarget:
 
     parameters: libpq keywords with their values. pooler: a transaction pooler is between, so nothing may be set at
     session level. timeout: default `statement_timeout` in seconds, 0 for none. prepares: statements are prepared by
-    name, unless there is a pooler. variables: names of the session variables that requests set. They are empty texts
-    otherwise: a variable that no request has set on a connection would read as NULL, and as an empty text later.
+    name, unless there is a pooler.
     """
 
     parameters: Mapping[str, str]
     pooler: bool = False
     timeout: float = 30.0
     prepares: bool = True
-    variables: tuple[str, ...] = ()
 
 
 Attempt = Generator[Any, Any, Any]
@@ -153,9 +151,7 @@ class Connector:
         parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters, **ENCODING}
         if self._target.pooler:
             return parameters
-        variables = dict.fromkeys(self._target.variables, "")
-        timeout = {"statement_timeout": statement_timeout(self._target.timeout)}
-        settings = {**variables, **SESSION, **timeout, **session}
+        settings = {**SESSION, "statement_timeout": statement_timeout(self._target.timeout), **session}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         own = parameters.get("options")
         # The user's own options come last, so they override the settings above.

@@ -71,7 +71,7 @@ class Database:
         self._background = Background()
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
         self._failures = Failures(pools.dedicated_connections)
-        self._settings = CallSettings(options.timeout, pooler=target.pooler, variables=target.variables)
+        self._settings = CallSettings(options.timeout, pooler=target.pooler)
         self._pool_selection = PoolSelection(
             options,
             self._connector,

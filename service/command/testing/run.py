@@ -28,7 +28,7 @@ from rowcall.service.command.serve import connections, report_and_check, require
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.testing.application import TestApplication, for_tests
 from rowcall.service.command.testing.results import Results
-from rowcall.service.database.connector import Connector
+from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.log import configure_logging
@@ -381,7 +381,9 @@ class Run:
         if isinstance(info, EmbeddedServerPath):
             raise StartupError(f"ConnectionStrings:{spelled} is an embedded database, which only the service opens")
         return Connector(
-            replace(self._worker.target, parameters=with_target_session_attrs(self._settings, spelled, info).parameters)
+            ConnectionTarget(
+                with_target_session_attrs(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout
+            )
         )
 
 

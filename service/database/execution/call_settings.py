@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, statement_timeout
@@ -20,16 +19,13 @@ POOLED_SETTINGS: Values = [
 
 class CallSettings:
     """Computes limits and settings. timeout: seconds that the server may take for a call without a limit of its own; 0:
-    no limit. pooler: a transaction pooler is in between. variables: session variables that are empty unless the
-    preamble of a call sets them; only sent behind a pooler, as connections have them otherwise.
+    no limit. pooler: a transaction pooler is in between.
     """
 
-    def __init__(self, timeout: float, *, pooler: bool, variables: Sequence[str] = ()) -> None:
+    def __init__(self, timeout: float, *, pooler: bool) -> None:
         self._loop = asyncio.get_running_loop()
         self._timeout = timeout
         self._pooler = pooler
-        empty: Values = [part for name in variables for part in (name.encode(), b"")]
-        self._pooled_settings = POOLED_SETTINGS + empty
 
     def timeout(self, call: Call) -> float:
         """Return the seconds that the server may take; 0: no limit."""
@@ -54,7 +50,7 @@ class CallSettings:
             return []
         # A large result may take as long as its client reads, so the watchdog checks for progress instead.
         settings = timeout_setting(0.0 if watched else seconds)
-        return settings + self._pooled_settings if self._pooler else settings
+        return settings + POOLED_SETTINGS if self._pooler else settings
 
     def preceding_statements(
         self, call: Call, context: RequestContext, *, watched: bool, seconds: float

@@ -4,7 +4,6 @@ strings."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from rowcall.core.config import Settings
 from rowcall.service.database.connector import ConnectionTarget
@@ -39,7 +38,7 @@ def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> 
     hosts = list(_hosts(target.parameters))
     for parameters in hosts:
         shown = name if len(hosts) == 1 else f"{name} ({parameters['host']}:{parameters.get('port') or '5432'})"
-        yield ReplicaServer(shown, replace(target, parameters=parameters), database)
+        yield ReplicaServer(shown, ConnectionTarget(parameters, target.pooler, target.timeout), database)
 
 
 def _hosts(parameters: Mapping[str, str]) -> Iterator[dict[str, str]]:

@@ -145,17 +145,6 @@ def test_settings_reach_the_routine_and_not_the_next_request(server: harness.Dat
     run(work)
 
 
-@pytest.mark.parametrize("target", [{}, {"pooler": True}], ids=["direct", "pooler"])
-def test_variables_are_empty_also_if_no_request_has_set_them(server: harness.Database, target: dict[str, Any]) -> None:
-    async def work() -> None:
-        async with opened(server, variables=("my.user", "my.text"), **target) as database:
-            assert (await ask(database, call(preamble=None)))[:2] == ["", ""]
-            assert (await ask(database, call()))[:2] == ["alice", ODD]
-            assert (await ask(database, call(preamble=None)))[:2] == ["", ""]
-
-    run(work)
-
-
 def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connection(server: harness.Database) -> None:
     async def work() -> None:
         async with opened(server) as database:
