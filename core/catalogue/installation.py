@@ -10,9 +10,9 @@ from rowcall.core.text.naming import quote_identifier
 RESTRICTED: Mapping[str, frozenset[str]] = {
     "Jobs:Enabled": frozenset(
         {
-            *("add_job", "cancel_job", "count_jobs", "enqueue_due", "fail_job", "finish_job", "last_due", "list_jobs"),
-            *("lock_job", "next_job", "recover_jobs", "release_job", "remove_finished_jobs", "report_job", "show_job"),
-            *("schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
+            *("add_job", "cancel_job", "count_jobs", "enqueue_due", "fail_job", "finish_job", "last_due"),
+            *("list_jobs_of", "lock_job", "next_job", "recover_jobs", "release_job", "remove_finished_jobs"),
+            *("report_job", "show_job", "schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
         }
     ),
     "Webhooks:Enabled": frozenset({"take_deliveries", "end_delivery", "remove_webhooks"}),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import orjson
 
-from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Values
 from rowcall.service.jobs.job import arguments_of, parameter_signature
+from rowcall.service.jobs.ownership import job_owner
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -50,7 +50,7 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         limited = with_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
         trace = trace_of(context.protocol)
         traceparent = None if trace is None else trace.traceparent.encode()
-        owner = owner_of(user).encode()
+        owner = job_owner(endpoint.options.tenant, context)
         sent: Values = [name, b"".join(parts), queue, priority, unique, owner, claims, limited, traceparent, limit]
         async with database.transaction(call, context) as transaction:
             execution = await transaction.begin_with(call, sent)

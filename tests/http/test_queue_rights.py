@@ -225,12 +225,10 @@ def test_a_job_runs_with_the_role_of_its_caller(own_database: Database, roles: R
 @pytest.mark.slow
 def test_an_update_keeps_services_with_grants_working(own_database: Database, roles: Roles, serve_once: Serve) -> None:
     """Roles that deliver webhooks are those of services."""
-    install(own_database, roles)
-    own_database.execute(
-        "delete from rowcall.schema_version where version = 17;"
-        "grant execute on all functions in schema rowcall to public;"
-        f"grant execute on function rowcall.take_deliveries to {roles.service}"
-    )
+    older = install_sql().partition("if not exists (select from rowcall.schema_version where version = 17)")[0]
+    with psycopg.connect(own_database.conninfo_as(roles.owner), autocommit=True) as connection:
+        connection.execute(f"{older.rpartition('do $rowcall$')[0]} commit".encode())
+    own_database.execute(f"grant execute on function rowcall.take_deliveries to {roles.service}")
     install(own_database, roles)
     runs_job(serve_once(own_database, SQL, as_service(own_database, roles)))
     may = "select has_function_privilege(%s, 'rowcall.take_jobs(text[], text[], integer)', 'execute')"
