@@ -37,7 +37,9 @@ LATER = "later"
 LONGEST_WAIT = 10.0
 """Seconds after which a worker looks for jobs without a notification."""
 GRACE = 10.0
-"""Seconds between taking a job and locking its row, after which its worker counts as lost."""
+"""Seconds without a report after which the worker of a job counts as lost, unless it has locked the row of the job."""
+REPORT = 3.0
+"""Seconds between two reports about the jobs that run."""
 GATHER = 0.002
 """Seconds for which the ends of jobs are gathered before new ones are taken."""
 TIDY = 5.0
@@ -54,6 +56,7 @@ _TAKE = (
 )
 _TAKE_OF_ALL = _TAKE.replace("take_jobs(%s::text[], ", "take_of_all_queues(")
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
+_KEEP = "select rowcall.keep_jobs(%s::uuid[], %s::int[])"
 _RELEASE_ALL = "select rowcall.release_job(id, attempt, %s) from unnest(%s::uuid[], %s::int[]) as taken (id, attempt)"
 _STOPPED = "its worker has stopped"
 STOP_WITHIN = 3.0
@@ -113,7 +116,11 @@ class JobRunner:
         """Take and run jobs until the connection is lost. Raises `psycopg.Error`."""
         self._due = 0.0
         async with self._queue.open(CHANNEL, self._on_notification):
-            await self._work()
+            reports = asyncio.get_running_loop().create_task(self._report_running())
+            try:
+                await self._work()
+            finally:
+                reports.cancel()
 
     def drain(self) -> None:
         """Take no further jobs."""
@@ -184,6 +191,17 @@ class JobRunner:
                 self._due = min(self._due, loop.time() + min(TIDY, await self._next()))
             pause = TIDY if self._more else max(0.0, self._due - loop.time())
             await self._wait(min(pause, self._schedules.pause()))
+
+    async def _report_running(self) -> None:
+        """Report the jobs that run here every `REPORT` seconds, forever. A job whose attempt has not locked its row yet,
+        for example because it waits for another service, would otherwise be taken by another worker after `GRACE`."""
+        while True:
+            await asyncio.sleep(REPORT)
+            jobs = list(self._running.values())
+            if jobs:
+                # `_work` uses the same connection, and raises the error if it is lost.
+                with contextlib.suppress(psycopg.Error):
+                    await self._queue.query(_KEEP, [job.id for job in jobs], [job.attempt for job in jobs])
 
     async def _wait(self, seconds: float) -> None:
         """Wait, for at most `seconds`, for a notification, another schema snapshot, or the end of a job that lets
@@ -287,7 +305,8 @@ class JobRunner:
         except Exception:
             log.exception("job %s of %s", job.id, job.endpoint)
         finally:
-            self._running.pop(job.id, None)
+            if self._running.get(job.id) is job:
+                del self._running[job.id]
             if self._more or job.has_key or self._options.limits:
                 self._wake.set()
 
