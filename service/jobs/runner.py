@@ -57,6 +57,7 @@ _TAKE = (
 _TAKE_OF_ALL = _TAKE.replace("take_jobs(%s::text[], ", "take_of_all_queues(")
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
 _KEEP = "select rowcall.keep_jobs(%s::uuid[], %s::int[])"
+_CANCELLED = "select job::text from rowcall.cancelled_jobs(%s::uuid[]) job"
 _RELEASE_ALL = "select rowcall.release_job(id, attempt, %s) from unnest(%s::uuid[], %s::int[]) as taken (id, attempt)"
 _STOPPED = "its worker has stopped"
 STOP_WITHIN = 3.0
@@ -159,12 +160,17 @@ class JobRunner:
         """Handle a notification: cancel a job that runs here, or look for jobs. payload: `cancel` and the id of a job;
         `LATER` for a new job that is not due yet; anything else for a job that is due."""
         word, _, number = payload.partition(" ")
-        if word == "cancel" and number in self._running:
-            self._running[number].cancelled.set()
+        if word == "cancel":
+            self._cancel(number)
             return
         if word == LATER:
             self._due = 0.0
         self._wake.set()
+
+    def _cancel(self, number: str) -> None:
+        """Cancel a job if it runs here. number: its id."""
+        if number in self._running:
+            self._running[number].cancelled.set()
 
     async def _work(self) -> None:
         """Take and run jobs, enqueue those of schedules, and tidy, forever. Raises `psycopg.Error`."""
@@ -194,7 +200,8 @@ class JobRunner:
 
     async def _report_running(self) -> None:
         """Report the jobs that run here every `REPORT` seconds, forever. A job whose attempt has not locked its row yet,
-        for example because it waits for another service, would otherwise be taken by another worker after `GRACE`."""
+        for example because it waits for another service, would otherwise be taken by another worker after `GRACE`.
+        Cancel jobs whose notification was missed."""
         while True:
             await asyncio.sleep(REPORT)
             jobs = list(self._running.values())
@@ -202,6 +209,8 @@ class JobRunner:
                 # `_work` uses the same connection, and raises the error if it is lost.
                 with contextlib.suppress(psycopg.Error):
                     await self._queue.query(_KEEP, [job.id for job in jobs], [job.attempt for job in jobs])
+                    for (number,) in await self._queue.query(_CANCELLED, [job.id for job in jobs]):
+                        self._cancel(number)
 
     async def _wait(self, seconds: float) -> None:
         """Wait, for at most `seconds`, for a notification, another schema snapshot, or the end of a job that lets

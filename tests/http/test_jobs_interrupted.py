@@ -85,6 +85,32 @@ def test_job_is_repeated_after_a_killed_worker(start: Start, own_database: Datab
 
 
 @pytest.mark.slow
+def test_job_of_a_killed_worker_can_be_cancelled(start: Start, own_database: Database) -> None:
+    service = start(workers=1)
+    job = service.post("/slow", json={"seconds": 3}).headers["location"]
+    wait_until_running(own_database)
+    os.kill(service.pids()[0], signal.SIGKILL)
+    lost = "select not exists (select from pg_stat_activity where wait_event = 'PgSleep')"
+    wait_until(lambda: own_database.value(lost), "the transaction of the job has ended", 30)
+    response = service.request_once("DELETE", job)
+    assert (response.status_code, response.json()["state"]) == (202, "running")
+    assert wait_until_ended(own_database) == [("cancelled", 1, 1)]
+    assert own_database.value("select count(*) from work") == 0
+    assert own_database.value("select rowcall.retry_job(%s::uuid)", response.json()["id"]) == "waiting"
+    assert wait_until_ended(own_database) == [("done", 1, 0)]
+
+
+@pytest.mark.slow
+def test_cancellation_without_a_notification_takes_effect(start: Start, own_database: Database) -> None:
+    """As after a loss of the connection for notifications."""
+    start()
+    enqueue(own_database, 60)
+    wait_until_running(own_database)
+    own_database.execute("insert into rowcall.job_cancellation (job) select id from rowcall.job")
+    assert wait_until_ended(own_database) == [("cancelled", 1, 0)]
+
+
+@pytest.mark.slow
 def test_job_is_repeated_after_a_killed_host(start: Start, own_database: Database) -> None:
     """Its supervisor is killed, too, so no process of the host releases the job."""
     lost = start(workers=2)

@@ -77,7 +77,7 @@ def runs_job(service: Service) -> None:
 
 def missing_right(roles: Roles) -> str:
     return (
-        f"the role {roles.service} may not execute rowcall.add_job and 19 more: "
+        f"the role {roles.service} may not execute rowcall.add_job and 20 more: "
         f'grant execute on all functions in schema rowcall to "{roles.service}"'
     )
 
