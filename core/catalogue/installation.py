@@ -15,7 +15,7 @@ RESTRICTED: Mapping[str, frozenset[str]] = {
             *("report_job", "show_job", "schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
         }
     ),
-    "Webhooks:Enabled": frozenset({"take_deliveries", "end_delivery", "remove_webhooks"}),
+    "Webhooks:Enabled": frozenset({"take_webhooks", "next_webhook", "end_delivery", "remove_webhooks"}),
     "Mail:Enabled": frozenset({"take_mail", "end_mail", "fail_mail", "remove_mail"}),
     "Auth:SecondFactor:Enabled": frozenset(
         {

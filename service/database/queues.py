@@ -91,12 +91,22 @@ class Deliverer(Protocol):
 class DeliveryLoop:
     """Takes the entries of a queue that are due, and runs the attempt for each in a task of its own."""
 
-    def __init__(self, connector: Connector, deliverer: Deliverer, next_due: str, gather: float = 0.0) -> None:
-        """next_due: SQL that returns the seconds until the next entry is due, or null. gather: seconds to wait before
-        more entries are taken while attempts run, so that the ends of several attempts lead to one query."""
+    def __init__(
+        self,
+        connector: Connector,
+        deliverer: Deliverer,
+        next_due: str,
+        values: Sequence[object] = (),
+        *,
+        gather: float = 0.0,
+    ) -> None:
+        """next_due: SQL that returns the seconds until the next entry is due, or null. values: for its `%s`. gather:
+        seconds to wait before more entries are taken while attempts run, so that the ends of several attempts lead to
+        one query."""
         self.queue = QueueConnection(connector)
         self._deliverer = deliverer
         self._next_due = next_due
+        self._values = values
         self._gather = gather
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -141,7 +151,7 @@ class DeliveryLoop:
 
     async def _next(self) -> float:
         """Return the seconds until something is due, from `SHORTEST_WAIT` to `LONGEST_WAIT`. Raises `psycopg.Error`."""
-        ((seconds,),) = await self.queue.query(self._next_due)
+        ((seconds,),) = await self.queue.query(self._next_due, *self._values)
         return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(SHORTEST_WAIT, float(seconds)))
 
     async def _wait(self, seconds: float) -> None:

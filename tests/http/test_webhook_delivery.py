@@ -303,7 +303,7 @@ def test_deliveries_begin_after_the_schema_is_installed(
 ) -> None:
     upstream.on("*", answer({}))
     service = serve_once(own_database, settings=settings(upstream))
-    service.wait_for_log("Webhooks:Enabled needs version 5 of the schema rowcall: run rowcall --install")
+    service.wait_for_log("Webhooks:Enabled needs version 23 of the schema rowcall: run rowcall --install")
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}')")
     wait_until(lambda: ids(upstream.to("/shop")) == [1], "it is delivered after the installation", 30)
@@ -313,7 +313,7 @@ def test_secrets_are_readable_by_the_service_only(own_database: Database) -> Non
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{}')")
     assert own_database.value("select has_schema_privilege('pg_monitor', 'rowcall', 'usage')")
-    for name in ("take_deliveries", "end_delivery", "replay_webhooks", "remove_webhooks"):
+    for name in ("take_deliveries", "take_webhooks", "next_webhook", "end_delivery", "replay_webhooks", "remove_webhooks"):
         function = f"(select oid from pg_proc where proname = '{name}')"
         assert not own_database.value(f"select has_function_privilege('pg_monitor', {function}, 'execute')"), name
     assert not own_database.value("select has_table_privilege('pg_monitor', 'rowcall.webhook_subscriber', 'select')")
