@@ -15,8 +15,10 @@ RESTRICTED: Mapping[str, frozenset[str]] = {
             *("report_job", "show_job", "schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
         }
     ),
-    "Webhooks:Enabled": frozenset({"take_webhooks", "next_webhook", "end_delivery", "remove_webhooks"}),
-    "Mail:Enabled": frozenset({"take_mail", "end_mail", "fail_mail", "remove_mail"}),
+    "Webhooks:Enabled": frozenset(
+        {"take_webhooks", "next_webhook", "end_delivery", "remove_webhooks", "count_deliveries"}
+    ),
+    "Mail:Enabled": frozenset({"take_mail", "next_mail", "end_mail", "fail_mail", "remove_mail", "count_mail"}),
     "Auth:SecondFactor:Enabled": frozenset(
         {
             *("second_factor_of", "begin_second_factor", "try_second_factor", "pass_second_factor"),
