@@ -21,7 +21,7 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.capabilities import Job as JobSettings
 from rowcall.core.jobs.options import JobOptions
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.queues import QueueConnection
+from rowcall.service.database.queues import QueueConnection, Removal
 from rowcall.service.jobs.attempt import RunnableJobs, Start, run_attempt
 from rowcall.service.jobs.job import Job
 from rowcall.service.jobs.schedules import Schedules
@@ -44,8 +44,6 @@ GATHER = 0.002
 """Seconds for which the ends of jobs are gathered before new ones are taken."""
 TIDY = 5.0
 """Seconds between two searches for jobs of lost workers."""
-MOST_REMOVED = 1000
-"""Maximum number of old jobs that are removed at a time."""
 MOST_MESSAGE = 4000
 """Maximum number of characters of a message that is stored with a job."""
 
@@ -88,6 +86,7 @@ class JobRunner:
         """Jobs of all services in the database, by queue and state."""
         self._options = options
         self._queue = QueueConnection(connector)
+        self._removal = Removal(self._remove)
         self._auth = auth
         self._start_steps = start
         self._wake = asyncio.Event()
@@ -186,6 +185,7 @@ class JobRunner:
             if loop.time() - tidied > TIDY:
                 tidied = loop.time()
                 await self._tidy()
+            await self._removal.run_if_due()
             await self._schedules.enqueue_due(self._queue.query)
             if self._more and self._running:
                 # Short jobs end in quick succession, and are replaced by one query.
@@ -196,7 +196,7 @@ class JobRunner:
                 self._due = math.inf  # until a notification, which may come while the database is asked
                 self._due = min(self._due, loop.time() + min(TIDY, await self._next()))
             pause = TIDY if self._more else max(0.0, self._due - loop.time())
-            await self._wait(min(pause, self._schedules.pause()))
+            await self._wait(min(pause, self._schedules.pause(), self._removal.pause))
 
     async def _report_running(self) -> None:
         """Report the jobs that run here every `REPORT` seconds, forever. A job whose attempt has not locked its row yet,
@@ -288,18 +288,18 @@ class JobRunner:
         return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
-        """Let jobs of lost workers run again, remove old ones, and update the gauges if metrics are on. Raises
-        `psycopg.Error`.
-        """
+        """Let jobs of lost workers run again, and update the gauges if metrics are on. Raises `psycopg.Error`."""
         ((recovered,),) = await self._queue.query("select rowcall.recover_jobs(%s::float8)", GRACE)
         if recovered:
             log.warning("%d jobs wait again, as their workers were lost", recovered)
-        await self._queue.query(
-            "select rowcall.remove_finished_jobs(%s::float8, %s)", self._options.retention, MOST_REMOVED
-        )
         if self._counts:
             rows = await self._queue.query("select queue, state, jobs from rowcall.count_jobs()")
             self.gauges = [("rowcall_jobs", {"queue": queue, "state": state}, jobs) for queue, state, jobs in rows]
+
+    async def _remove(self, most: int) -> int:
+        """Remove up to `most` old jobs, and return how many were removed. Raises `psycopg.Error`."""
+        sql = "select rowcall.remove_finished_jobs(%s::float8, %s)"
+        return await self._queue.remove(sql, self._options.retention, most)
 
     # --- one job -----------------------------------------------------------------------------------------------------
 

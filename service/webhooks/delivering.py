@@ -37,12 +37,10 @@ log = logging.getLogger("rowcall.webhooks")
 
 CHANNEL = "rowcall_webhooks"
 """Notification channel on which new messages are announced."""
-NEEDED = 23
+NEEDED = 26
 """Least version of the schema `rowcall`."""
 GATHER = 0.005
 """Seconds for which ends of deliveries are gathered before new ones are taken."""
-MOST_REMOVED = 1000
-"""Maximum number of old messages that are removed at once."""
 MARGIN = 10.0
 """Seconds after the time limit of a delivery from which its worker counts as lost."""
 LARGEST_RESPONSE = 65_536
@@ -149,9 +147,12 @@ class Deliveries:
         """Take no further deliveries. Those that run are given up; other workers repeat them."""
         self._loop.stop()
 
-    async def tidy(self) -> None:
-        """Remove old messages, and with metrics count the deliveries for `gauges`. Raises `psycopg.Error`."""
-        await self._queue.query("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+    async def remove(self, most: int) -> int:
+        """Remove up to `most` old messages, and return how many were removed. Raises `psycopg.Error`."""
+        return await self._queue.remove("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, most)
+
+    async def count(self) -> None:
+        """Count the deliveries for `gauges` if metrics are on. Raises `psycopg.Error`."""
         if self._meters is not None:
             rows = await self._queue.query("select subscriber, state, deliveries from rowcall.count_deliveries()")
             self.gauges = [

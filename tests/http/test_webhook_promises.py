@@ -156,6 +156,12 @@ def test_delivered_messages_are_removed_and_dead_messages_retained(
     own_database.execute("update rowcall.webhook_message set created = now() - interval '61 minutes'")
     wait_until(lambda: own_database.fetch(ends) == [("dead",)], "the delivered one is removed", 30)
     assert own_database.fetch("select payload ->> 'id' from rowcall.webhook_message") == [("2",)]
+    own_database.execute(
+        "insert into rowcall.webhook_message (topic, payload, created, assigned)"
+        " select 'order.paid', '{}', now() - interval '2 hours', true from generate_series(1, 25000)"
+    )
+    count = "select count(*) from rowcall.webhook_message"
+    wait_until(lambda: own_database.value(count) == 1, "all old messages are removed", 40)
 
 
 def test_messages_of_a_period_are_replayed(start: Start, own_database: Database, upstream: Upstream) -> None:
