@@ -13,8 +13,9 @@ from urllib.parse import urlencode
 
 import orjson
 
-from rowcall.core.endpoint.capabilities import Tenant
+from rowcall.core.auth.claims import ANONYMOUS
 from rowcall.core.endpoint.access import ANYONE, Access
+from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.text import array_literal, exact_json, json_text, query_text
@@ -94,8 +95,8 @@ def _filters(query: str) -> _Filters:
 
 def job_routes(options: JobOptions, services: Services, tenants: Collection[Tenant] = ()) -> Iterator[FixedRoute]:
     """Yield the routes that show, list and cancel jobs. A caller sees their own jobs of the tenant that the request
-    has; a caller with one of the roles in the options sees all jobs. For every other caller, a job does not exist. All
-    anonymous callers count as the same caller, but cannot list jobs: they need the id of a job.
+    has; a caller with one of the roles in the options sees all jobs. For every other caller, a job does not exist. The
+    job of an anonymous caller is shown to every caller who knows its id, and is on no list but that of these roles.
 
     tenants: where the endpoints with jobs take their tenants from."""
     jobs = _Jobs(options, services, tenants)
@@ -236,7 +237,8 @@ class _Jobs:
         owner, about, content_type, result = execution.body.split(b"\0")
         user = context.user
         roles = frozenset() if user is None else user.roles
-        if owner not in job_owners(self._tenants, context) and self._roles.isdisjoint(roles):
+        allowed = (ANONYMOUS.encode(), *job_owners(self._tenants, context))
+        if owner not in allowed and self._roles.isdisjoint(roles):
             raise missing
         members: dict[str, Any] = exact_json.parse(about)
         if members["state"] == "done":

@@ -209,6 +209,14 @@ def test_job_runs_with_the_claims_of_its_caller(service: Service, database: Data
         assert boss.get(location).json()["result"] == "ann"
 
 
+def test_job_of_an_anonymous_caller_is_readable_after_signing_in(service: Service) -> None:
+    location = enqueue(service, "/nothing")
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "ann"})
+        assert ended(service, location, client)["state"] == "done"
+        assert location.rpartition("/")[2] not in [job["id"] for job in client.get("/jobs").json()]
+
+
 def test_failed_attempt_is_rolled_back_and_repeated(service: Service, database: Database) -> None:
     job = ended(service, enqueue(service, "/flaky", name="a", until=3))
     assert (job["state"], job["attempts"], job["result"], job["error"]) == ("done", 3, "3", None)
