@@ -70,8 +70,8 @@ class QueueConnection:
             return await (await self._connection.execute(sql.encode(), values)).fetchall()
 
     async def remove(self, sql: str, age: float, most: int) -> int:
-        """Run a query that removes entries, and return how many were removed, its only value. age: seconds since the end
-        of the entries, at least; most: maximum number of entries. Both are values of the query, in this order. Raises
+        """Run a query that removes entries, and return how many were removed, which is its only value. age, most: its
+        values in this order: entries are removed after so many seconds, and at most so many of them. Raises
         `psycopg.Error`."""
         ((removed,),) = await self.query(sql, age, most)
         return int(removed)

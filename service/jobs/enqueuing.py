@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import orjson
 
+from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Values
 from rowcall.service.jobs.job import arguments_of, parameter_signature
@@ -46,7 +47,11 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         tenant = orjson.dumps(tenant_of(endpoint.options.tenant, context))
         headers = orjson.dumps(_headers_for_attempts(endpoint, execution_header, context))
         parts = (b'{"signature":', signed, b',"tenant":', tenant, b',"headers":', headers, b',"values":', values, b"}")
-        unique = None if chosen is None else with_tenant(_key(context, chosen), endpoint.options.tenant, context)
+        unique = None
+        if chosen is not None:
+            # The routine may depend on the claims of the caller, who alone may read the job.
+            key = b"%s %s" % (owner_of(user).encode(), _key(context, chosen))
+            unique = with_tenant(key, endpoint.options.tenant, context)
         limited = with_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
         trace = trace_of(context.protocol)
         traceparent = None if trace is None else trace.traceparent.encode()

@@ -199,8 +199,8 @@ class JobRunner:
             await self._wait(min(pause, self._schedules.pause(), self._removal.pause))
 
     async def _report_running(self) -> None:
-        """Report the jobs that run here every `REPORT` seconds, forever. A job whose attempt has not locked its row yet,
-        for example because it waits for another service, would otherwise be taken by another worker after `GRACE`.
+        """Report the jobs that run here every `REPORT` seconds, forever. A job whose attempt has not locked its row
+        yet, for example because it waits for another service, would otherwise be taken by another worker after `GRACE`.
         Cancel jobs whose notification was missed."""
         while True:
             await asyncio.sleep(REPORT)
