@@ -11,7 +11,16 @@ RESTRICTED: Mapping[str, frozenset[str]] = {
     "Jobs:Enabled": frozenset(
         {
             *("add_job", "cancel_job", "cancelled_jobs", "count_jobs", "enqueue_due", "fail_job", "finish_job"),
-            *("keep_jobs", "last_due", "list_jobs_of", "lock_job", "next_job", "recover_jobs", "release_job", "remove_finished_jobs"),
+            *(
+                "keep_jobs",
+                "last_due",
+                "list_jobs_of",
+                "lock_job",
+                "next_job",
+                "recover_jobs",
+                "release_job",
+                "remove_finished_jobs",
+            ),
             *("report_job", "show_job", "schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
         }
     ),

@@ -323,7 +323,14 @@ def test_secrets_are_readable_by_the_service_only(own_database: Database) -> Non
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{}')")
     assert own_database.value("select has_schema_privilege('pg_monitor', 'rowcall', 'usage')")
-    for name in ("take_deliveries", "take_webhooks", "next_webhook", "end_delivery", "replay_webhooks", "remove_webhooks"):
+    for name in (
+        "take_deliveries",
+        "take_webhooks",
+        "next_webhook",
+        "end_delivery",
+        "replay_webhooks",
+        "remove_webhooks",
+    ):
         function = f"(select oid from pg_proc where proname = '{name}')"
         assert not own_database.value(f"select has_function_privilege('pg_monitor', {function}, 'execute')"), name
     assert not own_database.value("select has_table_privilege('pg_monitor', 'rowcall.webhook_subscriber', 'select')")

@@ -196,7 +196,9 @@ def test_a_delivery_is_left_to_services_that_know_its_subscriber(
         "insert into rowcall.webhook_delivery (message, subscriber, number, since)"
         " select id, 'removed', number, now() - interval '4 days' from rowcall.webhook_message; commit"
     )
-    ends = "select subscriber, state, count(*) from rowcall.webhook_delivery where attempts > 0 group by 1, 2 order by 1"
+    ends = (
+        "select subscriber, state, count(*) from rowcall.webhook_delivery where attempts > 0 group by 1, 2 order by 1"
+    )
     expected = [("added", "waiting", 20), ("removed", "dead", 20), ("shop", "done", 20)]
     wait_until(lambda: own_database.fetch(ends) == expected, "each delivery is attempted", 60)
     assert "to added is dead" not in former.log
