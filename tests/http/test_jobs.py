@@ -102,6 +102,11 @@ create function only_once(_key text, _other int) returns text language sql as
 $$ insert into work (what) values ('once ' || _key); select pg_sleep(0.3)::text $$;
 comment on function only_once(text, int) is 'HTTP POST /only-once
 job unique by key';
+create function own_report(_month int) returns text language sql as
+$$ select pg_sleep(0.3)::text; select current_setting('request.user_id', true) $$;
+comment on function own_report(int) is 'HTTP POST /own-reports
+user_context
+job unique';
 create function by_trigger() returns trigger language plpgsql as $$
 begin
   perform rowcall.enqueue('POST /reports', jsonb_build_object('month', new.id, 'names', array['x', 'y']), 'reports');
@@ -239,6 +244,14 @@ def test_job_runs_with_the_claims_of_its_caller(service: Service, database: Data
         assert boss.get(location).json()["result"] == "ann"
 
 
+def test_job_of_an_anonymous_caller_is_readable_after_signing_in(service: Service) -> None:
+    location = enqueue(service, "/nothing")
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "ann"})
+        assert ended(service, location, client)["state"] == "done"
+        assert location.rpartition("/")[2] not in [job["id"] for job in client.get("/jobs").json()]
+
+
 def test_failed_attempt_is_rolled_back_and_repeated(service: Service, database: Database) -> None:
     job = ended(service, enqueue(service, "/flaky", name="a", until=3))
     assert (job["state"], job["attempts"], job["result"], job["error"]) == ("done", 3, "3", None)
@@ -350,6 +363,21 @@ def test_unique_job_is_enqueued_once_while_unfinished(service: Service, database
     assert count(database, "once k") == 1
     ended(service, enqueue(service, "/only-once", key="k", other=1))
     assert count(database, "once k") == 2
+
+
+def test_unique_jobs_are_separate_for_each_caller(service: Service) -> None:
+    """A caller gets no address of a job of another one, who alone may read it."""
+    with service.new_client() as ann, service.new_client() as ben:
+        places = []
+        for client, name in ((ann, "ann"), (ben, "ben")):
+            client.post("/enter", json={"name": name})
+            first, second = (enqueue(service, "/own-reports", client, month=5) for _ in range(2))
+            assert first == second
+            places.append(first)
+        assert [ended(service, place, client)["result"] for place, client in zip(places, (ann, ben), strict=True)] == [
+            "ann",
+            "ben",
+        ]
 
 
 def test_jobs_enqueued_in_a_transaction_run_after_commit(service: Service, database: Database) -> None:
