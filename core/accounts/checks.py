@@ -58,7 +58,7 @@ def _obstacle(endpoint: Endpoint, annotation: str, used: Mapping[str, str]) -> s
     if endpoint.method in READING:
         return f"a {endpoint.method} must not change anything, and mail programs follow links; use POST"
     if endpoint.routine.may_commit:
-        return "a procedure that commits ends the transaction itself"
+        return "it may commit, which ends the transaction"
     if endpoint.passes_through or options.proxy_out is not None or options.upload is not None:
         return "it is no plain call of a routine"
     if options.role_from_claim:

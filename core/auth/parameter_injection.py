@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath, ValueKind
-from rowcall.core.endpoint.resolved_parameters import binding_parameters
+from rowcall.core.endpoint.resolved_parameters import binding_parameters, unsupplied_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
 
 _TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
@@ -91,13 +91,28 @@ def headers_parameter(endpoint: Endpoint) -> int | None:
     )
 
 
+def filled_parameters(endpoint: Endpoint, mapping: LoginOptions) -> frozenset[int]:
+    """Return the indexes of the parameters that the service fills: from claims, the client's address, request headers
+    (also `If-Match`), SQL of the comment, hashes, metadata of uploads, or responses of other services.
+
+    mapping: names the parameters that are filled from claims and the client's address.
+    """
+    indexes = {item.index for item in injected_parameters(endpoint, mapping)}
+    indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}
+    indexes |= unsupplied_parameters(endpoint)
+    outgoing = endpoint.outgoing
+    indexes |= {*outgoing.filled, *outgoing.members, *outgoing.rows}
+    indexes |= {index for index in (endpoint.version_index, headers_parameter(endpoint)) if index is not None}
+    return frozenset(indexes)
+
+
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
-    """Return whether the parameter has the name for headers, is optional, and does not filter or write a column of a
-    table."""
+    """Return whether the parameter has the name for headers, is optional, does not filter or write a column of a table,
+    and is none that the service has added, whose name may be the empty one by which headers are switched off."""
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
     # A parameter that filters or writes a table (exact) is never set from anything but the request.
     optional = parameter.has_default or parameter.defaulted
-    return optional and not parameter.exact and endpoint.options.headers_parameter in names
+    return optional and not (parameter.exact or parameter.of_query) and endpoint.options.headers_parameter in names
 
 
 def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collection[int] = ()) -> Endpoint:
@@ -124,10 +139,13 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
 
 def overload_parameters(endpoint: Endpoint, mapping: LoginOptions) -> Sequence[EndpointParameter]:
     """Return the parameters by which requests select an overload: those that parameter injection or the hash of another
-    parameter fills are optional and ignored."""
+    parameter fills are optional and ignored. The one that gets the body, or what no other parameter gets of it, is not
+    among them, because no key of a request is its name."""
     claims = {item.index for item in injected_parameters(endpoint, mapping)}
     hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
-    return binding_parameters(with_injected(endpoint, claims | hashes))
+    bound = binding_parameters(with_injected(endpoint, claims | hashes))
+    without = endpoint.raw_body or endpoint.patch_parameter
+    return [item for own, item in zip(endpoint.parameters, bound, strict=True) if own is not without]
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[Diagnostic]:

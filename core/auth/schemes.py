@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall.core.sections.declaration import choice, flag, if_set, interval, part, section, text
+from rowcall.core.sections.declaration import choice, flag, if_set, interval, lenient, part, section, text
 from rowcall.core.sections.values import or_empty
 from rowcall.core.text.interval import parse_interval
 
@@ -21,6 +21,17 @@ def _interval(name: str, default: str, meaning: str) -> Any:
     """Declare a duration for which null means its default."""
     seconds = parse_interval(default)
     return interval(name, default, meaning, nullable=True, convert=lambda value: seconds if value is None else value)
+
+
+def _lenient_interval(name: str, default: str, meaning: str) -> Any:
+    """Declare a duration for which null and a text that is no duration mean its default."""
+    seconds = parse_interval(default)
+
+    def convert(text: str) -> float | None:
+        value = parse_interval(text)
+        return seconds if value is None else value
+
+    return lenient(interval(name, default, meaning, nullable=True), convert=convert)
 
 
 def same_site_attribute(word: str | None) -> str | None:
@@ -149,7 +160,9 @@ class JwtScheme:
     jwt_validate_issuer_signing_key = flag(
         "JwtValidateIssuerSigningKey", True, "Accepted; the signature of a token is always checked."
     )
-    clock_skew: float = _interval("JwtClockSkew", "5 minutes", "Accepted difference of clocks. null: 5 minutes.")
+    clock_skew: float = _lenient_interval(
+        "JwtClockSkew", "5 minutes", "Accepted difference of clocks. null, or a text that is no interval: 5 minutes."
+    )
     refresh_path: str | None = text(
         "JwtRefreshPath",
         "/api/jwt/refresh",

@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from rowcall.core.binding.invalid_values import InvalidValue, InvalidValueError, invalid_value
 from rowcall.core.binding.json_values import Reader
 from rowcall.core.binding.strict_types import StrictTypes
+from rowcall.core.binding.written_values import default_text
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
 from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, quote_value, type_word
@@ -69,10 +70,12 @@ class _Slot:
         cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool, strict: StrictTypes | None
     ) -> _Slot:
         """Return the slot of a parameter. default: text with precedence over the default of the comment; `ABSENT`:
-        there is none. timestamps_utc, strict: as in `Binder`."""
+        there is none. timestamps_utc, strict: as in `Binder`; values that are ignored may have any JSON type."""
+        if parameter.ignored:
+            strict = None
         never_null = strict is not None and parameter.constraints.never_null
         if default is ABSENT and parameter.defaulted:
-            default = parameter.default
+            default = default_text(parameter, timestamps_utc)
         return cls(
             parameter,
             Reader.of(parameter.api_name, parameter, timestamps_utc, strict, never_null),
@@ -82,7 +85,7 @@ class _Slot:
 
 
 _Plain: TypeAlias = tuple[
-    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool, "bytes | None", bool, bool], ...],
+    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool, "bytes | None", bool, bool, bool], ...],
     str,
     bool,
     tuple[tuple[Callable[[str], "str | None"], Callable[[bytes], "str | None"]], ...],
@@ -172,6 +175,7 @@ class Binder:
                 slot.reader.starts,
                 slot.reader.strict,
                 slot.reader.never_null,
+                slot.reader.sized,
             )
             for slot in self._slots
         )

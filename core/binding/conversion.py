@@ -20,6 +20,8 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9,]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _CURRENCY = re.compile(r"(?<![0-9.,])[$€£¥](?=[0-9.])")
 _NOT_FINITE = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
+_SIZED = re.compile(r"(character|bit)(?: varying)?\((\d+)\)")
+_BITS = re.compile(r"[bB]?([01]*)|[xX]([0-9a-fA-F]*)")
 _UUID = re.compile(r"[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}", re.IGNORECASE)
 
 MAX_NUMBER_LENGTH = 150_000
@@ -75,6 +77,33 @@ def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -
     if kind in _VERBATIM:
         return str
     return _moment(kind, TimestampReader(timestamps_utc))
+
+
+def sized_converter(convert: Converter, type_name: str) -> Converter:
+    """Return the converter that raises `NotConvertible` also for a text that is too long for a type such as `character
+    varying(3)` or `bit(8)`; for other types, the converter itself.
+
+    PostgreSQL cuts such a text without an error where SQL has a cast to this type, or to a row with an attribute of
+    this type. Blanks behind the last character that fits do not count.
+    """
+    match = _SIZED.fullmatch(type_name)
+    if match is None:
+        return convert
+    most = int(match[2])
+
+    def convert_characters(text: str) -> str:
+        if text[most:].strip(" "):
+            raise NotConvertible(f"has more than {most} characters")
+        return convert(text)
+
+    def convert_bits(text: str) -> str:
+        digits = _BITS.fullmatch(text)
+        # What is no bit string is refused by PostgreSQL.
+        if digits is not None and len(digits[1] or "") + 4 * len(digits[2] or "") > most:
+            raise NotConvertible(f"has more than {most} bits")
+        return convert(text)
+
+    return convert_bits if match[1] == "bit" else convert_characters
 
 
 def _integer(kind: ValueKind, type_name: str) -> Converter:

@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, NOUNS, Converter, NotConvertible, converter
+from rowcall.core.binding.conversion import (
+    MAX_NUMBER_LENGTH,
+    NOUNS,
+    Converter,
+    NotConvertible,
+    converter,
+    sized_converter,
+)
 from rowcall.core.binding.invalid_values import InvalidValue, InvalidValueError, invalid_value
 from rowcall.core.binding.strict_types import StrictTypes, integral
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
 from rowcall.core.errors.binding_error import MOST_FAULTS, quote_value
 from rowcall.core.text import json_text, record_literal
-from rowcall.core.text.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
+from rowcall.core.text.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal, parse
 
 _VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
 _NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC})
@@ -47,6 +54,8 @@ class Reader:
     """With `strict`: the first characters of these values; None: any."""
     never_null: bool = False
     """`null` is refused."""
+    sized: bool = False
+    """The length of texts is checked."""
 
     @classmethod
     def of(
@@ -59,22 +68,27 @@ class Reader:
     ) -> Reader:
         """Return the reader for a parameter or an attribute. name: its name in requests. timestamps_utc: timestamps
         without a zone are in UTC. strict: the accepted types of JSON values; None: values of other types are converted.
-        never_null: `null` as the whole value is refused; attributes and elements may still be `null`."""
+        never_null: `null` as the whole value is refused; attributes and elements may still be `null`. The length of a
+        text is checked for a parameter that is a field of a composite, because its call has casts."""
         kind, fields = typed.kind, typed.fields
         element = typed.type_text.removesuffix("[]")
+        convert = plain = converter(kind, element, timestamps_utc=timestamps_utc)
+        if isinstance(typed, EndpointParameter) and typed.attribute is not None:
+            convert = sized_converter(plain, element)
         inner = (cls.of(field.api_name, field, timestamps_utc, strict) for field in fields)
         return cls(
             name,
             kind,
             typed.array,
             typed.type_text,
-            converter(kind, element, timestamps_utc=timestamps_utc),
+            convert,
             typed.delimiter,
             tuple(inner),
             _keys(fields),
             strict is not None,
             None if strict is None else strict.starts(typed),
             never_null,
+            convert is not plain,
         )
 
     @property
@@ -147,6 +161,8 @@ class Reader:
             return self.convert_text(self._string(raw))
         if kind is ValueKind.COMPOSITE and raw[:1] == b"{":
             return self._record(raw)
+        if self.sized:
+            return self.convert_text(raw.decode())
         if kind in _VERBATIM or (kind is ValueKind.BOOLEAN and raw in {b"true", b"false"}):
             return raw.decode()
         if kind is ValueKind.NUMERIC and raw[:1] in _NUMBER_START and len(raw) <= MAX_NUMBER_LENGTH:
@@ -159,9 +175,23 @@ class Reader:
     def _literal(self, text: str) -> str:
         """Return the text if it is an array literal of PostgreSQL such as `{1,2}`, which is accepted in place of a JSON
         array."""
-        if text[:1] == "{" and text[-1:] == "}":
-            return text
-        raise invalid_value(f"{quote_value(text)} is not an array", self.type_text)
+        if text[:1] != "{" or text[-1:] != "}":
+            raise invalid_value(f"{quote_value(text)} is not an array", self.type_text)
+        if self.sized:
+            try:
+                elements = parse(text, self.delimiter)
+            except ValueError:
+                raise invalid_value(f"{quote_value(text)} is not an array", self.type_text) from None
+            self._check_elements(elements)
+        return text
+
+    def _check_elements(self, elements: list[Nested]) -> None:
+        """Raise `InvalidValueError` if the text of an element, in any dimension, does not fit the type."""
+        for element in elements:
+            if isinstance(element, list):
+                self._check_elements(element)
+            elif element is not None:
+                self.convert_text(element)
 
     def _record(self, raw: bytes) -> str:
         """Return the record literal of a JSON object. Missing attributes are NULL, as for a composite parameter;

@@ -15,6 +15,8 @@ from rowcall.core.accounts.password_rules import password_rule_diagnostics
 from rowcall.core.annotations.declaration import Draft, Line, changed_options
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import identity_diagnostics
+from rowcall.core.binding.invalid_values import InvalidValueError
+from rowcall.core.binding.written_values import without_invalid_defaults
 from rowcall.core.building.access import access_of
 from rowcall.core.building.comments import read_comment
 from rowcall.core.building.configuration_checks import (
@@ -64,6 +66,7 @@ from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
 from rowcall.core.endpoint.response_set_by_sql import response_set_diagnostics, without_response_columns
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
+from rowcall.core.errors.binding_error import type_word
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
 from rowcall.core.http.forwarded_headers import Forwarding
@@ -381,20 +384,23 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         declared, draft.parameter_changes, routine, catalog.types, naming
     )
     draft.diagnostics += (*change_diagnostics, *check_pseudo_types(parameters, routine, catalog.types))
+    parameters, invalid = without_invalid_defaults(parameters, defaults.service.timestamps_utc)
+    draft.diagnostics += (_invalid_default(draft, parameter, error) for parameter, error in invalid)
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
-    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
+    commits = isinstance(routine.source, FileSource) and routine.may_commit
+    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used, commits=commits)
     draft.diagnostics += upload.diagnostics_of(draft.name, draft.used)
     options = upload.options
     # Raw text has no notation for nested values (rendering-38).
     nested = options.nested and not options.raw
-    whole = _shape(routine, catalog, defaults, nested=nested)
-    draft.diagnostics += response_set_diagnostics(routine, options, whole)
+    whole = _shape(routine, catalog, defaults, nested=nested, single=options.single)
+    draft.diagnostics += response_set_diagnostics(routine, options)
     shape = VOID if options.void else without_response_columns(whole, routine, options)
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
     # Composites in results of a file are not expanded, because the SQL of a file is not changed.
     whole_in_tables = isinstance(routine.source, FileSource)
-    flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
+    flat = _shape(routine, catalog, defaults, nested=whole_in_tables, single=options.single) if as_table else None
     endpoint = Endpoint(
         routine=routine,
         method=upload.method,
@@ -410,6 +416,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,
+        catalogue_connection=defaults.connection,
         outgoing=outgoing_requests(
             routine,
             parameters,
@@ -434,6 +441,18 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         endpoint = replace(endpoint, table_shape=None)
     endpoint = with_version_parameter(with_source(endpoint, catalog.types))
     return endpoint if options.queryable is None else _queryable(endpoint, options.queryable, defaults)
+
+
+def _invalid_default(draft: Draft, parameter: EndpointParameter, error: InvalidValueError) -> Diagnostic:
+    """Return the diagnostic for a default of the comment that is no value of its parameter. error: what is wrong."""
+    names = {parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()}
+    lines = (
+        change.line
+        for change in draft.parameter_changes
+        if change.defaulted and (change.name or change.parameter).lower() in names
+    )
+    message = f"the default of {parameter.db_name} ({type_word(parameter.type_text)}) is not used: {error}"
+    return Diagnostic(draft.name, next(lines, None), message)
 
 
 def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefaults) -> Endpoint:
@@ -484,11 +503,13 @@ def _with_variables(
     )
 
 
-def _shape(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool) -> ResultShape:
-    """Return the shape of a result. nested: composite columns are not expanded."""
+def _shape(
+    routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool, single: bool
+) -> ResultShape:
+    """Return the shape of a result. nested: composite columns are not expanded. single: only its first row is sent."""
     camel = defaults.service.camel_case_names
     if isinstance(routine.source, FileSource):
-        return file_shape(routine.source, catalog.types, camel, nested=nested)
+        return file_shape(routine.source, catalog.types, camel, nested=nested, single=single)
     return result_shape(
         routine, catalog.types, camel, nested=nested, resolve_nested=defaults.service.routines.resolve_nested
     )

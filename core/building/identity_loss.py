@@ -61,5 +61,5 @@ def _may_commit(routine: Routine) -> bool:
     """Return whether the routine or file runs outside of a transaction of the service, so that it may commit."""
     source = routine.source
     if isinstance(source, FileSource):
-        return not source.several and not source.statements[0].execution.fresh
+        return source.stands_alone
     return routine.kind is RoutineKind.PROCEDURE and routine.may_commit

@@ -16,8 +16,8 @@ from rowcall.core.webhooks.signatures import SecretError, check_secrets
 NEEDED = {
     "idempotent": 1,
     "verify_webhook": 1,
-    "job": 16,
-    "schedule": 16,
+    "job": 22,
+    "schedule": 22,
     "publishes": 4,
     "issue_token": 8,
     "consume_token": 8,
@@ -192,7 +192,7 @@ def _common_obstacle(endpoint: Endpoint) -> str | None:
     """Return why no job can call the routine, whatever the method; None if one can."""
     options = endpoint.options
     if endpoint.routine.may_commit:
-        return "a procedure that commits ends the transaction itself"
+        return "it may commit, which ends the transaction"
     if options.login or options.logout or options.upload is not None:
         return "sign-in, sign-out and uploads are requests of their own kind"
     if endpoint.passes_through or options.proxy_out is not None:

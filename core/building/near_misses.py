@@ -28,6 +28,10 @@ _SENTENCE = 5
 _LONG = 6
 _HASH_OF = " is hash of "
 _KEYWORD_END = re.compile("[:=]")
+_NO_SEPARATOR = re.compile(r"[\s\u200b-\u200d\u2060\ufeff]+")
+"""White space and invisible characters. Only blanks separate words of an annotation."""
+_MARGIN = re.compile(r"[*-]+\s+")
+"""Decoration in front of the lines of a block comment."""
 
 
 def is_access_word(word: str) -> bool:
@@ -123,6 +127,9 @@ def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | Non
             return None
         guards = protects(line, names)
         return NearMiss(f"this is no annotation: it is written `{annotation.syntax}`", guards)
+    separated = _separated_wrongly(line, names)
+    if separated is not None:
+        return separated
     word = line.keyword.rstrip(":=")
     if not word.replace("_", "").replace("-", "").isascii() or not _can_be_meant(line):
         return None
@@ -133,6 +140,28 @@ def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | Non
         line.hide(line.words[0])
     message = f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {suggestion!r}?"
     return NearMiss(message, _guards(line, word, suggestion, names), suggestion == "http" and _names_route(line))
+
+
+def _separated_wrongly(line: Line, names: frozenset[str]) -> NearMiss | None:
+    """Return what a line was probably meant to be whose first word would be that of an annotation if tabs and other
+    white space were blanks, and if no star or hyphen stood in front of it; None: it is another line, or a sentence.
+
+    With a star or hyphen in front, as in lists, only lines that would protect or expose something count. names: those
+    of parameters.
+    """
+    text, decorated = _MARGIN.subn("", line.text, count=1) if _MARGIN.match(line.text) else (line.text, 0)
+    meant = Line(_NO_SEPARATOR.sub(" ", text).strip())
+    annotation = BY_WORD.get(meant.keyword)
+    if annotation is None or annotation.in_files or not annotation.fits(len(meant.words)):
+        return None
+    guards = protects(meant, names)
+    exposes = meant.keyword == "http" and _names_route(meant)
+    if not (guards or exposes) and (decorated or len(meant.words) >= _SENTENCE):
+        return None
+    if annotation.secret:
+        line.hide(meant.words[0])
+    message = f"this is prose: write `{annotation.syntax}` with blanks between its words and nothing in front of it"
+    return NearMiss(message, guards, exposes)
 
 
 def _lacks_sign(line: Line, annotation: Annotation) -> bool:

@@ -1,4 +1,4 @@
-"""Lines that protect an endpoint and name parameters, columns or rules that do not exist.
+"""Lines that protect an endpoint and name parameters, columns or rules that do not exist or cannot be protected.
 
 Without the protection, the endpoint would pass on plain or unchecked values, so it is left out with the reason. Prose
 that begins with the same word (`Encrypt the values at rest.`) only gives a warning.
@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from rowcall.core.annotations.declaration import NamedLine
 from rowcall.core.annotations.sentences import reads_as_sentence, unknown_words
 from rowcall.core.building.configuration_checks import KnownNames
-from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+from rowcall.core.endpoint.resolved_parameters import unsupplied_parameters
 from rowcall.core.endpoint.validation import validated_parameter
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.protection.encrypted_parameters import is_never_encrypted
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.text.naming import api_name
 
@@ -28,6 +30,8 @@ def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known
     for line in lines:
         if line.annotation == "encrypt":
             yield from _check_encrypt(endpoint, line)
+            yield from _check_later_values(endpoint, line)
+            yield from _check_types(endpoint, line)
         elif line.annotation == "decrypt":
             yield from _check_decrypt(endpoint, line)
         else:
@@ -41,10 +45,34 @@ def _check_encrypt(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
     operation does not use."""
     unknown = unknown_words(line.words, {*line.known, *_table_columns(endpoint)})
     if unknown:
-        names = [name for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)]
         listed = ", ".join(dict.fromkeys(parameter.db_name for parameter in endpoint.parameters)) or "(none)"
         message = f"the routine has no parameter {', '.join(unknown)} to encrypt; its parameters are {listed}"
-        yield _diagnostic(endpoint, line, message, names=[*names, *line.known])
+        yield _diagnostic(endpoint, line, message, names=_parameter_names(endpoint, line))
+
+
+def _check_later_values(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each parameter in an `encrypt` line whose value is set after encryption, by SQL of the
+    comment, another service or an upload."""
+    words = {word.lower() for word in line.words}
+    later = unsupplied_parameters(endpoint) | endpoint.outgoing.filled
+    for name in dict.fromkeys(endpoint.parameters[index].db_name for index in sorted(later)):
+        if not words.isdisjoint((name.lower(), api_name(name).lower())):
+            message = f"{name} is set after encryption, so its value would not be encrypted"
+            yield _diagnostic(endpoint, line, message, names=_parameter_names(endpoint, line))
+
+
+def _check_types(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+    """Yield a warning for each parameter in an `encrypt` line that has no value which can be encrypted, because of its
+    type: for a composite, only if this applies to all of its fields."""
+    words = {word.lower() for word in line.words}
+    parameters: dict[str, list[EndpointParameter]] = {}
+    for parameter in endpoint.parameters:
+        parameters.setdefault(parameter.db_name, []).append(parameter)
+    for name, fields in parameters.items():
+        if words.isdisjoint((name.lower(), api_name(name).lower())) or not all(map(is_never_encrypted, fields)):
+            continue
+        message = f"{name} is {fields[0].composite or fields[0].cast}, of which no value is encrypted"
+        yield Diagnostic(endpoint.routine.identity, line.line.shown, message)
 
 
 def _check_decrypt(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
@@ -87,13 +115,19 @@ def _check_validate(
 
 
 def _diagnostic(endpoint: Endpoint, line: NamedLine, message: str, *, names: Collection[str]) -> Diagnostic:
-    """Return the diagnostic for a line with an unknown name. It leaves the endpoint out, unless the line is prose.
+    """Return the diagnostic for a line that cannot protect. It leaves the endpoint out, unless the line is prose.
 
     names: all valid names in this line.
     """
     prose = reads_as_sentence(line.line, line.words, names)
     ending = "the line is prose" if prose else "the endpoint is left out"
     return Diagnostic(endpoint.routine.identity, line.line.shown, f"{message}; {ending}", left_out=0 if prose else 1)
+
+
+def _parameter_names(endpoint: Endpoint, line: NamedLine) -> Collection[str]:
+    """Return the names that parameters have in the database, in requests and in an `encrypt` line."""
+    names = [name for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)]
+    return [*names, *line.known]
 
 
 def _table_columns(endpoint: Endpoint) -> Collection[str]:

@@ -23,6 +23,8 @@ class UploadNames:
     """Name of the parameter that receives the metadata if the routine has it, in any case."""
     folders: tuple[str, ...] = ()
     """Keys of the handlers that write into folders."""
+    in_transaction: bool = False
+    """Uploads with every handler share the transaction of their routine."""
     folder_conflict: Callable[[str], str | None] | None = None
     """Function that returns why uploaded files must not be written into a folder, or None. None: folders are not
     checked."""
@@ -41,8 +43,11 @@ class UploadEndpoint:
         parameters: tuple[EndpointParameter, ...],
         known: UploadNames | None,
         used: Mapping[str, str],
+        *,
+        commits: bool = False,
     ) -> None:
-        """Check the options. known: None: names are not checked. used: annotation → its line."""
+        """Check the options. known: None: names are not checked. used: annotation → its line. commits: the object is a
+        file that may commit."""
         self.options = options
         self.method = method
         self.diagnostics: tuple[str, ...] = ()
@@ -63,6 +68,7 @@ class UploadEndpoint:
                 *_unknown_handlers(upload, parameters, known),
                 *_unsafe_folders(options, upload, parameters, known),
                 *_invalid_commands(options, upload, known),
+                *(_committed_handlers(upload, known) if commits else ()),
             )
         self.method = "POST"
         self.options = replace(
@@ -131,6 +137,17 @@ def _invalid_commands(options: Options, upload: Upload, known: UploadNames) -> I
                 check_numbers(text)
             except ValueError as error:
                 yield f"{word}: {error}; the endpoint is left out"
+
+
+def _committed_handlers(upload: Upload, known: UploadNames) -> Iterator[str]:
+    """Yield a message if the upload shares a transaction with its file, which the file would commit: then an error
+    behind that could not undo the upload, and statements behind it would run without the settings of the request.
+    """
+    handlers = upload.handlers or (known.default_handler,)
+    folders = {key.lower() for key in known.folders}
+    shared = known.in_transaction or any(name.lower() not in folders for name in handlers)
+    if shared or any(word.endswith("dry_run") for word, _ in upload.settings):
+        yield "the file may commit, which ends the transaction that its uploads share; the endpoint is left out"
 
 
 def _with_configured_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:

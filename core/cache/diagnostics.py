@@ -33,7 +33,7 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) 
             yield f"{endpoint.name}: {word} has no effect, as nothing is cached; add cached"
     if not options.enabled or caching is None or not caching.requested:
         return
-    plan = cache_plan(endpoint, options)
+    plan = cache_plan(endpoint, options, mapping)
     if plan is None:
         if options.max_rows != 0 and not _is_table_operation(endpoint):
             yield f"{endpoint.name}: results of this kind are never cached; cached has no effect"
@@ -48,7 +48,7 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) 
             f"{endpoint.name}: cached responses expire at once, as their lifetime is 0; only simultaneous requests "
             "share one"
         )
-    yield from _stale_warnings(endpoint, options)
+    yield from _stale_warnings(endpoint, options, mapping)
     key = key_parameters(endpoint, options)
     if not key and caching.parameters is None and endpoint.parameters and options.profile(caching.profile).parameters:
         yield (
@@ -70,9 +70,9 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) 
         yield f"{endpoint.name}: {mapping.address_key} is no part of the cache key; all addresses share one response"
 
 
-def _stale_warnings(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
+def _stale_warnings(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) -> Iterator[str]:
     caching = endpoint.options.caching
-    plan = cache_plan(endpoint, options)
+    plan = cache_plan(endpoint, options, mapping)
     if caching is None or plan is None or caching.stale is None:
         return
     if endpoint.passes_through:

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from rowcall.core.auth.options import LoginOptions
+from rowcall.core.auth.parameter_injection import filled_parameters
 from rowcall.core.binding.json_values import Reader
 from rowcall.core.cache.key import characters
 from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule, endpoint_tag, profile_tag
@@ -50,8 +52,8 @@ class CachePlan:
     uncounted: int = 0
     """Characters of the prefix that do not count for these limits: all except the names of profile and routine."""
     everything: bool = False
-    """Whether the whole request is part of the key, because another service answers and the routine has no parameters
-    (caching-19)."""
+    """Whether the whole request is part of the key, because another service answers and no parameter of the routine is
+    supplied by requests (caching-19)."""
     stale: Stale | None = None
     """How long a response may be used after its lifetime. None: not at all."""
     per_user: bool = False
@@ -65,6 +67,7 @@ class CachePlan:
 def cache_plan(
     endpoint: Endpoint,
     options: CacheOptions,
+    login: LoginOptions,
     *,
     timestamps_utc: bool = True,
     commands: Sequence[BeforeCommand] = (),
@@ -72,9 +75,10 @@ def cache_plan(
 ) -> CachePlan | None:
     """Return the plan, or None if responses of the endpoint are not cached.
 
-    timestamps_utc: whether timestamps of requests without a zone are in UTC. commands: those that run before every
-    routine; the values that they use become a part of the key. rendering: settings with which the service renders
-    results; another service with the same Redis may have others.
+    login: names the parameters that are filled from claims and the client's address. timestamps_utc: whether timestamps
+    of requests without a zone are in UTC. commands: those that run before every routine; the values that they use
+    become a part of the key. rendering: settings with which the service renders results; another service with the same
+    Redis may have others.
     """
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.requested or not may_be_cached(endpoint, options):
@@ -100,7 +104,10 @@ def cache_plan(
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
         uncounted=characters(prefix) - len(profile.name) - len(endpoint.routine.identity),
-        everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
+        everything=endpoint.passes_through
+        and len(filled_parameters(endpoint, login)) == len(endpoint.parameters)
+        and profile.parameters is None
+        and (caching.parameters is None or not parameters),
         stale=None if endpoint.passes_through else caching.stale,
         per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
         surroundings=endpoint.options.tenant is not None or endpoint.options.time_zone is not None,
@@ -160,15 +167,15 @@ def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
 
 
 def _only_acts(endpoint: Endpoint) -> bool:
-    """Return whether the purpose of the endpoint is an effect: an upload, a sign-in or sign-out, or a change of a
-    table.
+    """Return whether the purpose of the endpoint is an effect: an upload, a sign-in or sign-out, a job, or a change of
+    a table.
 
     Served from a cache, it would have no effect.
     """
-    upload = endpoint.options.upload
-    if upload is not None and upload.enabled:
+    options = endpoint.options
+    if options.upload is not None and options.upload.enabled:
         return True
-    return endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint)
+    return options.login or options.logout or options.job is not None or _changes_a_table(endpoint)
 
 
 def _changes_a_table(endpoint: Endpoint) -> bool:
@@ -242,16 +249,20 @@ def _prefix(endpoint: Endpoint, profile: str, rendering: str) -> bytes:
 
 
 def _version(endpoint: Endpoint, rendering: str) -> str:
-    """Return a digest of what determines the response: SQL, comment, names and types of the result, and how values are
-    rendered. So a response of an earlier definition, or of a service with other settings, is never used.
+    """Return a digest of what determines the response: SQL, comment, names, types and form of the result, and how
+    values are rendered. So a response of an earlier definition, or of a service with other settings, is never used.
     """
     try:
         sql = call_sql(endpoint, all_present(endpoint))
     except UncallableError:
         sql = ""
     columns = (f"{item.key!r} {item.column.type_name}" for item in endpoint.shape.columns)
-    routine = endpoint.routine
-    parts = (rendering, routine.version, routine.return_type_name, sql, *columns, *endpoint.annotations)
+    routine, shape = endpoint.routine, endpoint.shape
+    form = (str(shape.named), shape.content_type)
+    # Services of earlier versions, which may share the cache, store and expect plain text.
+    is_encrypted = endpoint.options.encryption is not None and shape.path is ResultPath.SCALAR
+    stored = ("encrypted",) if is_encrypted else ()
+    parts = (rendering, routine.version, routine.return_type_name, sql, *form, *columns, *endpoint.annotations, *stored)
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 

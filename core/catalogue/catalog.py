@@ -194,7 +194,8 @@ class Routine(Record):
     owner: Owner | None = None
     """None for files, which belong to the operator."""
     may_commit: bool = False
-    """The routine is a procedure whose source may commit, or cannot be read."""
+    """The routine is a procedure whose source may commit, or cannot be read; or a file with a statement that may
+    commit, or that PostgreSQL refuses in a transaction block."""
     of_extension: bool = False
     """The object belongs to an extension, whose author wrote the comment."""
     version: str = ""

@@ -10,13 +10,24 @@ from rowcall.core.text.naming import quote_identifier
 RESTRICTED: Mapping[str, frozenset[str]] = {
     "Jobs:Enabled": frozenset(
         {
-            *("add_job", "cancel_job", "count_jobs", "enqueue_due", "fail_job", "finish_job", "last_due", "list_jobs"),
-            *("lock_job", "next_job", "recover_jobs", "release_job", "remove_finished_jobs", "report_job", "show_job"),
-            *("schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
+            *("add_job", "cancel_job", "cancelled_jobs", "count_jobs", "enqueue_due", "fail_job", "finish_job"),
+            *(
+                "keep_jobs",
+                "last_due",
+                "list_jobs_of",
+                "lock_job",
+                "next_job",
+                "recover_jobs",
+                "release_job",
+                "remove_finished_jobs",
+            ),
+            *("report_job", "show_job", "schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
         }
     ),
-    "Webhooks:Enabled": frozenset({"take_deliveries", "end_delivery", "remove_webhooks"}),
-    "Mail:Enabled": frozenset({"take_mail", "end_mail", "fail_mail", "remove_mail"}),
+    "Webhooks:Enabled": frozenset(
+        {"take_webhooks", "next_webhook", "end_delivery", "remove_webhooks", "count_deliveries"}
+    ),
+    "Mail:Enabled": frozenset({"take_mail", "next_mail", "end_mail", "fail_mail", "remove_mail", "count_mail"}),
     "Auth:SecondFactor:Enabled": frozenset(
         {
             *("second_factor_of", "begin_second_factor", "try_second_factor", "pass_second_factor"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rowcall.core.auth.options import LoginOptions
-from rowcall.core.auth.parameter_injection import hashed_parameters, headers_parameter, injected_parameters
+from rowcall.core.auth.parameter_injection import filled_parameters
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.endpoint.resolved_parameters import unsupplied_parameters
 
 
 def is_optional(parameter: EndpointParameter) -> bool:
@@ -16,23 +15,10 @@ def is_optional(parameter: EndpointParameter) -> bool:
 
 
 def automatic_parameters(endpoint: Endpoint, claims: LoginOptions) -> frozenset[int]:
-    """Return the indexes of parameters that a request need not send and whose values it cannot choose.
-
-    These are filled from claims, the client's address, request headers (also `If-Match`), SQL of the comment, hashes,
-    metadata of uploads, or responses of other services. A parameter in the path is never one of them: the URL cannot be
-    built without it. claims: options that name the parameters which are filled from claims and the client's address.
+    """Return the indexes of parameters that a request need not send and whose values it cannot choose: those of
+    `filled_parameters`, except in the path, as the URL cannot be built without them. claims: as for that function.
     """
-    indexes = {item.index for item in injected_parameters(endpoint, claims)}
-    indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}
-    indexes |= unsupplied_parameters(endpoint)
-    outgoing = endpoint.outgoing
-    indexes |= {*outgoing.filled, *outgoing.members, *outgoing.rows}
-    if endpoint.version_index is not None:
-        indexes.add(endpoint.version_index)
-    headers = headers_parameter(endpoint)
-    if headers is not None:
-        indexes.add(headers)
-    return frozenset(index for index in indexes if not endpoint.parameters[index].path)
+    return frozenset(index for index in filled_parameters(endpoint, claims) if not endpoint.parameters[index].path)
 
 
 def supplied_parameters(endpoint: Endpoint, claims: LoginOptions | None) -> Iterator[EndpointParameter]:

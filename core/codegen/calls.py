@@ -13,6 +13,8 @@ from rowcall.core.codegen.client_parameters import (
     client_parameters,
     parameter_placement,
     returns_bytes,
+    returns_response,
+    returns_text,
 )
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
@@ -33,7 +35,7 @@ from rowcall.core.codegen.shapes import (
 )
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
-from rowcall.core.events.stream_path import stream_path
+from rowcall.core.events.stream_path import client_stream_path
 
 
 class Reading(enum.Enum):
@@ -132,12 +134,12 @@ def call_of(
         Argument(item, parameter_shape(item), is_optional(item)) for item in client_parameters(endpoint, options)
     )
     url_only = bool(annotations.url_only)
-    path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
+    path = client_stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     return Call(
         endpoint=endpoint,
         name=name,
         arguments=value,
-        answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
+        answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader, options),
         placement=parameter_placement(endpoint, [item.parameter for item in value]),
         status=_value_or(annotations.status_code, options.status_code),
         parse_url=_value_or(annotations.parse_url, options.parse_url),
@@ -154,9 +156,9 @@ def _value_or(annotated: bool | None, default: bool) -> bool:
     return default if annotated is None else annotated
 
 
-def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
+def _answer(endpoint: Endpoint, name: str, reader: ShapeReader, options: ClientOptions) -> Answer:
     shape, requested = endpoint.shape, endpoint.options
-    if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):
+    if returns_response(endpoint):
         return Answer(Reading.RESPONSE)
     if requested.job is not None or (requested.issued_token is not None and requested.mail is None):
         return Answer(Reading.JSON, JSON)
@@ -166,9 +168,11 @@ def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
         return Answer(Reading.TEXT)
     if requested.void or requested.logout or shape.path is ResultPath.VOID:
         return Answer(Reading.NOTHING)
+    if returns_bytes(endpoint, options):
+        return Answer(Reading.RESPONSE)
     if accepts_uploads(endpoint):
         return Answer(Reading.FILES)
-    if requested.raw or (requested.table_format and "{" not in requested.table_format):
+    if returns_text(endpoint, options):
         return Answer(Reading.TEXT)
     if shape.path is ResultPath.OBJECT:
         return Answer(Reading.JSON, _several(endpoint, name, reader))

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import supplied_parameters
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, QueryNull, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, NullText, QueryNull, ResultPath, ValueKind
 from rowcall.core.endpoint.result_shape import BYTES
+from rowcall.core.formats.table_formats import EXCEL, has_fixed_format, media_types
 from rowcall.core.queryable.description import query_parameters
 
 SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
@@ -49,12 +50,29 @@ def accepts_uploads(endpoint: Endpoint) -> bool:
     return upload is not None and upload.enabled
 
 
-def returns_bytes(endpoint: Endpoint) -> bool:
-    """Return whether the response is a file or concatenated rows of `bytea`, for which clients have no type."""
-    shape = endpoint.shape
-    if endpoint.options.download is not None:
-        return True
-    return shape.path is ResultPath.ROWS and shape.content_type == BYTES and endpoint.options.table_format is None
+def returns_bytes(endpoint: Endpoint, options: ClientOptions) -> bool:
+    """Return whether the result is a spreadsheet, or a value or concatenated rows of `bytea`, for which clients have no
+    type."""
+    table, shape = _table_type(endpoint, options), endpoint.shape
+    is_bytea = shape.content_type == BYTES and shape.path in (ResultPath.ROWS, ResultPath.SCALAR)
+    return table == EXCEL or (table is None and is_bytea)
+
+
+def returns_text(endpoint: Endpoint, options: ClientOptions) -> bool:
+    """Return whether the result is raw text or an HTML table."""
+    return endpoint.options.raw or _table_type(endpoint, options) is not None
+
+
+def _table_type(endpoint: Endpoint, options: ClientOptions) -> str | None:
+    """Return the media type in which the rows are sent instead of JSON; None: none. If a parameter selects the format,
+    it is None, as the format is JSON without a value."""
+    return next(iter(media_types(endpoint, options.tables)), None) if has_fixed_format(endpoint) else None
+
+
+def returns_response(endpoint: Endpoint) -> bool:
+    """Return whether the response is a file or that of another service, which clients return as it is."""
+    requested = endpoint.options
+    return requested.proxy_out is not None or endpoint.passes_through or requested.download is not None
 
 
 def uses_query(endpoint: Endpoint) -> bool:
@@ -72,6 +90,12 @@ def writes_null_as_word(endpoint: Endpoint) -> bool:
     return endpoint.options.query_null is QueryNull.NULL_LITERAL
 
 
+def reads_null_as_word(endpoint: Endpoint) -> bool:
+    """Return whether a result that is a single value is the text `NULL` for NULL (`text_response_null_handling
+    null_literal`). Otherwise the body is empty."""
+    return endpoint.options.null_text is NullText.NULL_LITERAL and endpoint.shape.path is ResultPath.SCALAR
+
+
 def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:
     """Return where a client puts parameters of the endpoint. parameters: those that it sends, to which the indexes of
     the result refer."""
@@ -83,6 +107,14 @@ def parameter_placement(endpoint: Endpoint, parameters: Sequence[EndpointParamet
         # fetch refuses a GET that has a body.
         return ParameterPlacement(query, excluded, None if endpoint.method == "GET" else body)
     return ParameterPlacement(json_body=bool(parameters) and endpoint.method not in ("GET", "HEAD"))
+
+
+def is_merge_patch(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
+    """Return whether the parameter receives members of the body as one object (`is merge patch`). Its own value has to
+    be an object, not null and not JSON text."""
+    name = endpoint.options.patch_parameter
+    is_named = name is not None and parameter.db_name.lower() == name.lower()
+    return is_named and parameter.kind is ValueKind.JSON and endpoint.transport is Transport.BODY
 
 
 def takes_effect_once(endpoint: Endpoint) -> bool:

@@ -21,8 +21,8 @@ class Definition:
     defaults: tuple[str | None, ...] = ()
 
 
-Definitions = Mapping[int, Definition]
-"""Oid of a routine → its definition."""
+Definitions = Mapping[tuple[str | None, int], Definition]
+"""Connection on which a routine was found (`Endpoint.catalogue_connection`) and its oid there → its definition."""
 
 _TEXTS = {
     "request": "request parameters",
@@ -45,7 +45,7 @@ def comment(
     """Return the comment `/** … */` above a function, with a newline.
 
     arguments: names in order; names without an entry in `_TEXTS` are skipped. returned: type of the result in
-    TypeScript. definitions: of routines, by oid; they need not have the function's routine.
+    TypeScript. definitions: of routines; they need not have the function's routine.
     """
     lines = [*definition_lines(function.endpoint, definitions, options.comment)]
     if options.comment != "None" and options.comments:
@@ -86,7 +86,7 @@ def definition_lines(endpoint: Endpoint, definitions: Definitions, form: str) ->
     if form == "None":
         return
     routine = endpoint.routine
-    known = definitions.get(routine.oid)
+    known = definitions.get((endpoint.catalogue_connection, routine.oid))
     if form == "Full" and known is not None and known.text:
         yield from (line for line in known.text.splitlines() if line.strip())
     elif routine.kind is RoutineKind.FILE:

@@ -13,11 +13,9 @@ from rowcall.core.codegen.hooks import hooks_text
 from rowcall.core.codegen.names import Names, as_name_part, file_name, string_literal
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.queries import (
-    FILTER,
     WHERE,
     filter_functions,
     filter_type,
-    has_filters,
     has_pages,
     pages_text,
 )
@@ -34,6 +32,7 @@ from rowcall.core.codegen.typescript import (
     aliases,
     fetch_once,
     function_text,
+    json_as_text,
     null_as_word,
     parse_query,
     source_builder,
@@ -56,7 +55,7 @@ def client_files(
     A file whose endpoints are all excluded by annotations has None as text: an existing file has to be deleted. A file
     whose remaining endpoints are all excluded by the configured lists is not yielded: an existing file stays.
 
-    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, by oid, for comments. now:
+    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, for comments. now:
     text of the time, which replaces `{0}` in header lines.
 
     Raises:
@@ -113,7 +112,7 @@ class _Module:
             if item.events is not None:
                 item.source_name = names.assign(f"create{as_name_part(item.name)}EventSource")
 
-        self._where = names.assign(WHERE) if has_filters(self.functions) else ""
+        self._where = names.assign(WHERE) if self._interfaces.filter_name else ""
         """Name of the object whose functions write filters; empty: no function takes filters."""
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
@@ -157,7 +156,7 @@ class _Module:
 
     def _interface_text(self) -> str:
         export = self._options.export_types
-        declared = [filter_type(export)] if self._where else []
+        declared = [filter_type(self._interfaces.filter_name, export)] if self._where else []
         declared += (item.text(export) for item in (*self._interfaces.composites, *self._interfaces.models))
         return "".join(f"{text}\n" for text in declared)
 
@@ -171,7 +170,7 @@ class _Module:
             used = {word for item in self.functions for word in _WORD.findall(f"{item.request} {item.result}")}
             interfaces = (*self._interfaces.composites, *self._interfaces.models)
             names = [item.name for item in interfaces if item.name in used]
-            names += [FILTER] if self._where else []
+            names += [self._interfaces.filter_name] if self._where else []
             module = posixpath.basename(types_path).removesuffix(".ts")
             if names:
                 lines.append(f'import type {{ {", ".join(names)} }} from "./{module}";')
@@ -187,10 +186,12 @@ class _Module:
                 lines.append(parse_query(options))
         if any(item.query and writes_null_as_word(item.endpoint) for item in self.functions):
             lines += ["", null_as_word(typed=options.types)]
+        if any(item.has_json_query for item in self.functions):
+            lines += ["", json_as_text(typed=options.types)]
         if any(takes_effect_once(item.endpoint) and not item.url_only for item in self.functions):
             lines += ["", fetch_once(typed=options.types)]
         if self._where:
-            lines += ["", *filter_functions(self._where, options)]
+            lines += ["", *filter_functions(self._where, self._interfaces.filter_name, options)]
         lines += self._builders()
         if options.types and any(_uses_status(item) for item in self.functions):
             with_result = any(_uses_status(item) and item.result != "void" for item in self.functions)

@@ -14,8 +14,12 @@ from rowcall.core.codegen.client_parameters import (
     SEGMENT,
     accepts_uploads,
     client_parameters,
+    is_merge_patch,
     parameter_placement,
+    reads_null_as_word,
     returns_bytes,
+    returns_response,
+    returns_text,
     writes_null_as_word,
 )
 from rowcall.core.codegen.names import access, as_name_part, member, string_literal
@@ -32,27 +36,29 @@ from rowcall.core.codegen.types import (
     rows_of,
 )
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
-from rowcall.core.events.stream_path import stream_path
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape, ValueKind
+from rowcall.core.events.stream_path import client_stream_path
 from rowcall.core.queryable.language import RESERVED
 
 _NO_ANNOTATIONS = ClientCode()
-FILTERS = "QueryFilter | QueryFilter[]"
-"""Type of the filters of a column, all of which have to be true (`core.codegen.queries`)."""
 
 
 class Reading(enum.Enum):
-    """Expression that reads the body of a response."""
+    """How the body of a response is read: an expression. For those in `_NULLABLE`, it is an expression of the value of
+    a `text` that is not NULL."""
 
     NOTHING = ""
     TEXT = "await response.text()"
-    NUMBER = 'await response.text().then(text => text === "" ? null : Number(text))'
-    BOOLEAN = 'await response.text().then(text => text === "" ? null : text === "t")'
-    DATE = 'await response.text().then(text => text === "" ? null : new Date(text))'
-    JSON_OR_NULL = 'await response.text().then(text => text === "" ? null : JSON.parse(text))'
-    """JSON, or an empty body for NULL and for a row that is missing."""
+    NUMBER = "Number(text)"
+    BOOLEAN = 'text === "t"'
+    DATE = "new Date(text)"
+    JSON_OR_NULL = "JSON.parse(text)"
+    """JSON, or an empty body for NULL, for a row that is missing, and for a call that a STRICT routine skips."""
     JSON = "await response.json()"
     RESPONSE = "response"
+
+
+_NULLABLE = (Reading.NUMBER, Reading.BOOLEAN, Reading.DATE, Reading.JSON_OR_NULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,8 @@ class Member:
     type: str
     optional: bool
     parameter: EndpointParameter
+    any_json: bool = False
+    """Its value is JSON of any kind, or an array of such values, instead of texts."""
 
     @property
     def declaration(self) -> str:
@@ -134,6 +142,14 @@ class ClientFunction:
         return f"ApiResult<{self.result}>"
 
     @property
+    def read_body(self) -> str:
+        """The expression that reads the body of the response."""
+        if self.reading not in _NULLABLE:
+            return self.reading.value
+        null = 'text === "" || text === "NULL"' if reads_null_as_word(self.endpoint) else 'text === ""'
+        return f"await response.text().then(text => {null} ? null : {self.reading.value})"
+
+    @property
     def has_placeholders(self) -> bool:
         return any(item.parameter.path for item in self.members)
 
@@ -156,7 +172,19 @@ class ClientFunction:
         if not self.query:
             return ""
         values = "request" if not self.excluded else f"({self._rest()})(request)"
+        if self.has_json_query:
+            values = f"jsonAsText({values}, {self._json_keys(array=False)}, {self._json_keys(array=True)})"
         return f" + parseQuery({f'nullAsWord({values})' if writes_null_as_word(self.endpoint) else values})"
+
+    @property
+    def has_json_query(self) -> bool:
+        """Whether values in the query string have to be converted to JSON text."""
+        return any(item.any_json for item in self.query)
+
+    def _json_keys(self, *, array: bool) -> str:
+        """Return the array of the names of the members whose values are JSON, or with `array` arrays of JSON."""
+        names = (item.name for item in self.query if item.any_json and item.parameter.array == array)
+        return f"[{', '.join(map(string_literal, names))}]"
 
     def _rest(self) -> str:
         """Return the function that removes the excluded members from a request."""
@@ -187,7 +215,7 @@ def client_function(
     """
     requested = endpoint.options.client_code or _NO_ANNOTATIONS
     url_only = bool(requested.url_only)
-    members = list(_members(endpoint, options))
+    members = list(_members(endpoint, interfaces))
     request = f"I{as_name_part(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [item.declaration for item in members])
@@ -197,7 +225,9 @@ def client_function(
         if url_only
         else _result(endpoint, f"I{as_name_part(name)}Response", types, interfaces, upload=upload)
     )
-    path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
+    if endpoint.skips_null_calls and reading is Reading.JSON:
+        result, reading = or_null(result), Reading.JSON_OR_NULL
+    path = client_stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     function = ClientFunction(
         endpoint=endpoint,
         name=name,
@@ -233,12 +263,17 @@ def _distribute(function: ClientFunction) -> None:
     function.json_body = values.json_body
 
 
-def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
+def _members(endpoint: Endpoint, interfaces: Interfaces) -> Iterator[Member]:
+    options = interfaces.options
     for parameter in client_parameters(endpoint, options):
         kind = kind_type(parameter.kind, options.json_type, array=parameter.array, exact=options.exact)
         if parameter.of_query and parameter.api_name not in RESERVED:
-            kind = FILTERS
-        yield Member(parameter.api_name, kind, is_optional(parameter), parameter)
+            kind = interfaces.filters()
+        if is_merge_patch(endpoint, parameter):
+            kind = "Record<string, unknown>"
+            parameter = replace(parameter, constraints=replace(parameter.constraints, never_null=True))
+        any_json = parameter.kind is ValueKind.JSON and options.json_type != "string" and not parameter.of_query
+        yield Member(parameter.api_name, kind, is_optional(parameter), parameter, any_json)
 
 
 def _result(
@@ -248,7 +283,7 @@ def _result(
     name: of the interface that is added to `interfaces` if the result needs one. upload: the endpoint accepts files."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
-    if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):
+    if returns_response(endpoint):
         return "Response", Reading.RESPONSE, False
     if requested.job is not None:
         return "{id: string, state: string}", Reading.JSON, True
@@ -260,9 +295,11 @@ def _result(
         return "string", Reading.TEXT, False
     if void:
         return "void", Reading.NOTHING, False
+    if returns_bytes(endpoint, interfaces.options):
+        return "Response", Reading.RESPONSE, False
     if upload:
         return f"{interfaces.model(name, UPLOADED, mergeable=False)}[]", Reading.JSON, True
-    if requested.raw or (requested.table_format and "{" not in requested.table_format):
+    if returns_text(endpoint, interfaces.options):
         return "string", Reading.TEXT, False
     if shape.path is ResultPath.OBJECT:
         return _several(endpoint, name, types, interfaces), Reading.JSON, True

@@ -13,8 +13,8 @@ _RESERVED = """
 arguments await break case catch class const continue debugger default delete do else enum eval export extends
 false finally for function if implements import in instanceof interface let new null package private protected public
 return static super switch this throw true try typeof undefined var void while with yield
-baseUrl parseQuery nullAsWord parseUrl parseRequest ApiError ApiResult request response
-console encodeURIComponent fetch setTimeout window
+baseUrl parseQuery nullAsWord jsonAsText parseUrl parseRequest ApiError ApiResult request response
+console crypto encodeURIComponent fetch fetchOnce setTimeout window
 """
 """Reserved words, and names that the functions of a file use themselves."""
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")

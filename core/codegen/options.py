@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from operator import not_
 
 from rowcall.core.auth.options import LoginOptions
+from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats
 from rowcall.core.sections.declaration import choice, flag, lines, part, section, text, text_map, texts
 from rowcall.core.sections.values import as_set, or_empty, strip_or_empty
 
@@ -48,8 +49,10 @@ class ClientOptions:
     xsrf_header: str | None = None
     export_sources: bool = True
     prefix: str = "/api"
+    """Part that generated paths begin with (`core.text.naming.path_prefix`), which names of functions lack."""
     execution_header: str = "X-NpgsqlRest-ID"
     camel: bool = True
+    tables: TableFormats = NO_FORMATS
     claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
     event_level: str = "info"

@@ -35,6 +35,9 @@ UPLOADED = (
 )
 """Members of the metadata of an uploaded file."""
 
+FILTER = "QueryFilter"
+"""Name of the type of filters (`core.codegen.queries`), to which a number is appended if it is taken."""
+
 
 @functools.cache
 def plain_type(type_name: str, json_type: str, *, exact: bool) -> str:
@@ -133,6 +136,15 @@ class Interfaces:
     _structures: dict[tuple[object, ...], str] = field(default_factory=dict)
     _merged: dict[tuple[str, ...], str] = field(default_factory=dict)
     taken: set[str] = field(default_factory=set)
+    filter_name: str = ""
+    """Name of the type of a filter; empty: no request takes filters."""
+
+    def filters(self) -> str:
+        """Return the type of the filters of a column, all of which have to be true, and add the type of one filter at
+        its first use."""
+        if not self.filter_name:
+            self.filter_name = free(FILTER, self.taken)
+        return f"{self.filter_name} | {self.filter_name}[]"
 
     def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
         """Add the interface of a request or response and return its name: `name`, or `name` with a number if another

@@ -65,7 +65,7 @@ def arguments(function: ClientFunction, options: ClientCodeOptions) -> list[Argu
 
 
 def function_text(function: ClientFunction, definitions: Definitions, options: ClientCodeOptions) -> str:
-    """Return the text of a function with its comment, after a blank line. definitions: of routines, by oid, for the
+    """Return the text of a function with its comment, after a blank line. definitions: of routines, for the
     comment."""
     taken = arguments(function, options)
     returned = function.returned
@@ -117,6 +117,12 @@ def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
         headers["Content-Type"] = '"application/json"'
     if function.events is not None:
         headers[options.execution_header] = "executionId"
+    return header_lines(headers, options)
+
+
+def header_lines(headers: dict[str, str], options: ClientCodeOptions) -> list[str]:
+    """Return the headers of a request as properties of an object, with the configured ones. headers: name → expression
+    of the others; it is changed."""
     for name, value in options.headers.items():
         known = next((item for item in headers if item.lower() == name.strip("\"'").lower()), name)
         if value is None:
@@ -207,7 +213,7 @@ def _fetch_statements(function: ClientFunction, options: ClientCodeOptions) -> I
     if function.reading is Reading.RESPONSE:
         yield "return response;"
         return
-    value = function.reading.value + (f" as {function.result}" if function.cast and options.types else "")
+    value = function.read_body + (f" as {function.result}" if function.cast and options.types else "")
     if not function.status:
         yield f"return {value};"
         return
@@ -302,6 +308,8 @@ def _resolve_statement(function: ClientFunction, options: ClientCodeOptions) -> 
     if function.reading is Reading.NOTHING:
         return "resolve({status: xhr.status, error: undefined});" if function.status else "resolve();"
     value = "xhr.responseText" if function.reading is Reading.TEXT else f"JSON.parse(xhr.responseText){cast}"
+    if function.reading is Reading.JSON_OR_NULL:
+        value = f'xhr.responseText === "" ? null : {value}'
     return (
         f"resolve({{status: xhr.status, response: {value}, error: undefined}});"
         if function.status
@@ -314,7 +322,9 @@ def _failure_statement(function: ClientFunction, options: ClientCodeOptions) -> 
         return "reject(new Error(xhr.responseText));"
     cast = " as ApiError" if options.types else ""
     error = f"error: xhr.responseText ? JSON.parse(xhr.responseText){cast} : undefined"
-    nothing = "[]" if function.result.endswith("[]") else f"undefined{'!' if options.types else ''}"
+    nothing = (
+        "[]" if function.result.removesuffix(" | null").endswith("[]") else f"undefined{'!' if options.types else ''}"
+    )
     response = "" if function.reading is Reading.NOTHING else f"response: {nothing}, "
     return f"resolve({{status: xhr.status, {response}{error}}});"
 
@@ -357,6 +367,20 @@ def null_as_word(*, typed: bool) -> str:
     const word = (value{returned}) => value === null ? "null" : value;
     return Object.fromEntries(Object.entries(query ? query : {{}}).map(([key, value]) =>
         [key, Array.isArray(value) ? value.map(word) : word(value)]));
+}};"""
+
+
+def json_as_text(*, typed: bool) -> str:
+    """Return the source of `jsonAsText`, which replaces the values of some keys of a query string, and the elements of
+    the arrays of others, by their JSON. Texts are JSON already. typed: in TypeScript."""
+    kind, value = ("Record<any, any>", ": unknown") if typed else ("", "")
+    taken = f"(query: {kind}, keys: string[], arrays: string[]): {kind}" if typed else "(query, keys, arrays)"
+    return f"""const jsonAsText = {taken} => {{
+    const json = (value{value}) =>
+        value === null || value === undefined || typeof value === "string" ? value : JSON.stringify(value);
+    return Object.fromEntries(Object.entries(query ? query : {{}}).map(([key, value]) => [
+        key, keys.includes(key) ? json(value) : arrays.includes(key) && Array.isArray(value) ? value.map(json) : value
+    ]));
 }};"""
 
 

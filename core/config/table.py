@@ -146,6 +146,8 @@ SECOND_NAMES: Mapping[str, str] = {
 
 _WILD = "<>"
 _OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType.NAMES, KeyType.ANY}
+_FLAT = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.NAMES, KeyType.TEXT_MAP}
+"""Lists and maps whose entries are single values."""
 
 
 @dataclass(slots=True)
@@ -236,11 +238,13 @@ _SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTE
 
 
 def knows(path: str) -> bool:
-    """Return whether a single value at `path` is read: as a key, an array element or an entry of an open map."""
+    """Return whether a single value at `path` is read: as a key, an array element or an entry of an open map. No value
+    below an entry of a list or map of texts is: `ConnectionStrings:Default:Password` names no part of the text."""
     node_of_key = KEY_TREE
-    for name in path.split(":"):
-        if node_of_key.is_open:
-            return True
+    names = path.split(":")
+    for position, name in enumerate(names, 1):
+        if node_of_key.is_open and node_of_key.key is not None:
+            return node_of_key.key.type not in _FLAT or position == len(names)
         below = node_of_key.child(name)
         if below is None:
             return False

@@ -7,7 +7,7 @@ array is a section whose keys are the indexes, so that arrays are merged by inde
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 MAX_DEPTH = 64
 """Maximum number of names in a path. Trees are walked recursively, and no valid configuration is nested deeper."""
@@ -110,14 +110,15 @@ def merge(base: Section, over: Section) -> Section:
     """Return a new tree of `over` merged over `base`: sections and arrays deeply; any other value of `over`, also an
     explicit null, replaces that of `base`.
 
-    The spelling of `over` is used, so that messages show what the user wrote last.
+    The origin of a node is that in `over`, its name that in `base`: names of policies, profiles and schemes, which
+    annotations use, are those of the source that introduces them, whatever the case in a later one.
     """
     children = dict(base.children)
     for folded, child in over.children.items():
         earlier = children.get(folded)
         if earlier is not None and isinstance(earlier.node, Section) and isinstance(child.node, Section):
-            child = Child(child.name, merge(earlier.node, child.node), child.origin)
-        children[folded] = child
+            child = replace(child, node=merge(earlier.node, child.node))
+        children[folded] = child if earlier is None else replace(child, name=earlier.name)
     return Section(children, is_array=over.is_array)
 
 

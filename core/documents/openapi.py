@@ -526,6 +526,6 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
     ok = {"description": "Successful response", "content": content}
     # Not `success_status`: there may be a body although the routine returns nothing (proxies, invalidation).
     responses: dict[str, Any] = {str(endpoint.options.success_status or 200): ok}
-    if endpoint.routine.strict and endpoint.parameters:
+    if endpoint.skips_null_calls:
         responses["204"] = {"description": "No content"}
     return {**responses, "default": problem}

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from rowcall.core.catalogue.catalog import ParameterMode, RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.endpoint.response_set_by_sql import settings_clause
+from rowcall.core.endpoint.response_set_by_sql import rows_that_set_response
 from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 
@@ -67,7 +67,7 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
         return f"call {call}"
     if endpoint.response_set_by_columns:
         expressions = ", ".join(column.expression for column in endpoint.shape.columns) or "1"
-        return f"select {expressions} from {call}{settings_clause(endpoint)}"
+        return f"select {expressions} from {rows_that_set_response(endpoint, call)}"
     if not endpoint.shape.columns:
         return f"select {call}{endpoint.shape.cast}"
     return f"select {', '.join(column.expression for column in endpoint.shape.columns)} from {call}"

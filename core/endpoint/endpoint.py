@@ -453,6 +453,9 @@ class Endpoint(Record):
     """Requests to other services."""
     version_index: int | None = None
     """Index of the parameter that `If-Match` fills (`Options.version_column`). None: the endpoint does not need it."""
+    catalogue_connection: str | None = None
+    """Name of the connection on which the routine was found, and in whose database its oid is valid, if routines are
+    read from several. None: the main one, or the only one from which routines are read."""
     query: ResultQuery | None = None
     """The query of a request over the result (`queryable`). Its values are the last parameters."""
 
@@ -494,6 +497,15 @@ class Endpoint(Record):
         return one_of_a_set and self.options.null_text is not NullText.NOT_FOUND
 
     @property
+    def skips_null_calls(self) -> bool:
+        """Whether a NULL argument is answered with 204 and no body instead of a call, because the routine is STRICT. It
+        is not if the response is not that of the routine: a sign-in, which fails without a row, a sign-out or an
+        invalidation."""
+        options = self.options
+        responds = options.login or options.logout or options.invalidates is not None
+        return self.routine.strict and bool(self.parameters) and not responds
+
+    @property
     def null_is_json(self) -> bool:
         """Whether a NULL as the whole result, or no row for `single`, is the JSON text `null`. False: the body is
         empty.
@@ -518,6 +530,16 @@ class Endpoint(Record):
         return None
 
     @property
+    def patch_parameter(self) -> EndpointParameter | None:
+        """The parameter of type JSON that gets the members of the body for which there is no other parameter (`is merge
+        patch`). None: there is none, or the endpoint reads no members from the body."""
+        name = self.options.patch_parameter
+        if name is None or self.transport is not Transport.BODY or self.passes_through:
+            return None
+        parameter = next((item for item in self.parameters if item.db_name.lower() == name.lower()), None)
+        return parameter if parameter is not None and parameter.kind is ValueKind.JSON else None
+
+    @property
     def sets_response(self) -> bool:
         """Whether SQL may set status and headers of the response, by settings or by columns of the result. False for
         logins and logouts."""
@@ -527,9 +549,11 @@ class Endpoint(Record):
 
     @property
     def response_set_by_columns(self) -> bool:
-        """Whether columns of the result of a function are status or headers of the response."""
-        has_column = self.options.status_column is not None or self.options.headers_column is not None
-        return has_column and self.routine.source is None
+        """Whether columns of the result of a function are status or headers of the response. False if the result has no
+        column of these names."""
+        names = {name.lower() for name in (self.options.status_column, self.options.headers_column) if name is not None}
+        columns = self.routine.columns if names and self.routine.source is None else ()
+        return any(column.name.lower() in names for column in columns)
 
     @property
     def refusals(self) -> Refusals:

@@ -51,11 +51,13 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[ResolvedParameter, ...]:
 
 
 def binding_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
-    """Return the parameters for binding: those that expressions, uploads or outgoing requests fill are optional texts,
-    so that any value is accepted."""
+    """Return the parameters for binding: those that expressions, uploads or outgoing requests fill are optional, and
+    their values are ignored if sent."""
     targets = unsupplied_parameters(endpoint) | endpoint.outgoing.filled
     return tuple(
-        replace(parameter, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else parameter
+        replace(parameter, has_default=True, kind=ValueKind.TEXT, array=False, ignored=True)
+        if index in targets
+        else parameter
         for index, parameter in enumerate(endpoint.parameters)
     )
 

@@ -22,13 +22,14 @@ STATUS = "response.status"
 HEADERS = "response.headers"
 
 MARK = b"\x01"
-"""Separator in front of each setting, behind the body. JSON never contains it; in other bodies, the last two count."""
+"""Separator around the settings, behind the body or between its members. JSON never contains it; in other bodies, the
+last three count."""
 
 READ = (
     f"select e'\\x01' || coalesce(current_setting('{STATUS}', true), '')"
-    f" || e'\\x01' || coalesce(current_setting('{HEADERS}', true), '')"
+    f" || e'\\x01' || coalesce(current_setting('{HEADERS}', true), '') || e'\\x01'"
 )
-"""Query that returns both settings of the transaction, each behind `MARK`."""
+"""Query that returns both settings of the transaction, with `MARK` in front of each and behind them."""
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -37,6 +38,19 @@ _FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trail
 
 class ResponseSettingError(ValueError):
     """Status or headers set by SQL cannot be sent."""
+
+
+def split_result(endpoint: Endpoint, whole: bytes) -> tuple[bytes, str, str]:
+    """Return body, status and headers of the result of an endpoint, in which the results of `READ` stand. A file of
+    several statements has one for each of its transactions; of status and headers, the last that is not empty
+    counts."""
+    if endpoint.shape.path not in (ResultPath.OBJECT, ResultPath.VOID):
+        # Results that earlier versions have stored for idempotency keys have no mark at their end.
+        body, status, headers, *_ = whole.rsplit(MARK, 3)
+        return body, status.decode(), headers.decode()
+    pieces = whole.split(MARK)
+    status, headers = (b"".join(list(filter(None, pieces[first::3]))[-1:]) for first in (1, 2))
+    return b"".join(pieces[::3]), status.decode(), headers.decode()
 
 
 def status_set_by_sql(text: str) -> int | None:
@@ -92,14 +106,17 @@ def _json(name: str, value: Any) -> str:
 
 
 def without_response_columns(shape: ResultShape, routine: Routine, options: Options) -> ResultShape:
-    """Return the shape of the response body, without the columns for status and headers; `VOID` if no column remains.
+    """Return the shape of the response body, without the columns for status and headers; `VOID` if no column remains,
+    also if a lone OUT parameter is the status or the headers.
 
-    The shape is unchanged for a routine with a `source` (file or table), and for a result that is not rows with
-    columns.
+    The shape is unchanged for a routine with a `source` (file or table).
     """
     names = {name.lower() for name in (options.status_column, options.headers_column) if name is not None}
-    if not names or routine.source is not None or shape.path is not ResultPath.ROWS or not shape.columns:
+    names &= {column.name.lower() for column in routine.columns}
+    if not names or routine.source is not None:
         return shape
+    if not shape.columns:
+        return VOID if shape.path is ResultPath.SCALAR else shape
     indexes = [index for index, column in enumerate(shape.columns) if column.column.name.lower() not in names]
     if not indexes:
         return VOID
@@ -107,14 +124,21 @@ def without_response_columns(shape: ResultShape, routine: Routine, options: Opti
     return replace(shape, columns=tuple(shape.columns[index] for index in indexes), type_oids=type_oids)
 
 
-def settings_clause(endpoint: Endpoint) -> str:
-    """Return the clause ` where …` behind `from f(…)` that copies the columns of each row to the settings; empty if no
-    column sets status or headers. Its condition is true for all rows."""
+def rows_that_set_response(endpoint: Endpoint, call: str) -> str:
+    """Return the SQL behind `from` for the rows of `call`, with a condition that is true for all rows and copies their
+    columns for status and headers to the settings.
+
+    With OFFSET, PostgreSQL evaluates this condition for rows of the result only. Otherwise it merges an SQL function
+    with the query around it, and evaluates the condition also for rows that conditions of the function exclude. The
+    rows have the name of the routine, as in `from f(…)`. With `single`, only the first row counts.
+    """
     parts = [
         f"({name} is null or set_config('{setting}', {name}::text, true) is not null)"
         for setting, name in _columns(endpoint)
     ]
-    return f" where {' and '.join(parts)}" if parts else ""
+    limit = " limit 1" if endpoint.options.single else ""
+    rows = f"(select * from {call} offset 0{limit}) as {quote_identifier(endpoint.routine.name)}"
+    return f"{rows} where {' and '.join(parts)}"
 
 
 def _columns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
@@ -125,11 +149,11 @@ def _columns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
             yield setting, quote_identifier(columns[name.lower()])
 
 
-def response_set_diagnostics(routine: Routine, options: Options, whole: ResultShape) -> Iterator[Diagnostic]:
-    """Report unknown columns, and columns for routines that are not functions. whole: the result with all columns."""
+def response_set_diagnostics(routine: Routine, options: Options) -> Iterator[Diagnostic]:
+    """Report unknown columns, and columns for routines that are not functions."""
     if options.status_column is None and options.headers_column is None:
         return
-    columns = {column.column.name.lower() for column in whole.columns}
+    columns = {column.name.lower() for column in routine.columns}
     for name in (options.status_column, options.headers_column):
         if name is not None and routine.source is not None:
             message = f"{name}: columns set the response for functions only; write set_config('{STATUS}', …, true)"

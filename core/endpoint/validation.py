@@ -63,6 +63,11 @@ class Rule(Record):
         """Whether the rule checks an array as a whole."""
         return self.type in (RuleType.MIN_ITEMS, RuleType.MAX_ITEMS)
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether the rule checks the characters of a value, so that its spelling counts."""
+        return self.type in (RuleType.REGEX, RuleType.MIN_LENGTH, RuleType.MAX_LENGTH)
+
     def accepts_count(self, items: int) -> bool:
         """Return whether an array may have this number of elements. Only for rules with `counts_items`."""
         return items >= self.length if self.type is RuleType.MIN_ITEMS else items <= self.length

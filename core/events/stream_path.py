@@ -32,6 +32,14 @@ _SEGMENT = re.compile(r"/\{[^{}/]*?(\??)\}(?=/|$)")
 """A parameter in the path of the endpoint, with the slash in front of it."""
 
 
+def client_stream_path(endpoint: Endpoint, default: NoticeLevel) -> str | None:
+    """Return the path that clients request for the stream of an endpoint, without optional parameters, whose `?` would
+    begin the query string; None: it has no stream. Other parameters stay as they are written: any value fits. default:
+    as for `stream_path`."""
+    path = stream_path(endpoint, default)
+    return None if path is None else _SEGMENT.sub(lambda match: "" if match[1] else match[0], path)
+
+
 def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
     """Return a pattern, for `fullmatch` of request paths, of all streams with path parameters, and the paths of these
     streams.

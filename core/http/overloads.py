@@ -21,21 +21,27 @@ class Candidate:
     """Number of request values; each attribute of a composite counts."""
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Name of a composite parameter, whose value may be an object with all its fields → names of the fields."""
+    reads: Callable[[str], bool] | None = None
+    """Whether a key that is not the name of a value has a meaning for this endpoint, such as `format` of an export or a
+    member of a merge patch. None: no key has."""
 
     @classmethod
-    def of(cls, parameters: Sequence[EndpointParameter]) -> Candidate:
+    def of(cls, parameters: Sequence[EndpointParameter], reads: Callable[[str], bool] | None = None) -> Candidate:
         """Return the candidate for an endpoint with these parameters. Parameters of the path, fields of composites and
-        parameters with a default are not required."""
+        parameters with a default are not required. reads: as the field."""
         return cls(
             frozenset(parameter.api_name for parameter in parameters),
             frozenset(parameter.api_name for parameter in parameters if _is_required(parameter)),
             len(parameters),
             _groups(parameters),
+            reads,
         )
 
-    def spread(self, keys: frozenset[str]) -> frozenset[str]:
-        """Return the keys of single values: the name of a composite parameter is replaced by the names of its
-        fields."""
+    def value_names(self, keys: frozenset[str]) -> frozenset[str]:
+        """Return the names of the single values that a request with these keys supplies: without keys that
+        `reads` accepts, and with the names of its fields instead of the name of a composite parameter."""
+        if self.reads is not None:
+            keys = frozenset(key for key in keys if not self.reads(key))
         objects = keys & self.groups.keys()
         return (keys - objects).union(*(self.groups[key] for key in objects)) if objects else keys
 
@@ -67,7 +73,7 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
     of the route, with optional ones; they count as values of the request.
     """
     written = frozenset(keys)
-    values = [(candidate, candidate.spread(written)) for candidate in candidates]
+    values = [(candidate, candidate.value_names(written)) for candidate in candidates]
     rules: tuple[Callable[[Candidate, frozenset[str]], bool], ...] = (
         # The number alone is not enough: an omitted segment, and one that is repeated as a key, is counted once too
         # often.
@@ -81,6 +87,13 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
             if rule(candidate, supplied):
                 return index
     return 0
+
+
+def known_keys(parameters: Iterable[Sequence[EndpointParameter]]) -> frozenset[str]:
+    """Return the keys that name a value of an endpoint of a route, or a composite parameter. parameters: those of each
+    endpoint."""
+    values = [value for each in parameters for value in each]
+    return frozenset(name for value in values for name in (value.api_name, value.group) if name is not None)
 
 
 def find_hidden_overloads(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:

@@ -51,6 +51,11 @@ class Outgoing(Record):
         fields are."""
         return frozenset(index for call in self.calls for index in call.members)
 
+    @property
+    def pending(self) -> frozenset[int]:
+        """Indexes of the parameters whose NULL has no meaning before the responses are there."""
+        return self.members | self.filled
+
 
 NOTHING_SENT = Outgoing()
 """The value of endpoints without outgoing requests."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from rowcall.core.endpoint.capabilities import Queryable
 from rowcall.core.errors.binding_error import quote_value
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.request import grammar
@@ -84,13 +85,12 @@ def read_request(
     abilities = language.abilities
     single: dict[str, str] = {}
     conditions: list[LogicNode] = []
-    allowed = {SELECT: abilities.select, ORDER: abilities.order}
+    allowed = _allowed_words(abilities)
     ignores = language.endpoint.refusals.ignores_unknown_parameters
-    allowed |= dict.fromkeys((LIMIT, OFFSET, AFTER, BEFORE), abilities.page)
     for key, value in pairs:
-        if ignores and not allowed.get(key) and not (abilities.filter and _is_known(language, key)):
+        if ignores and not is_query_key(language, key):
             continue
-        if allowed.get(key):
+        if key in allowed:
             if key in single:
                 raise language.invalid(key, "it is there twice")
             single[key] = value
@@ -107,8 +107,20 @@ def read_request(
     return _with_page(language, request, single, open_cursor) if abilities.page else request
 
 
-def _is_known(language: Language, key: str) -> bool:
-    """Return whether the key of a query parameter is a logic tree, such as `and` or `not.or`, or names a column."""
+def _allowed_words(abilities: Queryable) -> frozenset[str]:
+    """Return the parameters besides filters that a query may have."""
+    words = {SELECT: abilities.select, ORDER: abilities.order}
+    words |= dict.fromkeys((LIMIT, OFFSET, AFTER, BEFORE), abilities.page)
+    return frozenset(word for word, allowed in words.items() if allowed)
+
+
+def is_query_key(language: Language, key: str) -> bool:
+    """Return whether the key of a query parameter belongs to the query of a request: it is a word that the endpoint
+    allows or, if it allows filters, a logic tree, such as `and` or `not.or`, or names a column."""
+    if key in _allowed_words(language.abilities):
+        return True
+    if not language.abilities.filter:
+        return False
     try:
         if grammar.is_logic_key(key):
             grammar.logic_key(key)

@@ -8,6 +8,7 @@ with the next statement that writes, and the statements between BEGIN and COMMIT
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,10 +27,13 @@ HIDDEN = frozenset(
 _READS = frozenset({"select", "values", "table", "with", "show", "explain"})
 _CHANGES = frozenset({"insert", "update", "delete", "merge"})
 _NOT_READ_ONLY = _CHANGES | {"into", "share"}
-_SESSION = frozenset(
-    {"set", "reset", "savepoint", "release", "lock", "listen", "unlisten", "notify", "deallocate", "prepare", "execute",
-     "declare", "fetch", "move", "close"}
-)  # fmt: skip
+_ALONE = frozenset({"vacuum", "cluster", "reindex", "repack"})
+"""First words of statements that PostgreSQL refuses in a transaction block."""
+_DEFINITIONS = frozenset({"create", "alter", "drop"})
+_OF_CLUSTER = frozenset({"database", "tablespace", "subscription", "system"})
+"""Objects outside of a database, whose definitions PostgreSQL refuses to change in a transaction block."""
+_PROCEDURE = re.compile(r'\s*call\s+(?:[\w$"]+\s*\.\s*)*"?([\w$]+)"?\s*\(', re.IGNORECASE)
+_ENDS_TRANSACTION = re.compile(r"\b(?:commit|rollback|call)\b", re.IGNORECASE)
 
 
 class Effect(enum.Enum):
@@ -47,18 +51,23 @@ class Effect(enum.Enum):
     """The statement may have to be the only one of its transaction, such as VACUUM or a CALL that commits."""
 
 
+_OWN_TRANSACTION = frozenset({Effect.BEGIN, Effect.END, Effect.CHAIN, Effect.ALONE})
+
+
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """Names, in lower case, of functions and views whose use in a SELECT may change data."""
+    """Names, in lower case, of functions and views whose use in a SELECT may change data, and of procedures."""
 
     functions: frozenset[str] = frozenset()
     """VOLATILE functions."""
     views: frozenset[str] = frozenset()
     """Views that call a VOLATILE function."""
+    plain_procedures: frozenset[str] = frozenset()
+    """Procedures that cannot commit. All others are suspect."""
 
 
 def effect(statement: RawStatement, suspects: Suspects) -> Effect:
-    """Return the effect of a statement on its transaction; ALONE if it is unknown. A SELECT that uses one of the
+    """Return the effect of a statement on its transaction; WRITE if it is unknown. A SELECT that uses one of the
     suspects counts as WRITE."""
     words = statement.words
     first = words[0] if words else ""
@@ -68,10 +77,22 @@ def effect(statement: RawStatement, suspects: Suspects) -> Effect:
         return _effect_of_end(words)
     if first in _READS:
         return Effect.READ if _only_reads(statement, suspects) else Effect.WRITE
-    if first in _CHANGES or first in _SESSION:
-        return Effect.WRITE
-    # A leading parenthesis, as in `(select 1) union …`, is not a word.
-    return Effect.ALONE
+    return Effect.ALONE if _may_be_alone(statement, suspects) else Effect.WRITE
+
+
+def _may_be_alone(statement: RawStatement, suspects: Suspects) -> bool:
+    """Return whether the statement may have to be the only one of its transaction. A DO block that names COMMIT,
+    ROLLBACK or CALL anywhere may commit."""
+    words = statement.words
+    first = words[0] if words else ""
+    if first == "do":
+        return _ENDS_TRANSACTION.search(statement.text) is not None
+    if first == "call":
+        name = _PROCEDURE.match(statement.text)
+        return name is None or name[1].lower() not in suspects.plain_procedures
+    if first in _DEFINITIONS:
+        return "concurrently" in words or not _OF_CLUSTER.isdisjoint(words[1:2])
+    return first in _ALONE or words[:2] == ("discard", "all")
 
 
 def _only_reads(statement: RawStatement, suspects: Suspects) -> bool:
@@ -92,6 +113,19 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
     return Effect.ALONE if "prepared" in words else Effect.END
 
 
+def may_commit(effects: Sequence[Effect]) -> bool:
+    """Return whether a statement of a file may commit, or needs a transaction of its own. effects: of the
+    statements."""
+    return not _OWN_TRANSACTION.isdisjoint(effects)
+
+
+def commits(statement: RawStatement) -> bool:
+    """Return whether the statement ends a transaction block other than by a rollback."""
+    words = statement.words
+    what = _effect_of_end(words) if words[:1] in (("commit",), ("end",)) else None
+    return what in (Effect.END, Effect.CHAIN) or words[:2] == ("prepare", "transaction")
+
+
 def leaves_open(effects: Sequence[Effect]) -> bool:
     """Return whether a file ends within a transaction that it has begun, and contains a write, in this transaction or
     before it. Writes in this transaction are lost. effects: of its statements, in order."""
@@ -109,11 +143,12 @@ def execution_plans(
     ignored if the file begins or ends a transaction itself, or if a statement has to be the only one of its
     transaction.
     """
-    if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END, Effect.CHAIN}.intersection(effects):
-        return tuple(_plan_transaction(statements, effects))
+    if wrapped and not may_commit(effects):
+        return tuple(_plan_transaction(statements))
     last = [False] * len(effects)
     fresh = [False] * len(effects)
     behind = [False] * len(effects)
+    alone = [False] * len(effects)
     # pending: a statement has run in an implicit transaction that has not ended. settings_due: the settings of the
     # request are not yet set in the current transaction.
     in_block = pending = False
@@ -126,34 +161,35 @@ def execution_plans(
                 last[index - 1] = settings_due = True
             pending = what not in (Effect.BEGIN, Effect.END, Effect.CHAIN)
             last[index] = what in (Effect.WRITE, Effect.ALONE)
+            alone[index] = what is Effect.ALONE
         if what is Effect.BEGIN:
             in_block = settings_due = True
         elif what in (Effect.END, Effect.CHAIN):
             in_block = in_block and what is Effect.CHAIN
             pending = False
             settings_due = ended = True
-        elif settings_due and not _comes_first(statement, what):
+        elif settings_due and not alone[index] and not _comes_first(statement):
             fresh[index] = True
             settings_due = False
         if last[index]:
             settings_due, pending = True, False
     if last:
         last[-1] = True
-    return tuple(ExecutionPlan(*item) for item in zip(last, fresh, behind, strict=True))
+    return tuple(ExecutionPlan(*item) for item in zip(last, fresh, behind, alone, strict=True))
 
 
-def _plan_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[ExecutionPlan]:
-    """Yield the plan of each statement, so that all are sent as one transaction. effects: of each statement."""
+def _plan_transaction(statements: Sequence[RawStatement]) -> Iterator[ExecutionPlan]:
+    """Yield the plan of each statement, so that all are sent as one transaction."""
     settings_due = True
-    for index, (statement, what) in enumerate(zip(statements, effects, strict=True), 1):
-        fresh = settings_due and not _comes_first(statement, what)
+    for index, statement in enumerate(statements, 1):
+        fresh = settings_due and not _comes_first(statement)
         settings_due = settings_due and not fresh
         yield ExecutionPlan(last=index == len(statements), fresh=fresh)
 
 
-def _comes_first(statement: RawStatement, what: Effect) -> bool:
-    """Return whether the statement has to be the first of its transaction. what: its effect."""
-    return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")
+def _comes_first(statement: RawStatement) -> bool:
+    """Return whether the statement has to be the first of its transaction."""
+    return statement.words[:2] == ("set", "transaction")
 
 
 def copies_to_client(statement: RawStatement) -> bool:

@@ -20,6 +20,9 @@ class ExecutionPlan(Record):
     with it."""
     behind_commit: bool = False
     """A transaction of the file has ended before the statement, so that its changes remain if this statement fails."""
+    alone: bool = False
+    """The statement may have to be the only one of its transaction, so that the settings of the request are set for the
+    session before the file."""
 
 
 def as_single_transaction(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:

@@ -17,12 +17,15 @@ from rowcall.core.text.naming import api_name
 _UNNAMED = "?column?"
 
 
-def file_shape(source: FileSource, types: Mapping[int, TypeInfo], camel: bool, *, nested: bool) -> ResultShape:
+def file_shape(
+    source: FileSource, types: Mapping[int, TypeInfo], camel: bool, *, nested: bool, single: bool
+) -> ResultShape:
     """Return the result shape of a file. types: of the database, by oid. camel: keys are in camel case. nested:
-    composite columns stay objects; otherwise their fields become columns (`Options.nested`)."""
+    composite columns stay objects; otherwise their fields become columns (`Options.nested`). single: of a file with one
+    statement, only the first row is sent (`Options.single`)."""
     shapes = _Shapes(types, camel, nested, source.unnamed)
     if not source.several:
-        return shapes.single_result(source.statements[0].result)
+        return shapes.single_result(replace(source.statements[0].result, single=single))
     parts = tuple(shapes.part(statement.result) for statement in source.statements)
     return ResultShape(ResultPath.OBJECT, is_set=False, named=True, parts=parts)
 
@@ -55,7 +58,7 @@ class _Shapes:
             return VOID
         columns = tuple(self._columns(result.columns))
         plain = len(columns) == 1 and columns[0].group is None and not self._is_composite(result.columns[0])
-        bare = result.first_only or (plain and (self.unnamed or result.single))
+        bare = plain and (self.unnamed or result.single)
         return ResultShape(
             ResultPath.ROWS,
             is_set=True,

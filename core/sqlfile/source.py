@@ -88,6 +88,11 @@ class FileSource(Record):
         """Whether the response is one object with a key for each statement: the file has more than one."""
         return len(self.statements) > 1
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether a statement may have to be the only one of its transaction: a CALL that commits, VACUUM."""
+        return any(statement.execution.alone for statement in self.statements)
+
     def first_alone(self) -> FileSource:
         """Return the file with its first statement only. The execution plan of this statement is changed to `last`."""
         first = self.statements[0]

@@ -21,21 +21,31 @@ _SINGLE = frozenset(SINGLE.aliases)
 _TYPE = re.compile(r'[\w."]+(?: [\w."]+)*(?:\s?\([0-9, ]+\))?(?: [\w."]+)*(?:\[\])*')
 
 
+@dataclass(frozen=True, slots=True)
+class ReturnsLine:
+    """A comment line that begins with `returns` and may declare the type of a result. at: its offset in the file."""
+
+    type_name: str
+    """The text behind `returns`, without a semicolon at its end. Only PostgreSQL knows whether it is a type."""
+    line: str
+    at: int
+    certain: bool
+    """The line has an `@`: if it names no type, it is a mistake and not prose."""
+
+
 @dataclass(slots=True)
 class StatementNotes:
     """Annotations of one statement. name: key of its result; None: the default. skip: its result is not in the
-    response. returns_line: the comment line with `returns`; empty: there is none."""
+    response."""
 
     name: str | None = None
     single: bool = False
     skip: bool = False
+    returns_lines: list[ReturnsLine] = field(default_factory=list)
+    """Lines that may declare the type, in order."""
     returns: str | None = None
-    """The declared type as written, which may be `void`; None: no type is declared."""
-    returns_line: str = ""
-    returns_at: int = 0
-    """Offset of the line in the file."""
-    returns_certain: bool = False
-    """The line has an `@`: if it names no type, it is a mistake and not prose."""
+    """The declared type, which may be `void`; None: no type is declared. It is known after the database has said which
+    of the lines name types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +64,17 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class VirtualParameter:
-    """`define_param`: a request parameter that the SQL does not use. type_name: in lower case. line: the comment line
-    as written."""
+    """`define_param`: a request parameter that the SQL does not use. line: the comment line as written."""
 
     name: str
     type_name: str
+    """The type in lower case, not yet checked. Words behind the first one may be superfluous."""
     line: str
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Texts that may be the name of the type, the longest first."""
+        return (self.type_name, self.type_name.split()[0].rstrip(";"))
 
 
 @dataclass(slots=True)
@@ -120,18 +135,16 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
 
 
 def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes) -> None:
-    """Record a `returns` line in `about`. A line without `@` is ignored if its text cannot be a type, or if an
-    `@returns` line precedes it: prose may begin with this word too, and only PostgreSQL knows whether the text is a
-    type.
+    """Record a `returns` line in `about`. A line without `@` is ignored if its text cannot be a type, because prose may
+    begin with this word too.
 
     line: the comment line. type_name: the text behind `returns`.
     """
     certain = line.startswith("@")
     type_name = type_name.removesuffix(";").rstrip()
-    if not certain and (about.returns_certain or not is_type_text(type_name)):
-        return
-    about.returns, about.returns_line, about.returns_certain = type_name, line, certain
-    about.returns_at = comment.start + comment.text.find(line)
+    if certain or is_type_text(type_name):
+        at = comment.start + comment.text.find(line)
+        about.returns_lines.append(ReturnsLine(type_name, line, at, certain))
 
 
 def is_type_text(text: str) -> bool:
@@ -141,10 +154,14 @@ def is_type_text(text: str) -> bool:
 
 def _about_parameters(line: str, notes: Notes) -> None:
     words = line.removeprefix("@").replace(",", " ").rstrip("; ").split()
-    if len(words) > 1 and words[0].lower() in DEFINE_PARAM.aliases:
-        type_name = words[2].lower().rstrip(";") if len(words) > 2 else "text"
-        notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
-        notes.claimed.add(line)
+    if not words or words[0].lower() not in DEFINE_PARAM.aliases:
+        return
+    notes.claimed.add(line)
+    if len(words) == 1:
+        notes.warnings.append(f"{line!r} defines no parameter: a name has to follow")
+        return
+    type_name = " ".join(words[2:]).lower() or "text"
+    notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
 
 
 def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[int, Hint]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 Nested: TypeAlias = "str | list[Nested] | None"
@@ -98,36 +99,57 @@ def count_elements(text: str, delimiter: str = ",") -> int:
     return count
 
 
-def parse(text: str, delimiter: str = ",") -> list[Nested]:
-    """Return the texts of the elements, nested by dimension, of a literal that the server printed; None for NULL.
+_BLANKS = " \t\n\r\v\f"
+"""Characters that PostgreSQL ignores around elements and braces."""
 
-    delimiter: character between elements. Raises ValueError if the text is not one array literal with balanced braces
-    and quotes. The places of delimiters are not checked.
+
+@lru_cache(maxsize=4)
+def _token(delimiter: str) -> re.Pattern[str]:
+    """Return the pattern of a token with blanks around it: a brace or delimiter, the inside of a quoted element, or an
+    element without quotes. delimiter: character between elements."""
+    blanks = f"[{_BLANKS}]"
+    word = rf'(?:[^{{}}"\\{re.escape(delimiter)}{_BLANKS}]++|\\.)++'
+    tokens = rf'([{{}}{re.escape(delimiter)}])|"((?:[^"\\]++|\\.)*+)"|({word}(?:{blanks}++{word})*+)'
+    return re.compile(f"{blanks}*+(?:{tokens}){blanks}*+", re.DOTALL)
+
+
+def parse(text: str, delimiter: str = ",") -> list[Nested]:
+    """Return the texts of the elements, nested by dimension, of an array literal, as PostgreSQL reads them; None for
+    NULL.
+
+    text: as the server prints it, or of a client. delimiter: character between elements. Raises ValueError if the text
+    is no array literal or has too many dimensions; lists of different lengths and depths are not refused.
     """
     body = text.partition("=")[2] if text.startswith("[") else text
-    if body == "{}":
-        return []
+    token = _token(delimiter)
     stack: list[list[Nested]] = []
-    position = 0
-    token = re.compile(
-        rf'\{{|\}}|{re.escape(delimiter)}|"((?:\\.|[^"\\])*)"|([^{{}}"\\{re.escape(delimiter)}]+)', re.DOTALL
-    )
-    while match := token.match(body, position):
+    position, complete = 0, False
+    while (match := token.match(body, position)) and _may_follow(match[1], stack, complete):
         position = match.end()
-        quoted, bare = match.groups()
-        if match[0] == "{":
+        sign, quoted, bare = match.groups()
+        if sign == "{":
             stack.append([])
-        elif not stack:
-            break
-        elif match[0] == "}":
+        elif sign == "}":
             closed = stack.pop()
-            if not stack:
-                if position != len(body):
-                    break
+            if not stack and position == len(body):
                 return closed
+            if not stack:
+                break
             stack[-1].append(closed)
-        elif quoted is not None:
-            stack[-1].append(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
-        elif bare is not None:
-            stack[-1].append(None if bare == "NULL" else bare)
+        elif sign is None:
+            is_null = bare is not None and bare.upper() == "NULL"
+            stack[-1].append(None if is_null else re.sub(r"\\(.)", r"\1", bare or quoted or "", flags=re.DOTALL))
+        complete = sign is None or sign == "}"
     raise ValueError("not an array")
+
+
+def _may_follow(sign: str | None, stack: list[list[Nested]], complete: bool) -> bool:
+    """Return whether a token may follow. sign: a brace or delimiter; None: an element. stack: the lists that are open.
+    complete: whether the last token was an element or the end of a list."""
+    if sign == "{":
+        return not complete and len(stack) < MAX_DIMENSIONS
+    if not stack:
+        return False
+    if sign == "}":
+        return complete or not stack[-1]
+    return complete == (sign is not None)

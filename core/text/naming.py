@@ -100,6 +100,12 @@ def default_path(schema: str, name: str, prefix: str | None = None, kebab: bool 
     return _join_paths(part.replace('"', "") for part in parts) + "/"
 
 
+def path_prefix(prefix: str | None = None, kebab: bool = True) -> str:
+    """Return the part that all generated paths begin with, without a slash at its end: `Api_V1/` → `/api-v1`. prefix,
+    kebab: as for `default_path`."""
+    return default_path("public", "", prefix, kebab).rstrip("/")
+
+
 def _join_paths(parts: Iterable[str]) -> str:
     stripped = (part.strip("/") for part in parts)
     return "".join(f"/{part}" for part in stripped if part)

@@ -57,13 +57,13 @@ class Checks:
     """Number of first bytes for the text check."""
     control_bytes: int = 5
     """Maximum number of control bytes among the first bytes of a text."""
-    images: frozenset[str] = frozenset()
-    """Accepted types of images; empty: the file need not be an image."""
+    images: frozenset[str] | None = None
+    """Accepted types of images; empty: no file is accepted; None: the file need not be an image."""
 
     @property
     def sample(self) -> int:
         """Number of first bytes of a file that `judge` needs."""
-        return max(self.text_bytes if self.text else 0, IMAGE_BYTES if self.images else 0)
+        return max(self.text_bytes if self.text else 0, 0 if self.images is None else IMAGE_BYTES)
 
     def takes_type(self, content_type: str) -> bool:
         """Return whether the content type is accepted. content_type: with its parameters, if it has any; empty: the
@@ -81,7 +81,7 @@ class Checks:
             status = text_status(beginning[: self.text_bytes], self.control_bytes, lines=self.lines)
             if status is not Status.OK:
                 return status
-        if self.images and image_type(beginning) not in self.images:
+        if self.images is not None and image_type(beginning) not in self.images:
             return Status.INVALID_IMAGE
         return Status.OK
 

@@ -48,19 +48,27 @@ def is_number(text: str) -> bool:
 class SettingTemplates:
     """The settings of a comment for one handler, with placeholders. Created once; `fill` is called for each request."""
 
-    def __init__(self, upload: Upload, custom: Iterable[tuple[str, str]], key: str, names: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        upload: Upload,
+        custom: Iterable[tuple[str, str]],
+        key: str,
+        names: Mapping[str, int],
+        path_alias: str | None = None,
+    ) -> None:
         """Parse the settings.
 
         custom: names and texts of custom parameters, which include settings with the key of a renamed handler. key: of
         the handler; settings that begin with it and `_` count for this handler only. names: of placeholders → index of
-        the parameter, from `placeholder_names`.
+        the parameter, from `placeholder_names`. path_alias: another name of the setting `path`, used if that is
+        absent; None: there is none.
         """
         written = {word.lower(): text for word, text in (*custom, *upload.settings)}
         prefix = f"{key.lower()}_"
         own = {word.removeprefix(prefix): text for word, text in written.items() if word.startswith(prefix)}
         chosen = {**own, **written}
-        if "file_system_path" in chosen:
-            chosen.setdefault("path", chosen["file_system_path"])
+        if path_alias in chosen:
+            chosen.setdefault("path", chosen[path_alias])
         self._written = chosen
         self._templates = {word: parse_template(text, names) for word, text in chosen.items()}
         fixed = all(template.is_fixed for template in self._templates.values())

@@ -47,6 +47,8 @@ cdef struct Slot:
     bint strict
     # JSON null is refused.
     bint never_null
+    # No value has a plain form: `converters` convert each one.
+    bint converted
 
 cdef class FastBinder:
     cdef Slot slots[MAX_PARAMETERS]

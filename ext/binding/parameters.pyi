@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-PlainParameter = tuple[str, str, bool, str, bool, bool, str | None, bool, bytes | None, bool, bool]
+PlainParameter = tuple[str, str, bool, str, bool, bool, str | None, bool, bytes | None, bool, bool, bool]
 
 class FastBinder:
     """Fast binder for common requests, created as `FastBinder(*binder.plain)` of a `core.binding.binding.Binder`."""
@@ -16,7 +16,7 @@ class FastBinder:
         """`parameters`: for each parameter its API name, its `ValueKind`, whether it is an array, the delimiter of its
         elements, whether it is optional, whether a value is bound when it is absent, that value (None: NULL), whether
         it is part of the path, the first characters of the JSON values that it accepts (None: any), whether arrays must
-        be JSON arrays, and whether null is refused in JSON.
+        be JSON arrays, whether null is refused in JSON, and whether a converter converts each value or element.
 
         converters: for each parameter two functions, which convert texts and JSON values of unusual forms. groups:
         composites whose fields are parameters: name of the composite → member → index of the parameter.

@@ -72,6 +72,7 @@ cdef class FastBinder:
             slot.starts_length = 0 if starts is None else len(starts)
             slot.strict = parameters[index][9]
             slot.never_null = parameters[index][10]
+            slot.converted = parameters[index][11]
             _enter(self.table, slot.name, slot.name_length, <unsigned char>index)
 
     def bind_query(self, str query not None, dict path_values=None):
@@ -260,6 +261,8 @@ cdef class FastBinder:
         cdef int index = -1
         cdef bint escaped = False
         cdef dict inner
+        # Names of the composites whose objects have been there.
+        cdef set objects = None
         position = skip_space(position + 1, end)
         if position < end and position[0] == c"}":
             return position + 1
@@ -284,6 +287,11 @@ cdef class FastBinder:
                 # The value null sets all fields to NULL, which the slow binder does.
                 if position == end or position[0] != c"{":
                     return NULL
+                if objects is None:
+                    objects = set()
+                elif name[:length] in objects:
+                    return NULL
+                objects.add(name[:length])
                 stop = self.place_object(position, end, inner, values, from_path, seen)
                 if stop == NULL:
                     return NULL
@@ -360,7 +368,7 @@ cdef class FastBinder:
         cdef Text element
         cdef const char *stop
         cdef bint escaped = False
-        if text[0] != c"[":
+        if text[0] != c"[" or slot.converted:
             return False
         self.literal.clear()
         text = skip_space(text + 1, end)
@@ -415,7 +423,7 @@ cdef class FastBinder:
             pass
         elif self.word_is_null and length == 4 and _is_null_word(text):
             pass
-        elif not plain_value(slot.kind, self.utc, text, length, room, &element):
+        elif slot.converted or not plain_value(slot.kind, self.utc, text, length, room, &element):
             return self.convert_element(index, text, length)
         if self.add(index, &element) < 0:
             raise MemoryError
@@ -492,7 +500,7 @@ cdef class FastBinder:
         cdef char room[PLAIN_ROOM]
         cdef Text sent
         cdef Kind kind = self.slots[index].kind
-        if length == 0 and kind < TEXT:
+        if self.slots[index].converted or length == 0 and kind < TEXT:
             return False
         if not plain_value(kind, self.utc, text, length, room, &sent):
             return False

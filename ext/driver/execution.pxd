@@ -87,7 +87,7 @@ cdef class Execution:
     cdef readonly ServerError error
     cdef public bint failed_ahead
     cdef readonly Loss loss
-    cdef readonly bytes body
+    cdef public bytes body
     cdef readonly Py_ssize_t rows
     cdef readonly bint is_null
     cdef bint has_first

@@ -139,6 +139,7 @@ class Execution:
     first_row_only: bool
     wide_rows: bool
     unlimited: bool
+    body: bytes | None
     ahead: tuple[tuple[Statement, list[bytes | None]], ...] | None
     failed_ahead: bool
     def __init__(
@@ -161,8 +162,6 @@ class Execution:
     def failure(self) -> Exception | None: ...
     @property
     def loss(self) -> Loss: ...
-    @property
-    def body(self) -> bytes | None: ...
     @property
     def rows(self) -> int: ...
     @property

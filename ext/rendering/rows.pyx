@@ -125,15 +125,30 @@ cdef int write_row(
 
     Returns -1 if memory cannot be allocated, 1 for a scalar NULL (nothing is written), else 0.
     """
+    cdef Py_ssize_t start
     if plan.shape < ROW_VALUE:
         return write_scalar(plan, out, scratch, result, row)
     if index > 0:
         out.append_char(plan.separator)
+    start = out.length
     if plan.shape == ROW_VALUE:
         write_value(&plan.columns[0], out, scratch, result, row, 0)
     else:
         write_object(plan, out, scratch, result, row)
-    return -1 if out.failed else 0
+    if out.failed:
+        return -1
+    if plan.separator == c'\n':
+        join_lines(out, start)
+    return 0
+
+
+cdef void join_lines(Buffer out, Py_ssize_t start) noexcept nogil:
+    """Replace line breaks by blanks from `start` to the end of the buffer. JSON has them only between its tokens, as in
+    the text of `json_agg`, and escaped in strings."""
+    cdef Py_ssize_t place
+    for place in range(start, out.length):
+        if out.data[place] == c'\n' or out.data[place] == c'\r':
+            out.data[place] = c' '
 
 
 cdef void write_object(

@@ -26,10 +26,9 @@ from rowcall.service.discovery.installation import wait_for_installation
 log = logging.getLogger("rowcall.mail")
 
 CHANNEL = "rowcall_mail"
-NEEDED = 12
+NEEDED = 26
 """Least version of the schema `rowcall`."""
 LONGEST_PAUSE = 3600.0
-MOST_REMOVED = 1000
 MARGIN = 30.0
 """Seconds after the time limit of an attempt from which its worker counts as lost."""
 STEPS = 8
@@ -82,9 +81,12 @@ class MailDelivery:
         """Take no further mail. Attempts that run are given up; other workers repeat them."""
         self._loop.stop()
 
-    async def tidy(self) -> None:
-        """Remove old mail from the database, and update the gauges if they are counted. Raises `psycopg.Error`."""
-        await self._queue.query("select rowcall.remove_mail(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+    async def remove(self, most: int) -> int:
+        """Remove up to `most` old mails, and return how many were removed. Raises `psycopg.Error`."""
+        return await self._queue.remove("select rowcall.remove_mail(%s::float8, %s)", self._options.retention, most)
+
+    async def count(self) -> None:
+        """Update the gauges if they are counted. Raises `psycopg.Error`."""
         if self._counts:
             rows = await self._queue.query("select state, mails from rowcall.count_mail()")
             self.gauges = [("rowcall_mail", {"state": state}, count) for state, count in rows]

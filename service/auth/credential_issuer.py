@@ -15,7 +15,7 @@ from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Sch
 from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import Problem
 from rowcall.service.identity.refresh_token_use import new_mark
-from rowcall.service.identity.session_cookies import cookie_headers, with_fields
+from rowcall.service.identity.session_cookies import cancel_renewal, cookie_headers, with_fields
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.protocols import Headers
@@ -44,7 +44,8 @@ class CredentialIssuer:
         *,
         anew: bool = True,
     ) -> None:
-        """Sign the user of the row in and send the response. From here on the request has that user.
+        """Sign the user of the row in and send the response. From here on the request has that user, and its former
+        session is not renewed.
 
         headers: further headers of the response. body: content type and content of the response to a sign-in by cookie;
         None: it is empty. anew: the user has proved their identity in this request, so the time of the sign-in is set.
@@ -57,6 +58,7 @@ class CredentialIssuer:
             other_claims = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
             row = replace(row, claims=(*other_claims, (SIGNED_IN_AT, str(int(time.time())))))
         context.user = self._sessions.user(row.claims, scheme.name)
+        cancel_renewal(context)
         if not isinstance(scheme, CookieScheme):
             self.send_tokens(context, scheme, row.claims, headers)
             return
@@ -158,7 +160,7 @@ class CredentialIssuer:
 
     def sign_out(self, context: RequestContext, names: list[str], headers: Headers) -> None:
         """End the sessions of the schemes with these names, or of the scheme that authenticates this request if there
-        are no names, and send the response.
+        are no names, and send the response, which renews no session.
 
         Only cookies are removed. Tokens remain valid until they expire. headers: further headers of the response.
 
@@ -167,6 +169,7 @@ class CredentialIssuer:
         """
         named: list[Scheme | None] = [self._scheme_by_name(name) for name in dict.fromkeys(names)]
         schemes = named or [self._sessions.scheme_of(context.scope)]
+        cancel_renewal(context)
         present = cookie_header(context.scope.headers)
         cookies = [
             cookie

@@ -19,6 +19,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.service.log.entry import escape_unprintable
+from rowcall.service.pipeline.fixed_route import with_limit
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.header_values import read_header
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -166,20 +167,17 @@ def refuse_plain_text(scope: Any) -> None:
 def steps_before_sign_in(
     services: Services, rate_limiter: str | None, origins: frozenset[str] = frozenset()
 ) -> tuple[Step, ...]:
-    """Return the steps that authenticate, limit the rate, and refuse requests from pages of other sites.
+    """Return the steps that limit the rate and authenticate (`with_limit`), and refuse requests from pages of other
+    sites.
 
     rate_limiter: name of a policy; None: the rate is not limited. origins: whose pages may use sessions, beside those
     of the configuration.
     """
     auth = services.options.auth
-    steps: list[Step] = []
-    if auth.schemes:
-        steps.append(services.auth.sessions.authenticate)
-    limited = services.limiting(rate_limiter) if services.limiting is not None else None
-    if limited is not None:
-        steps.append(limited)
+    authenticating = (services.auth.sessions.authenticate,) if auth.schemes else ()
+    steps = with_limit(services, rate_limiter, authenticating)
     if auth.cross_site is not None and auth.schemes.cookies:
         trusted = CrossSite(auth.cross_site.origins | origins)
         check = foreign_refusal(replace(auth, cross_site=trusted), services.options.forwarding)
-        steps.append(lambda context: check(context.scope))
-    return tuple(steps)
+        return (*steps, lambda context: check(context.scope))
+    return steps

@@ -18,7 +18,6 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
-from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.pipeline.sql_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -62,7 +61,7 @@ class _Login:
         self._has_hash = options.login.hash.lower() in columns
         password_name = options.login.password.lower()
         names = [parameter.db_name.lower() for parameter in endpoint.parameters]
-        self._password = next((index for index, name in enumerate(names) if password_name in name), None)
+        self._passwords = [index for index, name in enumerate(names) if password_name in name]
         failed, succeeded = options.login.failed_command, options.login.succeeded_command
         self._failed = None if failed is None else Command(f"{endpoint.name} failed", failed, services)
         self._succeeded = None if succeeded is None else Command(f"{endpoint.name} succeeded", succeeded, services)
@@ -95,7 +94,7 @@ class _Login:
             raise Problem(401, ANONYMOUS)
         # Without a hash column, the routine has decided. An empty hash beside a password is an account without a
         # password.
-        if row.hash is not None or (self._has_hash and self._password is not None and row.status == 200):
+        if row.hash is not None or (self._has_hash and self._passwords and row.status == 200):
             await self._verify(context, row)
         await self._end_attempt(context, row)
         await self._answer(context, row, cells)
@@ -130,8 +129,12 @@ class _Login:
             raise Problem(500, "the login row cannot be used; the log of the service says why") from None
 
     def _request_password(self, context: RequestContext) -> str | None:
-        """Return the password of the request; None: it is NULL, or there is no parameter for it."""
-        return None if self._password is None else argument_text(context, self._password)
+        """Return the password of the request: the first bound argument whose parameter has the name of a password.
+        None: it is NULL, or no such parameter is bound.
+        """
+        bound = (index for index in self._passwords if context.mask & (1 << index))
+        password = next(bound, None)
+        return None if password is None else argument_text(context, password)
 
     async def _verify(self, context: RequestContext, row: LoginRow) -> None:
         """Verify the password against the hash of the row, and run the configured command for failed or for succeeded
@@ -143,7 +146,7 @@ class _Login:
         """
         stored = row.hash or ""
         password = self._request_password(context)
-        if self._password is None:
+        if not self._passwords:
             log.warning(
                 "%s: its row has a hash, but no parameter has %r in its name; rename the parameter with the password",
                 self._endpoint.name,
@@ -270,9 +273,6 @@ def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[S
 
     def finish(context: RequestContext) -> None:
         names = [] if call.renderer is None else list(scheme_names(rows_of(context)))
-        if isinstance(context.protocol, RenewingProtocol):
-            # A session that ends must not be renewed by the same response.
-            context.protocol = context.protocol.inner
         issuer.sign_out(context, names, list(comment_fields(context)))
 
     return (finish,)

@@ -18,8 +18,9 @@ from rowcall.core.auth.parameter_injection import (
     injected_parameters,
     with_injected,
 )
+from rowcall.core.binding.written_values import default_text
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.service.request import binding
 from rowcall.service.request.headers import with_headers_filled
 from rowcall.service.request_context.arguments import remove_argument, set_argument
@@ -91,6 +92,8 @@ def _fill(
     for_users, for_anonymous: the parameters that are set for signed-in and for anonymous callers.
     """
     address_of = services.auth.address
+    utc = services.options.timestamps_utc
+    defaults = {item.index: _default(item.parameter, utc) for item in (*for_users, *for_anonymous)}
     request_part = "body" if endpoint.transport is Transport.BODY else "query"
 
     def fill(context: RequestContext) -> None:
@@ -100,7 +103,7 @@ def _fill(
                 set_argument(context, injected.index, address_of(context.scope))
                 continue
             if user is None:
-                _set_default(context, injected)
+                _set_default(context, injected, defaults[injected.index])
                 continue
             if context.mask >> injected.index & 1:
                 _warn(endpoint, injected, "path" if injected.parameter.path else request_part)
@@ -111,20 +114,26 @@ def _fill(
             if injected.claim in values:
                 set_argument(context, injected.index, values[injected.claim])
             else:
-                _set_default(context, injected)
+                _set_default(context, injected, defaults[injected.index])
         context.has_null = None in context.arguments
 
     return fill
 
 
-def _set_default(context: RequestContext, injected: InjectedParameter) -> None:
-    """Set the default of the comment or of the routine, else NULL, for a claim that the caller does not have."""
+def _default(parameter: EndpointParameter, timestamps_utc: bool) -> bytes | None:
+    """Return the default that the comment declares for a parameter, as an argument; None: NULL, or there is none."""
+    text = default_text(parameter, timestamps_utc) if parameter.defaulted else None
+    return None if text is None else text.encode()
+
+
+def _set_default(context: RequestContext, injected: InjectedParameter, default: bytes | None) -> None:
+    """Set the default of the comment or of the routine, else NULL, for a claim that the caller does not have. default:
+    that of the comment."""
     parameter = injected.parameter
     if parameter.has_default and not parameter.defaulted:
         remove_argument(context, injected.index)
     else:
-        default = parameter.default if parameter.defaulted else None
-        set_argument(context, injected.index, None if default is None else default.encode())
+        set_argument(context, injected.index, default)
 
 
 def _warn(endpoint: Endpoint, injected: InjectedParameter, place: str) -> None:

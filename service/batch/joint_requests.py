@@ -7,7 +7,6 @@ from collections.abc import Awaitable
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.errors.problems import Problem
-from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.pipeline.services import Services
@@ -41,7 +40,7 @@ def refuse_in_joint_batch(endpoint: Endpoint, services: Services) -> Step | None
 
 def _reason(endpoint: Endpoint) -> str | None:
     """Return why an endpoint cannot run in the transaction of a batch; None if it can."""
-    options, source = endpoint.options, endpoint.routine.source
+    options = endpoint.options
     if options.login or options.logout:
         return "it changes who the caller is"
     if options.upload is not None:
@@ -67,7 +66,5 @@ def _reason(endpoint: Endpoint) -> str | None:
     if options.invalidates:
         return "it invalidates cached responses at once"
     if endpoint.routine.may_commit:
-        return "it may commit"
-    if isinstance(source, FileSource) and not source.several and not source.statements[0].execution.fresh:
         return "it may commit"
     return None

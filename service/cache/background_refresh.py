@@ -45,6 +45,7 @@ class Refresher:
         quiet.values, quiet.user, quiet.body = context.values, context.user, context.body
         quiet.mask, quiet.has_null = context.mask, context.has_null
         quiet.arguments = list(context.arguments)
+        quiet.sent_values = context.sent_values
         quiet.lease = lease
         quiet.at_end(release_unused_lease)
         self._runner.start(quiet, self._steps)

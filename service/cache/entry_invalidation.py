@@ -64,8 +64,9 @@ def _select_overload(endpoints: Sequence[Endpoint], arguments: bytes, services: 
     if len(endpoints) == 1:
         return endpoints[0]
     segments = [name for _, name in parameters_of(endpoints[0].path)]
-    in_path = {item.api_name for item in endpoints[0].parameters if item.path}
-    keys = [name for name, _ in members_of(arguments) if name not in in_path]
+    without_key = {item.api_name for item in endpoints[0].parameters if item.path}
+    without_key |= {endpoint.raw_body.api_name for endpoint in endpoints if endpoint.raw_body is not None}
+    keys = [name for name, _ in members_of(arguments) if name not in without_key]
     login = services.options.auth.login
     candidates = [Candidate.of(overload_parameters(endpoint, login)) for endpoint in endpoints]
     return endpoints[choose(candidates, keys, len(segments))]

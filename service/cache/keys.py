@@ -13,12 +13,14 @@ from rowcall.core.cache.key import characters, hash_key
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.endpoint.capabilities import Tenant, TimeZone
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.protection.encrypted_parameters import encrypted_parameters
 from rowcall.ext.driver.cache_fast_path import encode_key
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.before_routine import value_of
 from rowcall.service.request_context.header_values import cookie_header
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import tenant_of, zone_of
+from rowcall.service.response.headers import argument_text
 
 KeyOf = Callable[[RequestContext], bytes | None]
 """Returns the key of a request; None: it is too long, so the response is not cached."""
@@ -173,6 +175,24 @@ def recorded_digests(context: RequestContext) -> list[bytes | None]:
         plain = sent[(mask & ((1 << index) - 1)).bit_count()] if mask >> index & 1 else text
         values.append(None if plain is None else hashlib.sha256(plain).digest())
     return values
+
+
+def text_reader(endpoint: Endpoint) -> Callable[[RequestContext, int], str | None]:
+    """Return the function for the text of an argument in rules and tags, with the parameters of `argument_text`. For a
+    parameter that `encrypt` applies to, it returns the value before encryption, as the encrypted text is different each
+    time (caching-36)."""
+    encrypted = encrypted_parameters(endpoint)
+    if not encrypted:
+        return argument_text
+
+    def read(context: RequestContext, index: int) -> str | None:
+        mask, sent = context.sent_values or (0, ())
+        if index not in encrypted or not mask >> index & 1:
+            return argument_text(context, index)
+        value = sent[(mask & ((1 << index) - 1)).bit_count()]
+        return None if value is None else value.decode(errors="replace")
+
+    return read
 
 
 def _indexes(mask: int) -> list[int]:

@@ -23,6 +23,7 @@ from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.response.headers import comment_fields
 from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable, release_unused_lease
 
 _PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since")
@@ -36,6 +37,9 @@ _PLACE = ":authority"
 
 PlaceOf = Callable[[Any], str]
 """Returns scheme and host that the client has requested, given the scope of a request."""
+
+_OF_ONE_REQUEST = frozenset({"set-cookie", "server-timing"})
+"""Headers that are not stored: cookies belong to one caller, and times to one request."""
 
 _IN_KEY = frozenset({"", "authorization", "cookie"})
 """Words of `Vary` that need no key of their own: these headers are part of every key."""
@@ -57,7 +61,7 @@ def with_proxy_cache(
     store = services.caches.of(plan.place)
     time_limit = services.options.outbound.proxy.timeout
     key_for = key_of(endpoint, plan, services)
-    seconds_of = lifetime_of(plan)
+    seconds_of = lifetime_of(endpoint, plan)
     skips = skips_of(endpoint, plan)
     limit = services.options.http.limits.body_size
     largest = services.caches.largest(plan.place)
@@ -65,6 +69,8 @@ def with_proxy_cache(
     report = status_reporter(services.options.cache.status_header, count)
     place_of = _place_reader(services)
     always = frozenset({_PLACE}) if services.options.outbound.proxy.forwarded_headers else frozenset[str]()
+    # Upstream values of `Vary` are added to those of the comment, so that this header is stored.
+    of_comment = frozenset(name.lower() for name, _ in endpoint.options.headers) - {"vary"}
     announced = announce(endpoint, plan) if plan.tags or plan.operator_tags else None
 
     def report_outcome(context: RequestContext, word: str) -> None:
@@ -76,7 +82,10 @@ def with_proxy_cache(
         if log_hit is not None:
             log_hit(context)
         status, headers, *_ = orjson.loads(entry.head)
-        fields = [(name, value) for name, value in headers]
+        # Header lines of the comment have the values of this request (caching-17).
+        fields = [(name, value) for name, value in headers if name.lower() not in of_comment]
+        if of_comment:
+            fields += [item for item in comment_fields(context) if item[0] in of_comment]
         if status in (204, 205, 304):
             context.protocol.response_empty(status, fields)
         else:
@@ -228,8 +237,9 @@ class _CacheWriter(ObservedProtocol):
             lease.release_unshared()
             return
         # Responses of any status are stored: if the other service does not respond, the request fails and no lease gets
-        # here (`release_unused_lease`). Cookies are omitted, as they belong to one caller.
-        head: list[Any] = [status, [(name, value) for name, value in headers if name.lower() != "set-cookie"]]
+        # here (`release_unused_lease`).
+        fields = [(name, value) for name, value in headers if name.lower() not in _OF_ONE_REQUEST]
+        head: list[Any] = [status, fields]
         if names:
             head += [names, secrets.token_hex(16), _values(self._context, names, self._place_of)]
         lease.keep(Entry(body, 1, head=orjson.dumps(head), tags=lease.tags), self._seconds)

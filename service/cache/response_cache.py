@@ -16,13 +16,12 @@ from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.ext.driver.execution import Execution, finished_execution
 from rowcall.service.cache.background_refresh import Refresher
-from rowcall.service.cache.keys import KeyOf, has_plain_key, key_of, reads_body
+from rowcall.service.cache.keys import KeyOf, has_plain_key, key_of, reads_body, text_reader
 from rowcall.service.cache.stale_responses import StaleResponses
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
-from rowcall.service.response.headers import argument_text
 from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
@@ -41,7 +40,12 @@ def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
     flags = (options.resolve_nested, options.camel_case, options.safe_numbers, options.timestamps_utc)
     rendering = "".join("1" if flag else "0" for flag in flags)
     return cache_plan(
-        endpoint, options.cache, timestamps_utc=options.timestamps_utc, commands=options.before, rendering=rendering
+        endpoint,
+        options.cache,
+        options.auth.login,
+        timestamps_utc=options.timestamps_utc,
+        commands=options.before,
+        rendering=rendering,
     )
 
 
@@ -148,7 +152,7 @@ def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
     invalidated during it (`cache_tags`). Without a lease, the step does nothing.
     """
     tags_for = tags_of(endpoint, plan)
-    seconds_of = lifetime_of(plan)
+    seconds_of = lifetime_of(endpoint, plan)
     stale = 0.0 if plan.stale is None else plan.stale.longest
 
     def announce_tags(context: RequestContext) -> Awaitable[None] | None:
@@ -168,7 +172,7 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
     If the result cannot be stored, each waiting request computes its own. If the routine has returned no row for a
     single value, an error follows, which waiting requests get too; so the step leaves the lease unchanged.
     """
-    seconds_of = lifetime_of(plan)
+    seconds_of = lifetime_of(endpoint, plan)
     shareable = _shareable(endpoint, plan)
     largest = services.caches.largest(plan.place)
     stale = 0.0 if plan.stale is None else plan.stale.longest
@@ -200,9 +204,10 @@ def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], t
     if all("{" not in tag for tag in plan.tags):
         constant = (*plan.tags, *further)
         return lambda _context: constant
+    text_of = text_reader(endpoint)
     # A tag is one word, whatever characters a value has.
     return lambda context: (
-        *("".join(template.fill(partial(argument_text, context)).split()).replace(",", "") for template in templates),
+        *("".join(template.fill(partial(text_of, context)).split()).replace(",", "") for template in templates),
         *further,
     )
 
@@ -234,16 +239,17 @@ def status_reporter(
     return report
 
 
-def lifetime_of(plan: CachePlan) -> Callable[[RequestContext], float | None]:
+def lifetime_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], float | None]:
     """Return the function for the lifetime in seconds (None: unlimited): of the matching rule, the comment or the
     profile (caching-35).
     """
     if not plan.rules:
         return lambda _context: plan.seconds
+    text_of = text_reader(endpoint)
 
     def lifetime(context: RequestContext) -> float | None:
         for index, rule in plan.rules:
-            if rule.fits(argument_text(context, index)):
+            if rule.fits(text_of(context, index)):
                 return rule.seconds
         return plan.seconds
 
@@ -254,10 +260,11 @@ def skips_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
     """Return the function that decides whether a request skips the cache. The first rule that matches decides
     (caching-34); without one, the cache is used.
     """
+    text_of = text_reader(endpoint)
 
     def skips(context: RequestContext) -> bool:
         for index, rule in plan.rules:
-            if rule.fits(argument_text(context, index)):
+            if rule.fits(text_of(context, index)):
                 if rule.seconds is None:
                     log.debug("%s: the cache is skipped for this value of %s", endpoint.name, rule.parameter)
                 return rule.seconds is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +38,23 @@ select p.oid, case when %s and p.prokind in ('f', 'p') then pg_get_functiondef(p
 from pg_proc p where p.oid = any(%s)"""
 
 
+SourceConnector = Callable[[str | None], Connector]
+"""Returns the connector of the database where routines were found, by `Endpoint.catalogue_connection`."""
+
+
 class Describer:
     """Writes the enabled clients and documents, in the supervisor or a command. catalogue, for all methods: of
     PostgREST's interface; None: it is not served."""
 
-    def __init__(self, descriptions: Descriptions, connector: Connector) -> None:
+    def __init__(self, descriptions: Descriptions, connector: Connector, source_connector: SourceConnector) -> None:
+        """connector: of the main database. source_connector: returns those of the databases from which routines are
+        read."""
         self._descriptions = descriptions
         clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))
         self._clients = tuple(map(ClientFiles, clients))
         self._client_forms = {client.options.comment for client in clients}
         self._connector = connector
+        self._source_connector = source_connector
         requests = descriptions.http_files
         self._request_files = None if requests is None or not requests.write else RequestFiles(requests)
 
@@ -111,7 +118,7 @@ class Describer:
     async def _definitions(self, endpoints: Sequence[Endpoint], forms: set[str]) -> Definitions | None:
         """Return the definitions as `_read_definitions` does. None: the database cannot be read, which is logged."""
         try:
-            return await _read_definitions(self._connector, endpoints, forms)
+            return await _read_definitions(self._source_connector, endpoints, forms)
         except (OSError, psycopg.Error) as error:
             log.error("clients and descriptions cannot be written: %s", str(error).strip())
             return None
@@ -123,20 +130,28 @@ class Describer:
         return self._client_forms | result
 
 
-async def _read_definitions(connector: Connector, endpoints: Iterable[Endpoint], forms: Set[str]) -> Definitions:
-    """Return the definitions of routines by oid. forms: the forms of the comments, `None`, `Simple` or `Full`; only
-    `Full` needs the sources. Raises `psycopg.Error` and `OSError`."""
+async def _read_definitions(
+    source_connector: SourceConnector, endpoints: Iterable[Endpoint], forms: Set[str]
+) -> Definitions:
+    """Return the definitions of routines, each from the database where it was found. forms: the forms of the comments,
+    `None`, `Simple` or `Full`; only `Full` needs the sources. Raises `psycopg.Error` and `OSError`."""
     if forms <= {"None"}:
         return {}
     called = (RoutineKind.FUNCTION, RoutineKind.PROCEDURE)
-    oids = list({item.routine.oid for item in endpoints if item.routine.kind in called})
-    connection = await connector.open_plain()
-    try:
-        cursor = await connection.execute(_DEFINITIONS, ("Full" in forms, oids))
-        rows: list[Any] = await cursor.fetchall()
-    finally:
-        await connection.close()
-    return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}
+    oids: dict[str | None, set[int]] = {}
+    for item in endpoints:
+        if item.routine.kind in called:
+            oids.setdefault(item.catalogue_connection, set()).add(item.routine.oid)
+    definitions: dict[tuple[str | None, int], Definition] = {}
+    for name, of_database in oids.items():
+        connection = await source_connector(name).open_plain()
+        try:
+            cursor = await connection.execute(_DEFINITIONS, ("Full" in forms, list(of_database)))
+            rows: list[Any] = await cursor.fetchall()
+        finally:
+            await connection.close()
+        definitions |= {(name, oid): Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}
+    return definitions
 
 
 def _render_outputs(
@@ -147,7 +162,7 @@ def _render_outputs(
     catalogue: PostgRestCatalogue | None,
 ) -> Iterator[tuple[str, str]]:
     """Yield names and texts of the documents and clients that are switched on; those with errors are left out.
-    definitions: of routines by oid. catalogue: of PostgREST's interface; None: it is not served.
+    definitions: of routines. catalogue: of PostgREST's interface; None: it is not served.
     """
     for client in clients_of(descriptions.typescript, descriptions.dart, descriptions.python):
         try:

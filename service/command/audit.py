@@ -69,7 +69,7 @@ def audit(arguments: Arguments) -> int:
             snapshot = await reader.first()
             connector = Connector(options.target)
             requested = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
-            describer = Describer(requested, connector)
+            describer = Describer(requested, connector, reader.source_connector)
             documents = await describer.texts(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
             requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
             served = replace(snapshot, example_requests=requests)

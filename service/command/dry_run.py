@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import psycopg
 
@@ -68,16 +70,28 @@ def dry_run(settings: Settings, *, reads_database: bool) -> DryRun:
     """
     rehearsal = DryRun()
     with _listening_to("rowcall", rehearsal.warnings):
-        rehearsal.run(lambda: _open_log(settings))
+        rehearsal.run(lambda: _check_log(settings))
         rehearsal.run(lambda: worker_count(settings))
         rehearsal.run(lambda: _look_at_listeners(settings, rehearsal.warnings))
         rehearsal.run(lambda: _assemble(settings, rehearsal, reads_database=reads_database))
     return rehearsal
 
 
-def _open_log(settings: Settings) -> None:
-    """Check the options of the log by opening it, without use of stdout. Raises ConfigError, StartupError."""
-    Log(log_options(settings), io.StringIO()).handler.close()
+def _check_log(settings: Settings) -> None:
+    """Check the options of the log by opening it, without use of stdout and without the file, which the service may be
+    writing. Raises ConfigError, StartupError."""
+    options = log_options(settings)
+    if options.file is not None:
+        _check_folder(Path(options.file.path).absolute().parent)
+    Log(replace(options, file=None), io.StringIO()).handler.close()
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise StartupError if files cannot be created in the folder, or the folder does not exist and cannot be
+    created."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise StartupError(f"Log:FilePath: no file can be created in {existing}")
 
 
 def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:

@@ -159,8 +159,7 @@ def _serve_with(
     client.info("rowcall %s, pid %d", version(), os.getpid())
     if _has_no_configuration(arguments):
         client.info("No configuration file in %s: defaults and the environment are used", Path.cwd())
-    if not report_and_check(configuration):
-        return 1
+    report_and_check(configuration)
     from rowcall.service.supervisor import run as server
 
     with connections(settings, demo=demo) as opened:
@@ -177,27 +176,30 @@ def require_readable(settings: Settings) -> None:
         raise ConfigError("\n  ".join(mistakes))
 
 
-def report_and_check(configuration: Configuration) -> bool:
-    """Log notes and warnings about the configuration; return False if the start must be aborted."""
+def report_and_check(configuration: Configuration) -> None:
+    """Log notes and warnings about the configuration. Raises ConfigError if it has unknown keys, and
+    `Config:ValidateConfigKeys` is `Error`."""
     client = logging.getLogger("rowcall.client")
     for note in configuration.notes:
         client.log(note.level, "%s", note.message)
-    if not _keys_are_acceptable(configuration, client):
-        return False
+    _report_unknown_keys(configuration, client)
     for warning in configuration_warnings(configuration.settings):
         client.warning("%s", warning)
-    return True
 
 
-def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -> bool:
-    """Report unknown keys as `Config:ValidateConfigKeys` demands; return False if the start must be aborted."""
+def _report_unknown_keys(configuration: Configuration, client: logging.Logger) -> None:
+    """Log unknown keys as `Config:ValidateConfigKeys` demands. Raises ConfigError if they prevent the start."""
     mode = configuration.validation_mode
     if mode == "Ignore":
-        return True
+        return
     level = logging.ERROR if mode == "Error" else logging.WARNING
     for unknown in configuration.unknown:
         client.log(level, "Unknown configuration key: %s", unknown)
-    return mode != "Error" or not configuration.unknown
+    if mode == "Error" and configuration.unknown:
+        unknown_keys = "\n  ".join(str(unknown) for unknown in configuration.unknown)
+        raise ConfigError(
+            f"unknown configuration keys, which Config:ValidateConfigKeys does not permit:\n  {unknown_keys}"
+        )
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -21,7 +21,11 @@ LONGEST_WAIT = 5.0
 """Seconds after which a worker looks into a queue without a notification."""
 SHORTEST_WAIT = 0.01
 TIDY = 5.0
-"""Seconds between two removals of what has ended."""
+"""Seconds between two removals of what has ended, and between two counts of the rest."""
+MOST_REMOVED = 1000
+"""Maximum number of entries that are removed at once."""
+REMOVAL_PAUSE = 0.05
+"""Seconds between two removals while there is more to remove."""
 
 
 class QueueConnection:
@@ -65,6 +69,13 @@ class QueueConnection:
                 raise psycopg.OperationalError("there is no connection for the queue")
             return await (await self._connection.execute(sql.encode(), values)).fetchall()
 
+    async def remove(self, sql: str, age: float, most: int) -> int:
+        """Run a query that removes entries, and return how many were removed, which is its only value. age, most: its
+        values in this order: entries are removed after so many seconds, and at most so many of them. Raises
+        `psycopg.Error`."""
+        ((removed,),) = await self.query(sql, age, most)
+        return int(removed)
+
 
 async def _listen(listener: psycopg.AsyncConnection[Any], notify: Callable[[str], None]) -> None:
     """Call `notify` with the payload of each notification until the connection ends. Raises `psycopg.Error`."""
@@ -83,20 +94,53 @@ class Deliverer(Protocol):
     async def take(self, most: int) -> Sequence[Attempt]:
         """Take what is due from the queue, at most `most` attempts. Raises `psycopg.Error`."""
 
-    async def tidy(self) -> None:
-        """Remove entries that have ended from the queue, and update the counts of the others. Raises
-        `psycopg.Error`."""
+    async def remove(self, most: int) -> int:
+        """Remove up to `most` old entries that have ended, and return how many were removed. Raises `psycopg.Error`."""
+
+    async def count(self) -> None:
+        """Update the counts of the entries if they are measured. Raises `psycopg.Error`."""
+
+
+class Removal:
+    """Removes what has ended from a queue, in parts, every `TIDY` seconds, and faster while there is more to remove."""
+
+    def __init__(self, remove: Callable[[int], Awaitable[int]]) -> None:
+        """remove: removes up to so many entries, and returns how many were removed."""
+        self._remove = remove
+        self._due = 0.0
+
+    @property
+    def pause(self) -> float:
+        """The seconds until the next part is due."""
+        return max(0.0, self._due - time.monotonic())
+
+    async def run_if_due(self) -> None:
+        """Remove a part if it is due. The errors of `remove` are raised."""
+        if not self.pause:
+            removed = await self._remove(MOST_REMOVED)
+            self._due = time.monotonic() + (TIDY if removed < MOST_REMOVED else REMOVAL_PAUSE)
 
 
 class DeliveryLoop:
     """Takes the entries of a queue that are due, and runs the attempt for each in a task of its own."""
 
-    def __init__(self, connector: Connector, deliverer: Deliverer, next_due: str, gather: float = 0.0) -> None:
-        """next_due: SQL that returns the seconds until the next entry is due, or null. gather: seconds to wait before
-        more entries are taken while attempts run, so that the ends of several attempts lead to one query."""
+    def __init__(
+        self,
+        connector: Connector,
+        deliverer: Deliverer,
+        next_due: str,
+        values: Sequence[object] = (),
+        *,
+        gather: float = 0.0,
+    ) -> None:
+        """next_due: SQL that returns the seconds until the next entry is due, or null. values: for its `%s`. gather:
+        seconds to wait before more entries are taken while attempts run, so that the ends of several attempts lead to
+        one query."""
         self.queue = QueueConnection(connector)
         self._deliverer = deliverer
+        self._removal = Removal(deliverer.remove)
         self._next_due = next_due
+        self._values = values
         self._gather = gather
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,13 +160,14 @@ class DeliveryLoop:
 
     async def work(self) -> None:
         """Attempt what is due until `stop` is called. Raises `psycopg.Error` if a connection is lost."""
-        tidied = -TIDY
+        counted = -TIDY
         while not self._stopping:
             self._wake.clear()
             self.queue.check()
-            if time.monotonic() - tidied > TIDY:
-                tidied = time.monotonic()
-                await self._deliverer.tidy()
+            await self._removal.run_if_due()
+            if time.monotonic() - counted > TIDY:
+                counted = time.monotonic()
+                await self._deliverer.count()
             if self._gather and self._tasks:
                 await asyncio.sleep(self._gather)
             free, pause = self._deliverer.room(len(self._tasks))
@@ -133,7 +178,8 @@ class DeliveryLoop:
                 task.add_done_callback(self._on_task_done)
             if not attempts or len(attempts) >= free:
                 # The end of an attempt makes room, and wakes.
-                await self._wait(pause if free <= 0 or attempts else await self._next())
+                wait = pause if free <= 0 or attempts else await self._next()
+                await self._wait(min(wait, self._removal.pause))
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -141,11 +187,11 @@ class DeliveryLoop:
 
     async def _next(self) -> float:
         """Return the seconds until something is due, from `SHORTEST_WAIT` to `LONGEST_WAIT`. Raises `psycopg.Error`."""
-        ((seconds,),) = await self.queue.query(self._next_due)
+        ((seconds,),) = await self.queue.query(self._next_due, *self._values)
         return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(SHORTEST_WAIT, float(seconds)))
 
     async def _wait(self, seconds: float) -> None:
-        """Wait for a notification, or the end of an attempt, for at most `seconds`."""
+        """Wait, for at most `seconds`, for a notification or the end of an attempt."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

@@ -14,7 +14,7 @@ from psycopg.rows import TupleRow
 
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
-from rowcall.service.discovery.queries import SOME_OF_THEM
+from rowcall.service.discovery.queries import HIDDEN_COLUMN, SOME_OF_THEM
 from rowcall.service.discovery.trust import Owners, Trust
 
 # Built-in objects are excluded by their oids, before thousands of their descriptions are searched.
@@ -36,9 +36,10 @@ _QUERY = f"""
 select n.nspname, p.proowner, format('%%s.%%s(%%s)', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes)),
        case p.prokind when 'p' then 'procedure' else 'function' end,
        format('%%I.%%I(%%s)', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes)),
-       quote_ident(n.nspname), quote_ident(rn.nspname), quote_ident(current_user), p.prokind::text,
+       quote_ident(n.nspname), quote_ident(coalesce({HIDDEN_COLUMN}, rn.nspname)), quote_ident(current_user),
+       p.prokind::text,
        p.prorettype in ('pg_catalog.trigger'::regtype, 'pg_catalog.event_trigger'::regtype), lower(l.lanname),
-       has_schema_privilege(n.oid, 'USAGE'), has_schema_privilege(rn.oid, 'USAGE'),
+       has_schema_privilege(n.oid, 'USAGE'), has_schema_privilege(rn.oid, 'USAGE') and {HIDDEN_COLUMN} is null,
        pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE'), p.oid::bigint
 from pg_catalog.pg_description d
 join {{source}} p on p.oid = d.objoid
@@ -50,6 +51,7 @@ where d.classoid = 'pg_catalog.pg_proc'::regclass and d.objsubid = 0
   and (not %(served)s or p.prokind not in ('f', 'p') or lower(l.lanname) in ('c', 'internal')
        or p.prorettype in ('pg_catalog.trigger'::regtype, 'pg_catalog.event_trigger'::regtype)
        or not has_schema_privilege(n.oid, 'USAGE') or not has_schema_privilege(rn.oid, 'USAGE')
+       or {HIDDEN_COLUMN} is not null
        or not (pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE')))
   and {_ASKS}{_NAMES.format(name="p.proname")}
 """

@@ -16,6 +16,14 @@ SOME_OF_THEM = """
 """Replaces `pg_proc` in a query by some of its rows. The oids are explicit, so that the rows are found by index
 even if the catalogue has no statistics yet, as right after a migration."""
 
+HIDDEN_COLUMN = """
+(select ns.nspname from unnest(p.proallargtypes, p.proargmodes) as a(type, mode)
+ join pg_catalog.pg_type t on t.oid = a.type join pg_catalog.pg_namespace ns on ns.oid = t.typnamespace
+ where a.mode in ('o', 'b', 't') and not has_schema_privilege(ns.oid, 'USAGE') limit 1)
+"""
+"""Schema of the type of an OUT parameter or a column of the result, on which the role has no USAGE; NULL: there is
+none. The return type of routines with several of them is `record`."""
+
 _ROUTINES = r"""
 select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p.proisstrict,
        p.provolatile, p.proretset, p.prorettype, format_type(p.prorettype, null),
@@ -38,6 +46,7 @@ where p.prokind in ('f', 'p')
   and (n.nspname <> 'rowcall' or pg_catalog.to_regclass('rowcall.schema_version') is null)
   and has_schema_privilege(n.oid, 'USAGE')
   and has_schema_privilege(r.typnamespace, 'USAGE')
+  and (p.proallargtypes is null or {hidden_column} is null)
   and (pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE'))
   and (%(schema_similar_to)s::text is null or n.nspname::text similar to %(schema_similar_to)s)
   and (%(schema_not_similar_to)s::text is null or n.nspname::text not similar to %(schema_not_similar_to)s)
@@ -51,6 +60,7 @@ where p.prokind in ('f', 'p')
   and (%(exclude_languages)s::text[] is null or lower(l.lanname) <> all(%(exclude_languages)s))
 order by n.nspname, p.proname, p.oid
 """
+_ROUTINES = _ROUTINES.replace("{hidden_column}", HIDDEN_COLUMN)
 ROUTINES = _ROUTINES.replace("{source}", "pg_catalog.pg_proc").replace("{mark}", "xmin")
 SOME_ROUTINES = _ROUTINES.replace("{source}", SOME_OF_THEM).replace("{mark}", "mark")
 """The same for some oids. One row for each routine. Descriptions are found by catalogue and oid, because an oid alone

@@ -24,6 +24,7 @@ from rowcall.service.log.entry import VERBOSE
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
+from rowcall.service.request_context.request_context import RequestContext, Step
 
 log = logging.getLogger("rowcall")
 
@@ -49,15 +50,42 @@ def with_decrypted_columns(
     """Return a writer that decrypts columns, or `writer` itself (also None) if the comment decrypts none or the service
     has no encryption.
     """
+    openers = () if writer is None else _openers(endpoint, shape, services)
+    return DecryptingWriter(writer, openers) if writer is not None and any(openers) else writer
+
+
+def decrypt_cached_value(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that decrypts the result of a run or of the cache, so that the cache stores a single value as the
+    database has it (protection-13). None: the comment decrypts none, or the body is not the text of one value, as with
+    an array in JSON; then `with_decrypted_columns` decrypts before the result is stored.
+    """
+    shape = endpoint.shape
+    if shape.path is not ResultPath.SCALAR or shape.is_set:
+        return None
+    oid = shape.columns[0].column.type_oid if shape.columns else endpoint.routine.return_type_oid
+    if _is_array(oid, services.codecs) and not endpoint.options.raw:
+        return None
+    open_value = next(iter(_openers(endpoint, shape, services)), None)
+    if open_value is None:
+        return None
+
+    def decrypt(context: RequestContext) -> None:
+        execution = context.execution
+        if execution is not None and execution.body and not execution.is_null:
+            execution.body = open_value(execution.body)
+
+    return decrypt
+
+
+def _openers(endpoint: Endpoint, shape: ResultShape, services: Services) -> tuple[Opener | None, ...]:
+    """Return the functions of `_openers_of_columns`; none if the comment decrypts nothing or the service has no
+    encryption."""
     encryption = endpoint.options.encryption
-    if writer is None or encryption is None or not services.options.encrypts:
-        return writer
-    if not (encryption.all_columns or encryption.columns):
-        return writer
+    if encryption is None or not services.options.encrypts or not (encryption.all_columns or encryption.columns):
+        return ()
     names = None if encryption.all_columns else frozenset(name.casefold() for name in encryption.columns)
-    decrypted_columns = DecryptedColumns(services.auth.keys)
-    openers = tuple(_openers(endpoint, shape, _Choice(encryption, names, decrypted_columns), services.codecs))
-    return DecryptingWriter(writer, openers) if any(openers) else writer
+    choice = _Choice(encryption, names, DecryptedColumns(services.auth.keys))
+    return tuple(_openers_of_columns(endpoint, shape, choice, services.codecs))
 
 
 class DecryptedColumns:
@@ -118,7 +146,9 @@ class _Choice:
         return self.opened.decrypter_for(column_binding(self.encryption, column))
 
 
-def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs) -> Iterator[Opener | None]:
+def _openers_of_columns(
+    endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs
+) -> Iterator[Opener | None]:
     """Yield the function that decrypts the values of a column, for each column of the result, in order; None if it is
     not decrypted.
     """
@@ -167,6 +197,12 @@ def _of_type(oid: int, codecs: Codecs, open_text: Open) -> Open | None:
             return _composite(parts) if any(parts) else None
         case _:
             return open_text if about[0] else None
+
+
+def _is_array(oid: int, codecs: Codecs) -> bool:
+    """Return whether the type is an array, or a domain over one."""
+    kind, *about = codecs.definition(oid)
+    return _is_array(about[0], codecs) if kind == "domain" else kind == "array"
 
 
 def _array(element: Open, delimiter: str) -> Open:

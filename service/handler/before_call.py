@@ -9,9 +9,8 @@ from rowcall.core.endpoint.header_lines import response_header_lines
 from rowcall.core.errors.problems import Problem
 from rowcall.service.cache.proxied_responses import with_proxy_cache
 from rowcall.service.cache.response_cache import invalidation_step, plan_of
-from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.command_log import log_cached_forward, log_invalidation
-from rowcall.service.handler.endpoint_call import is_procedure, may_commit, preamble_of
+from rowcall.service.handler.endpoint_call import is_procedure, preamble_of
 from rowcall.service.log.request_log import logging_protocol_of
 from rowcall.service.metrics.meters import cache_counter
 from rowcall.service.outgoing.proxy import proxy
@@ -68,7 +67,7 @@ def refuse_loss_of_identity(endpoint: Endpoint, services: Services) -> Step | No
 
     If such a procedure ran, the rights of the caller would change in the middle of it.
     """
-    if not is_procedure(endpoint.routine) or not may_commit(endpoint.routine):
+    if not is_procedure(endpoint.routine) or not endpoint.routine.may_commit:
         return None
     preamble = preamble_of(endpoint, services)
     if not preamble or (preamble.lasts and not services.database.pooled):
@@ -94,14 +93,11 @@ def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
     return CommentHeaders(endpoint) if response_header_lines(endpoint) else None
 
 
-def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
+def skip_null_call(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that responds with 204 without a call if an argument of a STRICT routine is NULL, as PostgreSQL
-    would not run it either (execution-5); None: the routine is not STRICT, or has no parameters, or the response is not
-    that of the routine: a sign-in, which fails without a row, a sign-out or an invalidation."""
-    if not endpoint.routine.strict or not endpoint.parameters:
-        return None
-    options = endpoint.options
-    if options.login or options.logout or options.invalidates:
+    would not run it either (execution-5); None: the routine is not STRICT, or the endpoint runs it all the same
+    (`Endpoint.skips_null_calls`), as it does in a job, whose transaction with the call marks it as finished."""
+    if not endpoint.skips_null_calls or services.job_runs:
         return None
     answer = responses.no_content(endpoint)
 
@@ -150,11 +146,3 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
         return None
     skip = skip_null_call(endpoint, services)
     return (fill,) if skip is None else (fill, skip)
-
-
-def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that encrypts parameters; None: there is nothing to encrypt, or the endpoint is cached. A cached
-    endpoint encrypts behind the lookup, because cache keys are made of the values sent, and the encrypted value is
-    different each time.
-    """
-    return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None

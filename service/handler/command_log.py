@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.parameter_injection import hashed_parameters
 from rowcall.core.cache.key import hash_key
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.protection.encrypted_parameters import encrypted_parameters
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
-from rowcall.service.encryption.parameters import sealed_parameters
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.log.request_log import request_properties
 from rowcall.service.request_context.redaction import HIDDEN
@@ -33,9 +33,8 @@ _BARE = frozenset(
 
 def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: str = "") -> Step | None:
     """Return the step that logs a call before it runs, or None if nothing would be logged. note: line to append if the
-    call is not made, as with a cached response; the values of such a request have not been encrypted. Empty: the call
-    is made."""
-    describe = description(endpoint, options, sealed=False) if note else call.describe
+    call is not made, as with a cached response; empty: the call is made."""
+    describe = call.describe
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
 
@@ -66,7 +65,7 @@ def log_invalidation(
     report = _note_logger(endpoint, options)
     if report is None:
         return None
-    plain = options.log_command_parameters and not _secret_parameters(endpoint, sealed=False)
+    plain = options.log_command_parameters and not _secret_parameters(endpoint) and not encrypted_parameters(endpoint)
 
     def log_it(context: RequestContext, was_cached: bool, key: bytes | None) -> None:
         word = "removed" if was_cached else "not found"
@@ -82,7 +81,7 @@ def log_invalidation(
 
 def _note_logger(endpoint: Endpoint, options: WorkerOptions) -> Callable[[RequestContext, str], None] | None:
     """Return a function that logs a request which runs no SQL, with a note; None if nothing would be logged."""
-    describe = description(endpoint, options, sealed=False)
+    describe = description(endpoint, options)
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
     return lambda context, note: log.debug("%s:\n%s\n%s", endpoint.name, describe(context), note)
@@ -100,13 +99,13 @@ def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
     return f"-- {source.file}: {len(source.statements)} statements"
 
 
-def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = True) -> Describe | None:
-    """Return the function that describes requests of this endpoint for the log, or None if they are not logged. sealed:
-    the description is made after encryption, so that the log shows the values that the database receives.
+def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
+    """Return the function that describes requests of this endpoint for the log, or None if they are not logged. It is
+    called after encryption, so that the log shows the values that the database receives.
     """
     if not options.log_commands:
         return None
-    secret = _secret_parameters(endpoint, sealed=sealed)
+    secret = _secret_parameters(endpoint)
     instead = endpoint.path if endpoint.redacted else None
     resolved = {name for name, _ in endpoint.options.expressions}
 
@@ -119,16 +118,12 @@ def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = Tr
     return describe
 
 
-def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
-    """Return the indexes of parameters whose values are not logged: all of a sensitive endpoint; else passwords, their
-    hashes, and parameters to encrypt.
-
-    sealed: the values are already encrypted, so that parameters to encrypt are logged.
-    """
+def _secret_parameters(endpoint: Endpoint) -> frozenset[int]:
+    """Return the indexes of parameters whose values are not logged: all of a sensitive endpoint; else passwords and
+    their hashes."""
     if endpoint.options.sensitive:
         return frozenset(range(len(endpoint.parameters)))
-    hashes = frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
-    return hashes if sealed else hashes.union(sealed_parameters(endpoint))
+    return frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
 
 
 def _url(context: RequestContext, instead: str | None) -> str:

@@ -14,6 +14,7 @@ from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.errors.problems import Problem
+from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.uploads.options import shares_transaction
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -29,7 +30,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request.application_name import application_name
 from rowcall.service.request.before_routine import commands_before_routine
 from rowcall.service.request.headers import headers_context
-from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.sqlfiles.running import file_statements
 from rowcall.service.tenancy.tenants import tenant_settings
 from rowcall.service.tenancy.time_zones import time_zone_settings
 from rowcall.service.tracing.request_tracing import published_trace, query_tag, trace_name
@@ -37,15 +38,13 @@ from rowcall.service.webhooks.publishing import publish_result
 
 
 def is_procedure(routine: Routine) -> bool:
-    """Return whether the routine is a procedure, or a file whose only statement may not run in a transaction block."""
-    return routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+    """Return whether the routine is a procedure, or a file with a statement that may not run in a transaction block."""
+    return routine.kind is RoutineKind.PROCEDURE or _stands_alone(routine)
 
 
-def may_commit(routine: Routine) -> bool:
-    """Return whether a procedure may commit, or the routine is a file whose only statement may not run in a transaction
-    block.
-    """
-    return routine.may_commit or stands_alone(routine)
+def _stands_alone(routine: Routine) -> bool:
+    """Return whether the routine is a file with a statement that may not run in a transaction block."""
+    return isinstance(routine.source, FileSource) and routine.source.stands_alone
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
@@ -80,11 +79,14 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             services.answer_codecs,
             partial(with_decrypted_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction
-            or shares_transaction(endpoint, services.options.uploads)
-            or endpoint.recorded
-            or endpoint.options.publishing is not None
-            or runs_with_account_steps(endpoint),
+            wrapped=not _stands_alone(routine)
+            and (
+                services.options.wrap_in_transaction
+                or shares_transaction(endpoint, services.options.uploads)
+                or endpoint.recorded
+                or endpoint.options.publishing is not None
+                or runs_with_account_steps(endpoint)
+            ),
         ),
         pace=PoolAssignment(services.options.database.pools.slow),
         volatile=volatile,
@@ -92,7 +94,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         harmless=not session.traces and not procedure,
         may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
-        commits=procedure and may_commit(routine),
+        commits=procedure and routine.may_commit,
         # Uploaded files are stored or removed with the routine, so its success must be known before the response
         # begins.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
@@ -102,7 +104,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         timeout=endpoint.options.timeout,
         preamble=preamble or None,
         role=endpoint.options.database_role,
-        wrapped=services.options.wrap_in_transaction and not may_commit(routine),
+        wrapped=services.options.wrap_in_transaction and not routine.may_commit,
         policy=services.options.policies.of(endpoint.options.error_policy),
         refusals=_server_refusals(endpoint, services),
         retry=services.options.retries.of(endpoint.options.retry_strategy),

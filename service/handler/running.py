@@ -22,8 +22,7 @@ from rowcall.service.cache.response_cache import plan_of, status_reporter, with_
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.downloads.sending import send_file
-from rowcall.service.encryption.columns import with_decrypted_columns
-from rowcall.service.encryption.parameters import encrypt_parameters
+from rowcall.service.encryption.columns import decrypt_cached_value, with_decrypted_columns
 from rowcall.service.handler.before_call import comment_headers
 from rowcall.service.handler.command_log import log_command
 from rowcall.service.handler.endpoint_call import call_of, is_procedure, preamble_of
@@ -218,28 +217,29 @@ def _key_finder(endpoint: Endpoint) -> FindKey:
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
-    """Return the steps that run the routine. With a cache plan, this is one step, which looks up the cached response
-    and runs the routine only if there is none. writer: renders the result; None: it is not rendered. plan: of the
+    """Return the steps that run the routine. With a cache plan, the first one looks up the cached response and runs the
+    routine only if there is none. writer: renders the result; None: it is not rendered. plan: of the
     cache; None: the result is not cached."""
-    writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
+    decrypt = None if plan is None else decrypt_cached_value(endpoint, services)
+    if decrypt is None:
+        writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server.server_timing
     measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if sql_sets_response(endpoint, services):
-        call.made = with_reading(call.made or call.build_statement, services.codecs)
+        call.made = with_reading(call.made or call.build_statement, services.codecs, first_row_only=call.single)
         call.rows = False
     if plan is not None:
         # A result is cached whole or not at all: it is streamed once it is known that it will not be cached.
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.caches.largest(plan.place)
     steps = _begin(call, endpoint, services)
-    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
-        steps = (sealing, *steps)
     steps = (start_clock, *steps) if timed else steps
     if plan is None:
         return steps
     hit = log_command(call, endpoint, services.options, "/* from cache */")
-    return (with_response_cache(endpoint, services, plan, steps, hit, cache_counter(endpoint, services)),)
+    cached = with_response_cache(endpoint, services, plan, steps, hit, cache_counter(endpoint, services))
+    return (cached,) if decrypt is None else (cached, decrypt)
 
 
 def _is_measured(options: WorkerOptions) -> bool:
@@ -257,12 +257,10 @@ def without_response_set_by_sql(endpoint: Endpoint) -> Endpoint:
 
 
 def sql_sets_response(endpoint: Endpoint, services: Services) -> bool:
-    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status; an
-    attempt of a job has no response.
-    """
+    """Whether SQL sets the response. Cached responses, and those that `proxy_out` sends on, have the usual status; a
+    job has a result only."""
     is_cached = plan_of(endpoint, services) is not None
-    is_plain = is_cached or services.job_runs or endpoint.options.proxy_out is not None
-    return endpoint.sets_response and not is_plain
+    return endpoint.sets_response and not is_cached and endpoint.options.proxy_out is None and not services.job_runs
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:

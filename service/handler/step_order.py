@@ -21,9 +21,9 @@ from rowcall.service.auth.parameter_injection import bind, fill_parameters_of_jo
 from rowcall.service.batch.joint_requests import refuse_in_joint_batch
 from rowcall.service.cache.keys import record_values
 from rowcall.service.downloads.links import issue_link, open_link
+from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.before_call import (
     comment_headers,
-    encrypt,
     forward_to_proxy,
     refuse_loss_of_identity,
     refuse_unknown_connection,
@@ -160,7 +160,7 @@ STEPS: Sequence[Factory] = (
     tag_with_version,
     record_values,
     hash_parameters,
-    encrypt,
+    encrypt_parameters,
     comment_headers,
     ignore_nulls_of_types,
     skip_null_call,
@@ -203,7 +203,7 @@ def _factories_before_job() -> Sequence[Factory]:
     return tuple(step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job)
 
 
-_UNLESS_BOUND: Sequence[Factory] = (hash_parameters, encrypt)
+_UNLESS_BOUND: Sequence[Factory] = (hash_parameters, encrypt_parameters)
 """Steps that protect values, which an attempt runs if the job was enqueued in SQL."""
 _UNLESS_REPLAYED: Sequence[Factory] = (resolve_parameters, send_requests, forward_to_proxy)
 """Steps that may have effects elsewhere, which a repeated request whose result is stored does not run."""

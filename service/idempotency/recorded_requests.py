@@ -1,8 +1,8 @@
 """The step that runs a request with an `Idempotency-Key`, or a webhook, once, and repeats its result.
 
 The key is recorded, and the result stored, in the transaction of the routine. Whatever happens to the service or to a
-connection, either all of it is committed or nothing. A procedure that commits by itself is recorded before it runs and
-marked as finished afterwards: a repetition never runs it again, but may find its outcome unknown.
+connection, either all of it is committed or nothing. A procedure or file that commits by itself is recorded before it
+runs and marked as finished afterwards: a repetition never runs it again, but may find its outcome unknown.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeGuard
 import psycopg
 
 from rowcall.core.auth.claims import owner_of
+from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, UnavailableError
 from rowcall.core.formats.exports import export_format
@@ -82,9 +83,9 @@ def run_once(
     check: Step | None,
 ) -> Step:
     """Return the step that runs requests with a key, once for each key, and enters `plain` for requests without one.
-    The step raises `Problem`: 409 while an equal request is running, or if a procedure that commits by itself may have
-    taken effect in part or its outcome is unknown; 422 if the key belongs to another request; and the errors of
-    `find_key` and of the routine.
+    The step raises `Problem`: 409 while an equal request is running, or if a procedure or file that commits by itself
+    may have taken effect in part or its outcome is unknown; 422 if the key belongs to another request; and the errors
+    of `find_key` and of the routine.
 
     count: called with the state of each request with a key: `new`, `running`, `finished`, or `other` for the key of
     another request. set_by_sql: SQL sets the status of the response, so the number of rows is that of the first
@@ -92,7 +93,7 @@ def run_once(
     None: there is no precondition.
     """
     once = _RecordedRequests(endpoint, call, services, count, set_by_sql=set_by_sql, check=check)
-    run = once.run_committing if call.commits else once.run
+    run = once.run_committing if endpoint.routine.may_commit else once.run
 
     def step(context: RequestContext) -> Waiting:
         if _is_replayed(context):
@@ -166,6 +167,8 @@ class _RecordedRequests:
         self._set_by_sql = set_by_sql
         self._check = check
         self._has_version = endpoint.version_index is not None
+        self._commits = endpoint.routine.may_commit
+        self._kind = "file" if endpoint.routine.kind is RoutineKind.FILE else "procedure"
         own = partial(sql_call, services=services, sensitive=endpoint.options.sensitive)
         self._begin = own(f"{endpoint.name} idempotency begin", _BEGIN, 4)
         self._forget = own(f"{endpoint.name} idempotency forget", _FORGET, 3, reads=False)
@@ -203,11 +206,12 @@ class _RecordedRequests:
             await transaction.commit((self._finish, [*names, state.expires, *self._result(context.execution, names)]))
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
-        """Run a procedure that commits by itself, or take the stored result. The key is recorded in a transaction
-        before the procedure, and the result in one after it. If the procedure has not begun (for example because the
-        pool has no room or a setting ahead of it fails), the record of the key is deleted; if the result cannot be
-        stored because the service is unavailable, that is done a little later. Raises `Problem` as `run` does; 409 also
-        if the outcome of an earlier run is unknown, or if the procedure has failed and may have taken effect in part.
+        """Run a procedure or file that commits by itself, or take the stored result. The key is recorded in a
+        transaction before the call, and the result in one after it. If nothing is permanent (for example because the
+        pool has no room, a setting ahead of the call fails, or a file fails before its first commit), the record of the
+        key is deleted; if the result cannot be stored because the service is unavailable, that is done a little later.
+        Raises `Problem` as `run` does; 409 also if the outcome of an earlier run is unknown, or if the call has failed
+        and may have taken effect in part.
         """
         names, values = self._values(context, key)
         async with self._database.transaction(self._begin, context) as transaction:
@@ -221,13 +225,13 @@ class _RecordedRequests:
             await self._database.run_alone(self._call, context)
         except BaseException as error:
             execution = context.execution
-            if not _has_begun(execution):
+            if not _has_begun(execution) or self._is_rolled_back(execution):
                 self._background.start(self._run_later(_FORGET, names))
-            elif isinstance(error, Problem) and execution.error is not None and not execution.committed:
+            elif isinstance(error, Problem) and execution.error is not None:
                 raise Problem(
                     409,
-                    "the procedure has failed and may have taken effect in part; its key cannot be used again: check "
-                    "the effect, and use another key if the request is still needed",
+                    f"the {self._kind} has failed and may have taken effect in part; its key cannot be used again: "
+                    "check the effect, and use another key if the request is still needed",
                 ) from None
             raise
         result = [*names, *self._result(context.execution, names)]
@@ -236,8 +240,14 @@ class _RecordedRequests:
                 await transaction.begin_with(self._finish, result)
                 await transaction.commit()
         except UnavailableError:
-            # The procedure has taken effect, so its response is sent all the same.
+            # The call has taken effect, so its response is sent all the same.
             self._background.start(self._run_later(_FINISH, result))
+
+    def _is_rolled_back(self, execution: Execution) -> bool:
+        """Return whether a failed run of a file has no effect, because it failed before its first commit. A procedure
+        may have committed before it failed."""
+        failed = execution.error is not None and execution.loss == Loss.NOT_LOST
+        return failed and not execution.committed and not self._call.commits
 
     async def _run_later(self, sql: str, values: Values) -> None:
         """Run `_FORGET` or `_FINISH` on a maintenance connection, which needs no room in the pool. After errors of the
@@ -293,7 +303,7 @@ class _RecordedRequests:
                 422, "this Idempotency-Key belongs to a request with another address, body or format; use a new key"
             )
         if state.word == "running":
-            unknown = ", or its outcome is not known" if self._call.commits else ""
+            unknown = ", or its outcome is not known" if self._commits else ""
             detail = f"{self._named} is still running{unknown}; repeat it later"
             raise Problem(409, detail, headers=_LATER)
         return False

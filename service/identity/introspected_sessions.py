@@ -13,9 +13,11 @@ from weakref import WeakKeyDictionary
 
 from rowcall.core.auth.claims import Claim, User
 from rowcall.core.auth.options import ApiKeys, AuthOptions, SessionCheck
+from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.identity.introspection_cache import IntrospectionCache
+from rowcall.service.identity.session_cookies import cancel_renewal
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.header_values import read_header
@@ -178,8 +180,14 @@ class IntrospectedSessions(Sessions):
         if cached is None:
             return self._check_now(context, session_id, user_id)
         if cached[0] is None:
-            context.user = None
+            self._drop(context)
         return None
+
+    @staticmethod
+    def _drop(context: RequestContext) -> None:
+        """Make the caller of a session that has ended anonymous, without a renewal of the session."""
+        context.user = None
+        cancel_renewal(context)
 
     async def is_still_valid(self, user: User) -> bool:
         """Return whether the API key or the session of a user with a long request, such as a stream, is still valid.
@@ -201,12 +209,17 @@ class IntrospectedSessions(Sessions):
         return await self._holding.ask(key, check_session) is not None
 
     async def _check_now(self, context: RequestContext, session_id: str, user_id: str) -> None:
-        """Ask the database, and clear `context.user` if the session has ended. session_id: id of the session. user_id:
-        id of its user; empty if it has none.
+        """Ask the database, and clear `context.user` if the session has ended. If the check fails, the session is not
+        renewed. session_id: id of the session. user_id: id of its user; empty if it has none.
         """
 
         async def check_session() -> bool | None:
             return await self.check(context, session_id, user_id) or None
 
-        if await self._holding.ask(f"{session_id}\0{user_id}", check_session) is None:
-            context.user = None
+        try:
+            valid = await self._holding.ask(f"{session_id}\0{user_id}", check_session)
+        except Problem:
+            cancel_renewal(context)
+            raise
+        if valid is None:
+            self._drop(context)

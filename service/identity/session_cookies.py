@@ -1,10 +1,11 @@
-"""Responses that renew the session cookie, whatever else they contain."""
+"""Responses that set cookies, such as the renewed one of a session, whatever else they contain."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rowcall.service.request_context.protocols import Headers, HeadersProtocol
+from rowcall.service.request_context.protocols import Headers, HeadersProtocol, find_wrapper
+from rowcall.service.request_context.request_context import RequestContext
 
 UNCACHED: Headers = [
     ("cache-control", "no-cache,no-store"),
@@ -26,7 +27,7 @@ def with_fields(headers: Headers, fields: Headers) -> Headers:
     return [*(field for field in headers if field[0].lower() not in replaced), *fields]
 
 
-class RenewingProtocol(HeadersProtocol):
+class CookieProtocol(HeadersProtocol):
     """Adds Set-Cookie headers with the values `cookies` to the response, and headers against caching."""
 
     __slots__ = ()
@@ -36,3 +37,21 @@ class RenewingProtocol(HeadersProtocol):
 
     def _with_own_headers(self, headers: Headers) -> Headers:
         return with_fields(headers, self._headers)
+
+
+class RenewingProtocol(CookieProtocol):
+    """Renews the session of the request by its `cookies`, unless this is cancelled. A request has at most one."""
+
+    __slots__ = ()
+
+    def cancel(self) -> None:
+        """Send the response without these cookies."""
+        self._headers = []
+
+
+def cancel_renewal(context: RequestContext) -> None:
+    """Send the response without a renewal of the session, because the response replaces or ends it, or because it has
+    ended. Behind the new cookie, the renewed one would take its place in the browser."""
+    renewal = find_wrapper(context.protocol, RenewingProtocol)
+    if renewal is not None:
+        renewal.cancel()

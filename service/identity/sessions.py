@@ -26,6 +26,7 @@ from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.header_values import cookie_header
+from rowcall.service.request_context.protocols import find_wrapper
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -292,7 +293,7 @@ class Sessions:
     def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Add a session cookie with these claims and a full lifetime to the response, whatever its status (sign-in-28),
         unless the request is HEAD or its cookie is renewed already. Raises `NoKeyError`."""
-        if is_head(context) or isinstance(context.protocol, RenewingProtocol):
+        if is_head(context) or find_wrapper(context.protocol, RenewingProtocol) is not None:
             return
         now = time.time()
         value = self.cookies[scheme.name].issue(claims, now, lifetime(claims, now, scheme.valid))

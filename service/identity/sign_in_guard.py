@@ -24,7 +24,7 @@ from rowcall.core.auth.cookies import cookie_value
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import network_of
 from rowcall.core.protection.key_ring import Key
-from rowcall.service.identity.session_cookies import RenewingProtocol
+from rowcall.service.identity.session_cookies import CookieProtocol
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.identity.sign_in_counts import SIZE, Counts, HostCounts, RedisCounts
 from rowcall.service.log.entry import escape_unprintable
@@ -187,7 +187,7 @@ class SignInGuard:
         secure = "; secure" if self._sessions.is_secure(context.scope) else ""
         attributes = f"; max-age={int(self.options.known_for)}; path=/{secure}; samesite=lax; httponly"
         cookie = f"{self.options.cookie}={self._protector.seal(content)}{attributes}"
-        context.protocol = RenewingProtocol(context.protocol, [cookie])
+        context.protocol = CookieProtocol(context.protocol, [cookie])
 
     # --- the end of a request ---------------------------------------------------------------------------------
 

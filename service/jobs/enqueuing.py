@@ -8,6 +8,7 @@ from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Values
 from rowcall.service.jobs.job import arguments_of, parameter_signature
+from rowcall.service.jobs.ownership import job_owner
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -46,11 +47,15 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         tenant = orjson.dumps(tenant_of(endpoint.options.tenant, context))
         headers = orjson.dumps(_headers_for_attempts(endpoint, execution_header, context))
         parts = (b'{"signature":', signed, b',"tenant":', tenant, b',"headers":', headers, b',"values":', values, b"}")
-        unique = None if chosen is None else with_tenant(_key(context, chosen), endpoint.options.tenant, context)
+        unique = None
+        if chosen is not None:
+            # The routine may depend on the claims of the caller, who alone may read the job.
+            key = b"%s %s" % (owner_of(user).encode(), _key(context, chosen))
+            unique = with_tenant(key, endpoint.options.tenant, context)
         limited = with_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
         trace = trace_of(context.protocol)
         traceparent = None if trace is None else trace.traceparent.encode()
-        owner = owner_of(user).encode()
+        owner = job_owner(endpoint.options.tenant, context)
         sent: Values = [name, b"".join(parts), queue, priority, unique, owner, claims, limited, traceparent, limit]
         async with database.transaction(call, context) as transaction:
             execution = await transaction.begin_with(call, sent)

@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
 
-from rowcall.core.auth.claims import owner_of
+from rowcall.core.auth.claims import ANONYMOUS
 from rowcall.core.endpoint.access import ANYONE, Access
+from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.errors.problems import Problem
 from rowcall.core.jobs.options import JobOptions
-from rowcall.core.text import exact_json, json_text, query_text
+from rowcall.core.text import array_literal, exact_json, json_text, query_text
+from rowcall.service.jobs.ownership import job_owners
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
@@ -31,7 +33,7 @@ _SHOW = (
     "select owner, about, coalesce(content_type, ''), coalesce(encode(result, 'hex'), '-') "
     "from rowcall.show_job($1::uuid)"
 )
-_LIST = "select about from rowcall.list_jobs($1, $2, $3, $4, $5::uuid, $6::int)"
+_LIST = "select about from rowcall.list_jobs_of($1::text[], $2, $3, $4, $5::uuid, $6::int)"
 _CANCEL = "select rowcall.cancel_job($1::uuid)"
 _EVENTS = "text/event-stream"
 _EVENT_HEADERS = [
@@ -92,11 +94,13 @@ def _filters(query: str) -> _Filters:
     return _Filters(state, values.get("queue"), values.get("endpoint"), before, int(limit or 50))
 
 
-def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes that show, list and cancel jobs. A caller sees their own jobs; a caller with one of the roles in
-    the options sees all jobs. For every other caller, a job does not exist. All anonymous callers count as the same
-    caller, but cannot list jobs: they need the id of a job."""
-    jobs = _Jobs(options, services)
+def job_routes(options: JobOptions, services: Services, tenants: Collection[Tenant] = ()) -> Iterator[FixedRoute]:
+    """Yield the routes that show, list and cancel jobs. A caller sees their own jobs of the tenant that the request
+    has; a caller with one of the roles in the options sees all jobs. For every other caller, a job does not exist. The
+    job of an anonymous caller is shown to every caller who knows its id, and is on no list but that of these roles.
+
+    tenants: where the endpoints with jobs take their tenants from."""
+    jobs = _Jobs(options, services, tenants)
     path = f"{options.path.rstrip('/')}/{{id}}"
     authenticate = services.auth.sessions.authenticate
     yield FixedRoute("GET", path, ANYONE, (authenticate, jobs.show))
@@ -109,7 +113,9 @@ def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
 class _Jobs:
     """The steps of the routes."""
 
-    def __init__(self, options: JobOptions, services: Services) -> None:
+    def __init__(self, options: JobOptions, services: Services, tenants: Collection[Tenant]) -> None:
+        """tenants: as for `job_routes`."""
+        self._tenants = tenants
         self._roles = frozenset(options.roles)
         self._database = services.main_database
         self._keys = services.auth.keys
@@ -126,10 +132,13 @@ class _Jobs:
         """
         filters = _filters(context.scope.query_string)
         user = context.user
-        owner = owner_of(user).encode() if self._roles.isdisjoint(user.roles) else None
+        owners = None
+        if self._roles.isdisjoint(user.roles):
+            names = [owner.decode(errors="surrogateescape") for owner in job_owners(self._tenants, context)]
+            owners = array_literal.literal([*names], quoted=True).encode(errors="surrogateescape")
         async with self._database.transaction(self._list, context) as transaction:
             values = [None if value is None else value.encode() for value in filters[:-1]]
-            execution = await transaction.begin_with(self._list, [owner, *values, str(filters.limit + 1).encode()])
+            execution = await transaction.begin_with(self._list, [owners, *values, str(filters.limit + 1).encode()])
             await transaction.commit()
         rows = (execution.body or b"").split(b"\n") if execution.body else []
         headers = [("content-type", "application/json"), ("cache-control", "no-store")]
@@ -230,7 +239,8 @@ class _Jobs:
         owner, about, content_type, result = execution.body.split(b"\0")
         user = context.user
         roles = frozenset() if user is None else user.roles
-        if owner.decode() != owner_of(user) and self._roles.isdisjoint(roles):
+        allowed = (ANONYMOUS.encode(), *job_owners(self._tenants, context))
+        if owner not in allowed and self._roles.isdisjoint(roles):
             raise missing
         members: dict[str, Any] = exact_json.parse(about)
         if members["state"] == "done":

@@ -21,7 +21,7 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.capabilities import Job as JobSettings
 from rowcall.core.jobs.options import JobOptions
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.queues import QueueConnection
+from rowcall.service.database.queues import QueueConnection, Removal
 from rowcall.service.jobs.attempt import RunnableJobs, Start, run_attempt
 from rowcall.service.jobs.job import Job
 from rowcall.service.jobs.schedules import Schedules
@@ -37,13 +37,13 @@ LATER = "later"
 LONGEST_WAIT = 10.0
 """Seconds after which a worker looks for jobs without a notification."""
 GRACE = 10.0
-"""Seconds between taking a job and locking its row, after which its worker counts as lost."""
+"""Seconds without a report after which the worker of a job counts as lost, unless it has locked the row of the job."""
+REPORT = 3.0
+"""Seconds between two reports about the jobs that run."""
 GATHER = 0.002
 """Seconds for which the ends of jobs are gathered before new ones are taken."""
 TIDY = 5.0
 """Seconds between two searches for jobs of lost workers."""
-MOST_REMOVED = 1000
-"""Maximum number of old jobs that are removed at a time."""
 MOST_MESSAGE = 4000
 """Maximum number of characters of a message that is stored with a job."""
 
@@ -54,6 +54,8 @@ _TAKE = (
 )
 _TAKE_OF_ALL = _TAKE.replace("take_jobs(%s::text[], ", "take_of_all_queues(")
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
+_KEEP = "select rowcall.keep_jobs(%s::uuid[], %s::int[])"
+_CANCELLED = "select job::text from rowcall.cancelled_jobs(%s::uuid[]) job"
 _RELEASE_ALL = "select rowcall.release_job(id, attempt, %s) from unnest(%s::uuid[], %s::int[]) as taken (id, attempt)"
 _STOPPED = "its worker has stopped"
 STOP_WITHIN = 3.0
@@ -84,6 +86,7 @@ class JobRunner:
         """Jobs of all services in the database, by queue and state."""
         self._options = options
         self._queue = QueueConnection(connector)
+        self._removal = Removal(self._remove)
         self._auth = auth
         self._start_steps = start
         self._wake = asyncio.Event()
@@ -113,7 +116,11 @@ class JobRunner:
         """Take and run jobs until the connection is lost. Raises `psycopg.Error`."""
         self._due = 0.0
         async with self._queue.open(CHANNEL, self._on_notification):
-            await self._work()
+            reports = asyncio.get_running_loop().create_task(self._report_running())
+            try:
+                await self._work()
+            finally:
+                reports.cancel()
 
     def drain(self) -> None:
         """Take no further jobs."""
@@ -152,12 +159,17 @@ class JobRunner:
         """Handle a notification: cancel a job that runs here, or look for jobs. payload: `cancel` and the id of a job;
         `LATER` for a new job that is not due yet; anything else for a job that is due."""
         word, _, number = payload.partition(" ")
-        if word == "cancel" and number in self._running:
-            self._running[number].cancelled.set()
+        if word == "cancel":
+            self._cancel(number)
             return
         if word == LATER:
             self._due = 0.0
         self._wake.set()
+
+    def _cancel(self, number: str) -> None:
+        """Cancel a job if it runs here. number: its id."""
+        if number in self._running:
+            self._running[number].cancelled.set()
 
     async def _work(self) -> None:
         """Take and run jobs, enqueue those of schedules, and tidy, forever. Raises `psycopg.Error`."""
@@ -173,6 +185,7 @@ class JobRunner:
             if loop.time() - tidied > TIDY:
                 tidied = loop.time()
                 await self._tidy()
+            await self._removal.run_if_due()
             await self._schedules.enqueue_due(self._queue.query)
             if self._more and self._running:
                 # Short jobs end in quick succession, and are replaced by one query.
@@ -183,7 +196,21 @@ class JobRunner:
                 self._due = math.inf  # until a notification, which may come while the database is asked
                 self._due = min(self._due, loop.time() + min(TIDY, await self._next()))
             pause = TIDY if self._more else max(0.0, self._due - loop.time())
-            await self._wait(min(pause, self._schedules.pause()))
+            await self._wait(min(pause, self._schedules.pause(), self._removal.pause))
+
+    async def _report_running(self) -> None:
+        """Report the jobs that run here every `REPORT` seconds, forever. A job whose attempt has not locked its row
+        yet, for example because it waits for another service, would otherwise be taken by another worker after `GRACE`.
+        Cancel jobs whose notification was missed."""
+        while True:
+            await asyncio.sleep(REPORT)
+            jobs = list(self._running.values())
+            if jobs:
+                # `_work` uses the same connection, and raises the error if it is lost.
+                with contextlib.suppress(psycopg.Error):
+                    await self._queue.query(_KEEP, [job.id for job in jobs], [job.attempt for job in jobs])
+                    for (number,) in await self._queue.query(_CANCELLED, [job.id for job in jobs]):
+                        self._cancel(number)
 
     async def _wait(self, seconds: float) -> None:
         """Wait, for at most `seconds`, for a notification, another schema snapshot, or the end of a job that lets
@@ -261,18 +288,18 @@ class JobRunner:
         return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
-        """Let jobs of lost workers run again, remove old ones, and update the gauges if metrics are on. Raises
-        `psycopg.Error`.
-        """
+        """Let jobs of lost workers run again, and update the gauges if metrics are on. Raises `psycopg.Error`."""
         ((recovered,),) = await self._queue.query("select rowcall.recover_jobs(%s::float8)", GRACE)
         if recovered:
             log.warning("%d jobs wait again, as their workers were lost", recovered)
-        await self._queue.query(
-            "select rowcall.remove_finished_jobs(%s::float8, %s)", self._options.retention, MOST_REMOVED
-        )
         if self._counts:
             rows = await self._queue.query("select queue, state, jobs from rowcall.count_jobs()")
             self.gauges = [("rowcall_jobs", {"queue": queue, "state": state}, jobs) for queue, state, jobs in rows]
+
+    async def _remove(self, most: int) -> int:
+        """Remove up to `most` old jobs, and return how many were removed. Raises `psycopg.Error`."""
+        sql = "select rowcall.remove_finished_jobs(%s::float8, %s)"
+        return await self._queue.remove(sql, self._options.retention, most)
 
     # --- one job -----------------------------------------------------------------------------------------------------
 
@@ -287,7 +314,8 @@ class JobRunner:
         except Exception:
             log.exception("job %s of %s", job.id, job.endpoint)
         finally:
-            self._running.pop(job.id, None)
+            if self._running.get(job.id) is job:
+                del self._running[job.id]
             if self._more or job.has_key or self._options.limits:
                 self._wake.set()
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.application import ApplicationNames
 from rowcall.core.config.sections.log import ConsoleLog, FileLog, Log, PostgresLog, TelemetryLog
+from rowcall.core.config.tree import Section, find
 from rowcall.service.log.entry import LEVELS, OFF
 from rowcall.service.log.request_line import CHANNEL
 from rowcall.service.startup_error import StartupError
@@ -75,7 +76,7 @@ def log_options(settings: Settings) -> LogOptions:
     """
     keys = settings.read(Log)
     return LogOptions(
-        levels={**PLATFORM, **CHANNELS, **_configured_levels(keys)},
+        levels={**PLATFORM, **CHANNELS, **_configured_levels(settings, keys)},
         template=keys.output_template,
         console=settings.read_enabled(ConsoleLog),
         file=settings.read_enabled(FileLog),
@@ -100,15 +101,35 @@ def correlation_header(settings: Settings) -> str | None:
     return name
 
 
-def _configured_levels(keys: Log) -> dict[str, int]:
+def names_channel(settings: Settings, channel: str) -> bool:
+    """Return whether `MinimalLevels` has an entry for a channel, under any of its names. Default entries do not
+    count."""
+    entries = find(settings.root, "Log:MinimalLevels")
+    test_channel = _test_channel(settings)
+    names = (child.name for child in entries) if isinstance(entries, Section) else ()
+    return _channel(channel, test_channel) in {_channel(name, test_channel) for name in names}
+
+
+def _configured_levels(settings: Settings, keys: Log) -> dict[str, int]:
     """Return the levels that `MinimalLevels` sets, by name of the logger. Entries with an unknown level are left
     out."""
     words = keys.minimal_levels.items()
-    return {_channel(name): LEVELS[word.casefold()] for name, word in words if word and word.casefold() in LEVELS}
+    test_channel = _test_channel(settings)
+    return {
+        _channel(name, test_channel): LEVELS[word.casefold()]
+        for name, word in words
+        if word and word.casefold() in LEVELS
+    }
 
 
-def _channel(name: str) -> str:
-    """Return the name of the logger for a name in the configuration. Blanks around it are removed.
+def _test_channel(settings: Settings) -> str:
+    """Return the channel of the test runner."""
+    return settings.text("TestRunner:LoggerName")
+
+
+def _channel(name: str, test_channel: str) -> str:
+    """Return the name of the logger for a name in the configuration. Blanks around it are removed. test_channel: that
+    of the test runner, which NpgsqlRest calls `NpgsqlRestTest`.
 
     The names of `OTHER_NAMES`, `CHANNELS` and `PLATFORM` are recognized in any case. After a name of `CHANNELS` or
     `PLATFORM` and a dot, further parts may follow, which become lower case. Any other name is returned as written,
@@ -116,8 +137,9 @@ def _channel(name: str) -> str:
     """
     by_folded_name = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
     folded = name.strip().casefold()
-    if folded in OTHER_NAMES or folded in by_folded_name:
-        return OTHER_NAMES.get(folded) or by_folded_name[folded]
+    other_names = {**OTHER_NAMES, "npgsqlresttest": test_channel}
+    if folded in other_names or folded in by_folded_name:
+        return other_names.get(folded) or by_folded_name[folded]
     top, dot, rest = name.strip().partition(".")
     return f"{by_folded_name[top.casefold()]}{dot}{rest.lower()}" if top.casefold() in by_folded_name else name.strip()
 

@@ -51,7 +51,7 @@ from rowcall.service.database.replicas.positions import position_of_response, re
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import HttpResponse
 from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, until_cancelled
-from rowcall.service.pipeline.fixed_route import FixedRoute
+from rowcall.service.pipeline.fixed_route import FixedRoute, with_limit
 from rowcall.service.pipeline.services import Services, SubrequestSender
 from rowcall.service.request.body import read_body
 from rowcall.service.request.subrequests import headers_for_caller
@@ -92,12 +92,11 @@ def mcp_routes(
     server = _Server(
         endpoints, types_of, options, services, send_subrequest, refuse_foreign, catalogue, send_to_interface
     )
-    limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
-    final_steps = (server.answer,) if limited is None else (limited, server.answer)
     authenticate = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
-    reading = (server.refuse_strange_origins, *authenticate, *final_steps)
-    yield FixedRoute("GET", options.path, options.access, reading)
-    calling = (server.refuse_strange_origins, server.refuse_other_types, *guards, *final_steps)
+    reading = with_limit(services, options.rate_limiter, (server.refuse_strange_origins, *authenticate))
+    yield FixedRoute("GET", options.path, options.access, (*reading, server.answer))
+    checks = (server.refuse_strange_origins, server.refuse_other_types, *guards)
+    calling = (*with_limit(services, options.rate_limiter, checks), server.answer)
     yield FixedRoute("POST", options.path, options.access, calling)
     if options.servers:
         yield FixedRoute("GET", options.metadata, ANYONE, (server.send_metadata,))

@@ -16,7 +16,7 @@ import orjson
 from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.options import GuardOptions
-from rowcall.service.pipeline.fixed_route import admission
+from rowcall.service.pipeline.fixed_route import admission, with_limit
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -44,18 +44,15 @@ ResponseFormat = Callable[[RequestContext], str]
 
 
 def guarded_steps(what: str, options: GuardOptions, services: Services, answer: Step) -> tuple[Step, ...]:
-    """Return the steps of a path: authentication, rate limit, access, and then `answer`. what: name in refusals, such
-    as `/stats/tables`.
+    """Return the steps of a path: rate limit and authentication (`with_limit`), access, and then `answer`. what: name
+    in refusals, such as `/stats/tables`.
     """
-    steps: list[Step] = []
-    if services.options.auth.schemes:
-        steps.append(services.auth.sessions.authenticate)
-    limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
-    if limited is not None:
-        steps.append(limited)
-    steps += admission(f"{what} is", options.access, services.options.auth.schemes.challenge)
-    steps.append(answer)
-    return tuple(steps)
+    authenticating = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
+    return (
+        *with_limit(services, options.rate_limiter, authenticating),
+        *admission(f"{what} is", options.access, services.options.auth.schemes.challenge),
+        answer,
+    )
 
 
 def make_answer(make: Make) -> Step:

@@ -21,7 +21,7 @@ from rowcall.service.request_context.drain_state import DrainState
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext, Step
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY", "TRACE")
 """Methods of health paths; load balancers use various ones."""
 
 _NO_STORE: Headers = [

@@ -24,6 +24,8 @@ log = logging.getLogger("rowcall.client")
 
 _ERRORS = "ErrorHandlingOptions"
 _RETRY = "CommandRetryOptions"
+_DEFAULT = "default"
+"""Name of the built-in retry strategy."""
 
 
 def error_policies(settings: Settings) -> ErrorPolicies:
@@ -72,14 +74,16 @@ def _mappings(settings: Settings, number: str) -> Iterator[tuple[str, ErrorMappi
 
 
 def retry_strategies(settings: Settings) -> RetryStrategies:
-    """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one. There are
-    none if retries are switched off. Raises `StartupError` for an invalid delay.
+    """Return the built-in strategy and the configured ones; a configured `default`, in any case, replaces the built-in
+    one. There are none if retries are switched off. Raises `StartupError` for an invalid delay.
     """
     options = settings.read_enabled(CommandRetryOptions)
     if options is None:
         return RetryStrategies()
     configured = {name: _strategy(name, settings) for name in settings.names_of(RetryStrategyKeys)}
-    named = {"default": RetryStrategy(), **configured}
+    configured_default = next((name for name in configured if name.casefold() == _DEFAULT), None)
+    built_in = RetryStrategy() if configured_default is None else configured[configured_default]
+    named = {_DEFAULT: built_in, **configured}
     default = options.default_strategy
     if default and default not in named:
         log.warning(

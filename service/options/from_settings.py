@@ -226,7 +226,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         query_tags=settings.is_enabled(QueryTags),
         static=static,
         audit_trail=settings.read_enabled(AuditTrailOptions),
-        statistics=statistics_options(settings, target, connections),
+        statistics=statistics_options(settings, connections, partial(_target, settings)),
         encrypts=settings.is_enabled(DataProtection),
         encryption_name=encryption_name(settings),
         tenant=service.tenant,
@@ -257,20 +257,25 @@ def _slow_requests(settings: Settings) -> SlowRequestOptions | None:
 
 def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:
     """Return how to connect to one database, and how a worker uses it. name: of its connection string."""
-    timeout = settings.read(ServiceOptions).command_timeout
-    if timeout is None:
-        timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
+    target = _target(settings, name, connection)
     pools = settings.read(PoolOptions)
     if pools.trust_stable:
         log.warning(
             "ConnectionSettings:Pool:TrustStable is on: what a STABLE routine leaves in its session reaches other "
             "requests"
         )
-    pooler = pools.transaction_pooler
-    target = ConnectionTarget(
+    return target, DatabaseOptions(pools, target.timeout)
+
+
+def _target(settings: Settings, name: str, connection: ConnectionInfo) -> ConnectionTarget:
+    """Return how to connect to one database. name: of its connection string."""
+    timeout = settings.read(ServiceOptions).command_timeout
+    if timeout is None:
+        timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
+    pooler = settings.read(PoolOptions).transaction_pooler
+    return ConnectionTarget(
         with_target_session_attrs(settings, name, connection).parameters, pooler=pooler, timeout=timeout
     )
-    return target, DatabaseOptions(pools, timeout)
 
 
 def _request_headers(service: ServiceOptions) -> RequestHeaders:

@@ -30,12 +30,13 @@ class _UnusableError(Exception):
 
 def validation_rules(settings: Settings) -> Mapping[str, Rule]:
     """Return the built-in rules and the usable configured ones; a configured rule replaces the built-in one of its
-    name. With `ReplaceBuiltInRules`, only the configured ones, if any is usable. If `ValidationOptions:Enabled` is off,
-    only the built-in ones. Unusable rules are logged."""
+    name, in any case. With `ReplaceBuiltInRules`, only the configured ones, if any is usable. If
+    `ValidationOptions:Enabled` is off, only the built-in ones. Unusable rules are logged."""
     options = settings.read(ValidationOptions)
     rules = dict(_usable(settings)) if options.enabled else {}
     if not rules or not options.replace_built_in_rules:
-        rules = {**BUILT_IN, **rules}
+        configured = {name.casefold(): rule for name, rule in rules.items()}
+        rules = {**{name: configured.get(name, rule) for name, rule in BUILT_IN.items()}, **rules}
     if options.database_names_in_messages:
         rules = {name: replace(rule, by_database_name=True) for name, rule in rules.items()}
     return rules

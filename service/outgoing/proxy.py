@@ -28,7 +28,7 @@ from rowcall.service.outgoing.forwarding import ForwardRequest
 from rowcall.service.outgoing.in_flight import InFlightRequest, InFlightRequests
 from rowcall.service.outgoing.pass_through import pass_through, sends_events
 from rowcall.service.outgoing.timing import record_time
-from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.arguments import record_nulls, set_argument
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.response.headers import comment_fields
@@ -151,6 +151,7 @@ def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) 
     options = services.options.outbound.proxy
     replies = endpoint.outgoing.replies
     binary = {index for index, _ in replies if endpoint.parameters[index].cast == "bytea"}
+    members = endpoint.outgoing.members
     limit = services.options.outbound.client.max_response
 
     timed = services.options.http.server.server_timing
@@ -166,7 +167,7 @@ def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) 
             record_time(context, "upstream", asyncio.get_running_loop().time() - began)
         for index, part in replies:
             set_argument(context, index, reply.value(part, binary=index in binary))
-        context.has_null = None in context.arguments
+        record_nulls(context, members)
 
     return send
 

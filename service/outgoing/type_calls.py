@@ -29,7 +29,7 @@ from rowcall.service.outgoing.decoding import decoded_body
 from rowcall.service.outgoing.hedging import hedge_request
 from rowcall.service.outgoing.timing import record_time
 from rowcall.service.outgoing.type_cache import cached_reply, request_key
-from rowcall.service.request_context.arguments import set_argument
+from rowcall.service.request_context.arguments import record_nulls, set_argument
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import NAMES, trace_of
@@ -49,19 +49,7 @@ def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | Non
     NULL, because the responses fill them later. None: the routine is not STRICT, or has no HTTP types."""
     if not endpoint.routine.strict or not endpoint.outgoing.filled:
         return None
-    return partial(_count_nulls, endpoint.outgoing.members | endpoint.outgoing.filled)
-
-
-def _count_nulls(ignored: frozenset[int], context: RequestContext) -> None:
-    """Set `context.has_null`: whether a bound argument is NULL, except those of ignored parameters. ignored: indexes of
-    parameters.
-    """
-    position = 0
-    context.has_null = False
-    for index in range(context.mask.bit_length()):
-        if context.mask >> index & 1:
-            context.has_null |= context.arguments[position] is None and index not in ignored
-            position += 1
+    return partial(record_nulls, ignored=endpoint.outgoing.pending)
 
 
 def call_types(endpoint: Endpoint, services: Services) -> Step | None:
@@ -81,7 +69,7 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
         if timed:
             record_time(context, "calls", asyncio.get_running_loop().time() - began)
         if endpoint.routine.strict:
-            _count_nulls(members, context)
+            record_nulls(context, members)
 
     return send
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from rowcall.core.endpoint.access import Access
 from rowcall.core.errors.problems import Problem, unauthorized_problem
+from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 
@@ -17,6 +18,21 @@ class FixedRoute(NamedTuple):
     access: Access
     """`steps` enforce it; documents and the audit report it."""
     steps: tuple[Step, ...]
+
+
+def with_limit(services: Services, rate_limiter: str | None, first_steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the first steps of a path with the step that takes a permit: before them, so that a refused request costs
+    nothing else, or behind them if the policy depends on the user (limits-7).
+
+    rate_limiter: name of the policy; None: the rate is not limited. first_steps: those that authenticate, if a scheme
+    is configured, and further checks.
+    """
+    limited = services.limiting(rate_limiter) if services.limiting is not None else None
+    if limited is None:
+        return first_steps
+    policy = services.options.limits.policy(rate_limiter)
+    behind = policy is not None and policy.depends_on_user
+    return (*first_steps, limited) if behind else (limited, *first_steps)
 
 
 def admission(what: str, access: Access, challenge: str) -> tuple[Step, ...]:

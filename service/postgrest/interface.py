@@ -36,7 +36,7 @@ from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result, read_result
 from rowcall.service.postgrest.settings import RequestSettings
 from rowcall.service.postgrest.statement_cache import StatementCache
-from rowcall.service.postgrest.transactions import Transactions
+from rowcall.service.postgrest.transactions import TransactionLostError, Transactions
 from rowcall.service.request.body import BODIES, read_body
 from rowcall.service.request_context.header_values import decode_header, decode_header_lines
 from rowcall.service.request_context.request_context import (
@@ -188,6 +188,8 @@ class _Steps:
 
     def _prepare(self, context: RequestContext) -> Waiting:
         """Authenticate and read the request; return what has to be awaited until its body is there."""
+        if context.answered:
+            return None
         try:
             request = self._request = self._interface.prepare(context, self._path, self._segments, self._timing)
             if request is None:
@@ -282,26 +284,45 @@ class _Steps:
         """Start the work. Return its execution, or an awaitable if it needs an explicit transaction, which also
         answers. alone: as for `Transactions.begin`.
         """
-        hear = self._interface.hear
-        listener = None if hear is None else hear(context, request.user.role)
+        listener = self._new_listener(context, request)
         execution = self._interface.transactions.begin(request, work, listener, alone=alone)
         if execution is None:
             return self._run_transaction(context, request, work, listener)
         context.execution = execution
         return execution
 
+    def _new_listener(self, context: RequestContext, request: ApiRequest) -> NoticeListener | None:
+        """Return a new notice listener, for one run of work; None: nothing hears its notices."""
+        hear = self._interface.hear
+        return None if hear is None else hear(context, request.user.role)
+
     async def _run_transaction(
         self, context: RequestContext, request: ApiRequest, work: Work, listener: NoticeListener | None
     ) -> None:
         """Run work in an explicit transaction, and answer. listener: gets its notices."""
         try:
-            result = await self._interface.transactions.run(request, work, listener)
+            result = await self._result_of_transaction(context, request, work, listener)
             waiting: Any = self._send(context, work, result)
             if waiting is not None:
                 await waiting
         except (ApiError, Problem) as error:
             self._fail(context, error)
         context.answered = True
+
+    async def _result_of_transaction(
+        self, context: RequestContext, request: ApiRequest, work: Work, listener: NoticeListener | None
+    ) -> Result:
+        """Return the result of work in an explicit transaction, which runs again if its connection was lost
+        (`_repeats`). listener: gets the notices of the first run. Raises as `Transactions.run` does, but not
+        `TransactionLostError`."""
+        while True:
+            try:
+                return await self._interface.transactions.run(request, work, listener)
+            except TransactionLostError as lost:
+                if self._attempts >= _repeats(lost.execution, work):
+                    raise lost.error from None
+            self._attempts += 1
+            listener = self._new_listener(context, request)
 
     def _respond(self, context: RequestContext) -> Waiting:
         """Answer with the result of the execution. If the work has to run again, because the connection was lost or

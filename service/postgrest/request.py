@@ -37,10 +37,16 @@ ROOT, RELATION, FUNCTION = Resource.ROOT, Resource.RELATION, Resource.FUNCTION
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NegotiationHeaders:
-    """The headers `Accept` and `Prefer`. Equal headers give the same object, so that keys compare it by identity."""
+    """The headers `Accept` and `Prefer`. Equal headers give the same object, so that keys compare it by identity.
+
+    remembered: whether this is so: long headers give a new object each time, and must not become part of stored keys.
+    size: in bytes, about.
+    """
 
     accept: tuple[MediaType, ...]
     preferences: Preferences
+    remembered: bool
+    size: int
 
 
 class RequestKind(NamedTuple):
@@ -118,6 +124,8 @@ def sent_path(scope: Any) -> str:
 
 LONGEST = 512
 """Maximum number of characters of path and headers that are remembered with what they say."""
+BYTES_PER_CHARACTER = 150
+"""Memory that parsed headers take for each of their characters, at most, as measured with entries of one character."""
 
 
 def segments_of(path: str, mount: str) -> tuple[str, ...] | None:
@@ -141,6 +149,11 @@ def _segments(path: str, mount: str) -> tuple[str, ...] | None:
 
 
 _known_segments = lru_cache(maxsize=1024)(_segments)
+
+
+def relation_path(options: PostgRestOptions, name: str) -> str:
+    """Return the path of a relation, percent-encoded. name: of the relation."""
+    return f"{quote(options.path.rstrip('/'), _UNRESERVED)}/{quote(name, '')}"
 
 
 def resource_of(segments: tuple[str, ...], options: PostgRestOptions) -> tuple[Resource, str]:
@@ -191,10 +204,22 @@ def profile_header(method: str) -> str:
     return "content-profile" if method in WRITE_METHODS else "accept-profile"
 
 
-@lru_cache(maxsize=512)
 def negotiation_headers(accept: tuple[str, ...], prefer: tuple[str, ...]) -> NegotiationHeaders:
     """Parse the values of all `Accept` and `Prefer` headers."""
-    return NegotiationHeaders(parse_accept(accept), parse_preferences(prefer))
+    characters = sum(map(len, (*accept, *prefer)))
+    parse = _known_negotiation if characters <= LONGEST else _negotiation
+    return parse(accept, prefer, characters)
+
+
+def _negotiation(accept: tuple[str, ...], prefer: tuple[str, ...], characters: int) -> NegotiationHeaders:
+    """Parse the values of all `Accept` and `Prefer` headers. characters: their number."""
+    remembered = characters <= LONGEST
+    return NegotiationHeaders(
+        parse_accept(accept), parse_preferences(prefer), remembered, BYTES_PER_CHARACTER * characters
+    )
+
+
+_known_negotiation = lru_cache(maxsize=512)(_negotiation)
 
 
 def _check_method(resource: Resource, method: str) -> None:

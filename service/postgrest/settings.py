@@ -64,18 +64,17 @@ class RequestSettings:
         user = request.user
         timezone = request.negotiation.preferences.timezone
         return [
-            *self._of_kind(request.schema, user.role, read_only, hoisted, request.method, timezone),
+            *self._of_kind(request.schema, user.role, read_only, hoisted, request.method),
+            *(() if timezone is None else (b"timezone", timezone.encode())),
             b"request.jwt.claims",
             user.settings,
             b"request.path",
             request.path.encode(),
         ]
 
-    def _new_of_kind(
-        self, schema: str, role: str, read_only: bool, hoisted: Hoisted, method: str, timezone: str | None
-    ) -> Values:
-        """Return the settings that all requests with the same schema, role, access mode, called function, method and
-        time zone share. hoisted: of the called function. timezone: of the request; None: that of the server.
+    def _new_of_kind(self, schema: str, role: str, read_only: bool, hoisted: Hoisted, method: str) -> Values:
+        """Return the settings that all requests with the same schema, role, access mode, called function and method
+        share. hoisted: of the called function.
         """
         # Sessions of this service have a time limit of their own, which requests of this interface do not.
         result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
@@ -88,8 +87,6 @@ class RequestSettings:
         # Behind the others, which the role may not be allowed to set.
         result += (b"role", role.encode(), b"request.method", method.encode())
         result += self._application
-        if timezone is not None:
-            result += (b"timezone", timezone.encode())
         return result
 
 

@@ -16,9 +16,12 @@ from rowcall.ext.rendering.raw_rows import RawRenderer
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Values
 from rowcall.service.database.statements import numbers
+from rowcall.service.postgrest.bounded_mapping import BoundedMapping
 
 MOST_STATEMENTS = 2000
-"""Texts that a worker keeps. The oldest one is dropped beyond."""
+"""Maximum number of texts that a worker keeps."""
+BYTES_PER_CHARACTER = 2
+"""Of a text, which is kept as such and in UTF-8."""
 SEPARATOR = b"\0"
 """Between columns of the result row. A text of PostgreSQL cannot contain it."""
 
@@ -36,12 +39,11 @@ class StatementCache:
 
     def __init__(self, new_pace: Callable[[], PoolAssignment | None], size: int = MOST_STATEMENTS) -> None:
         """new_pace: returns the record of durations of a new statement; None if no statement may be pipelined. size:
-        number of statements beyond which the oldest one is dropped.
+        maximum number of statements.
         """
         self._new_pace = new_pace
-        self._size = size
         self._renderer = RawRenderer(Codecs(), True, separator=SEPARATOR, new_line=b"\n", quotes=False)
-        self._statements: dict[tuple[str, str, bool], CachedStatement] = {}
+        self._statements: BoundedMapping[tuple[str, str, bool], CachedStatement] = BoundedMapping(size)
         self.misses = 0
         """How often a text was new for its role."""
 
@@ -56,10 +58,9 @@ class StatementCache:
         cached = self._statements.get(key)
         if cached is None:
             self.misses += 1
-            while len(self._statements) >= self._size:
-                del self._statements[next(iter(self._statements))]
             statement = Statement(next(numbers), sql.sql.encode(), len(sql.parameters), self._renderer, repeatable)
-            cached = self._statements[key] = CachedStatement(statement, self._new_pace() if repeatable else None)
+            cached = CachedStatement(statement, self._new_pace() if repeatable else None)
+            self._statements.store(key, cached, BYTES_PER_CHARACTER * len(sql.sql))
         return cached
 
 

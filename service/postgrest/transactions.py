@@ -17,7 +17,7 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.sql.output import Statement as Sql
 from rowcall.core.text.naming import quote_identifier
-from rowcall.ext.driver.execution import Execution
+from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns
 from rowcall.service.database.preamble import PrecedingStatements, Values, preceding_settings
@@ -33,6 +33,16 @@ LEVELS = ("read uncommitted", "read committed", "repeatable read", "serializable
 DEFAULT_LEVEL = "read committed"
 
 ErrorOf = Callable[[Execution, ApiRequest], Exception]
+
+
+class TransactionLostError(Exception):
+    """The connection of an explicit transaction was lost before COMMIT was sent. execution: the failed one. error: for
+    the client, if the transaction is not repeated."""
+
+    def __init__(self, execution: Execution, error: Exception) -> None:
+        super().__init__(str(error))
+        self.execution = execution
+        self.error = error
 
 
 class Transactions:
@@ -112,8 +122,9 @@ class Transactions:
         """Run work in an explicit transaction, and return its result. listener: gets the notices and the end of the
         transaction.
 
-        Raises `ApiError` if the work fails or its check refuses the result, `Problem` if there was no connection, and
-        `ClientDisconnectedError` if the client has disconnected.
+        Raises `ApiError` if the work fails or its check refuses the result, `Problem` if there was no connection,
+        `ClientDisconnectedError` if the client has disconnected, and `TransactionLostError` if the connection was lost
+        before the end of the transaction was sent.
         """
         level = self._level(request, work) or DEFAULT_LEVEL
         mode = "read only" if work.options.read_only else "read write"
@@ -127,18 +138,21 @@ class Transactions:
                 if work.estimate is not None:
                     statement, values = self._setting_values(request, work.estimate)
                     execution = await transaction.run(statement, values, start)
+                    self._raise_if_lost(request, execution)
                     estimate = self._result_of_plan(request, execution)
                     start = ()
                 statement, values = self._setting_values(request, work.statement)
                 execution = await transaction.run(statement, values, start)
             except ValueError:
                 raise _unsendable() from None
+            self._raise_if_lost(request, execution)
             result = self._result(request, work, execution)._replace(estimate=estimate)
             if work.options.check is not None:
                 work.options.check(result)
             if self._rolls_back(request):
                 # COMMIT would check deferred constraints, so the response must contain their errors here too.
                 checked = await transaction.run(CHECK_CONSTRAINTS, [], ())
+                self._raise_if_lost(request, checked)
                 self._raise_if_failed(request, checked)
                 await transaction.end(ROLLBACK)
             else:
@@ -182,6 +196,12 @@ class Transactions:
         """Return the row estimate that the execution of `Work.estimate` gives. Raises as `_result` does."""
         self._raise_if_failed(request, execution)
         return estimated_rows(execution.body or b"")
+
+    def _raise_if_lost(self, request: ApiRequest, execution: Execution) -> None:
+        """Raise `TransactionLostError` if the connection of an execution was lost, other than because it was given up.
+        execution: not that of COMMIT, behind which the transaction may be permanent."""
+        if execution.loss != Loss.NOT_LOST and execution.failure is None:
+            raise TransactionLostError(execution, self._error_of(execution, request))
 
     def _raise_if_failed(self, request: ApiRequest, execution: Execution) -> None:
         if not execution.succeeded:

@@ -134,6 +134,7 @@ class Folder:
         """Lock the folder and return the descriptor that holds the lock. Raises `BlockingIOError` if another process
         has the lock, `OSError` if locking is impossible.
         """
+        self._create()
         file = os.open(self._path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -160,11 +161,14 @@ class Folder:
     async def store(self, name: str, text: str) -> None:
         await asyncio.to_thread(self._write, name, text)
 
+    def _create(self) -> None:
+        """Create the folder if it does not exist. Raises `OSError`."""
+        self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
     def _read(self) -> list[str]:
-        """Return the texts of all usable key files, and record the state of the folder for `has_changed`. A missing
-        folder is created. Raises `StartupError` if the folder cannot be read or created."""
+        """Return the texts of all usable key files, none without a folder, and record the state of the folder for
+        `has_changed`. Raises `StartupError` if the folder cannot be read."""
         try:
-            self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self._path.stat()
             self._report_permissions(state)
             # Taken before the names are read, so that the next check sees files that are added meanwhile. Timestamps of
@@ -172,6 +176,9 @@ class Folder:
             settled = time.time_ns() - state.st_mtime_ns > _COARSEST
             self._seen = state.st_mtime_ns if settled else None
             files = sorted(self._path.glob("key-*.json"))
+        except FileNotFoundError:
+            self._seen = 0
+            return []
         except OSError as error:
             raise StartupError(f"DataProtection:FileSystemPath cannot be read: {error}") from None
         return [text for file in files if (text := self._text(file)) is not None]
@@ -208,6 +215,7 @@ class Folder:
 
     def _write(self, name: str, text: str) -> None:
         """Write a key file completely or not at all. Raises `OSError`."""
+        self._create()
         # Another host may read at any time, so the file must appear complete (rename).
         handle, temporary = tempfile.mkstemp(dir=self._path, prefix=".new-")
         try:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 
+_USUAL_NAMES = {
+    name.lower(): name for name in ("baggage", "Content-MD5", "DNT", "Sec-GPC", "TE", "traceparent", "tracestate")
+}
+"""Name in lower case → well-known name of a header whose words do not begin with one upper-case letter each."""
+
+
 def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step of mode Parameter, which sets the parameter for headers. A value that the request supplies for it
     is replaced, unless the options say that it counts (`from_client`). None: the endpoint has no such parameter.
@@ -87,10 +93,10 @@ def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Calla
 
 def headers_json(items: Iterable[tuple[str, str]], added: Iterable[tuple[str, str]] = ()) -> bytes:
     """Return `{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma; the names of `added`
-    unchanged. items, added: names and values; those of `added` replace headers of the same spelling.
+    unchanged. items, added: names, in lower case, and values; those of `added` replace headers of the same spelling.
     """
     headers: dict[str, str] = {}
     for name, value in items:
-        canonical = "-".join(part.capitalize() for part in name.split("-"))
+        canonical = _USUAL_NAMES.get(name) or "-".join(part.capitalize() for part in name.split("-"))
         headers[canonical] = f"{headers[canonical]},{value}" if canonical in headers else value
     return orjson.dumps(headers | dict(added))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from rowcall.core.catalogue.source import Transport
-from rowcall.core.endpoint.endpoint import Endpoint, ValueKind
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.text import json_text
 from rowcall.service.request.binding import body_limit, read_fields
@@ -26,11 +25,8 @@ def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that collects the members before binding; None: the endpoint has no such parameter of type JSON,
     or its values are not fields of the body. The step raises `BindingError` if the body, or a value that the client
     sends for the parameter itself, is no JSON object, and `Problem` as `read_body` does."""
-    name = endpoint.options.patch_parameter
-    if name is None or endpoint.transport is not Transport.BODY or endpoint.passes_through:
-        return None
-    parameter = next((item for item in endpoint.parameters if item.db_name.lower() == name.lower()), None)
-    if parameter is None or parameter.kind is not ValueKind.JSON:
+    parameter = endpoint.patch_parameter
+    if parameter is None:
         return None
     patch = parameter.api_name
     known = frozenset(item.api_name for item in endpoint.parameters if not item.path) - {patch}

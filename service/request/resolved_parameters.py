@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import ResolvedParameter, resolved_parameters, unsupplied_parameters
+from rowcall.core.endpoint.resolved_parameters import (
+    ResolvedParameter,
+    metadata_parameter,
+    resolved_parameters,
+    unsupplied_parameters,
+)
 from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.transactions.shared_session import SharedSession
-from rowcall.service.request_context.arguments import remove_argument, set_argument
+from rowcall.service.request_context.arguments import record_nulls, remove_argument, set_argument
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import argument_text
 
@@ -27,19 +32,32 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 
-def discard_supplied_values(endpoint: Endpoint, _services: Services) -> Step | None:
+def discard_supplied_values(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that drops values which a request supplies for parameters that only the service fills: resolved
     parameters, and the one for the metadata of uploads. None: there are no such parameters."""
     targets = unsupplied_parameters(endpoint)
     if not targets:
         return None
+    unfilled = _unfilled_metadata(endpoint, services)
 
     def discard(context: RequestContext) -> None:
         for target in targets:
             remove_argument(context, target)
+        if unfilled is not None:
+            set_argument(context, unfilled, None)
         context.has_null = None in context.arguments
 
     return discard
+
+
+def _unfilled_metadata(endpoint: Endpoint, services: Services) -> int | None:
+    """Return the index of the parameter for the metadata of uploads if it is NULL, because the files are forwarded to
+    another service and it has no default; else None."""
+    forwarded = services.options.outbound.proxy.forward_uploads and endpoint.options.proxy is not None
+    index = metadata_parameter(endpoint)
+    if not forwarded or endpoint.passes_through or index is None or endpoint.parameters[index].has_default:
+        return None
+    return index
 
 
 def resolve(endpoint: Endpoint, services: Services) -> Step | None:
@@ -50,12 +68,13 @@ def resolve(endpoint: Endpoint, services: Services) -> Step | None:
     if not statements:
         return None
     database = services.database
+    pending = endpoint.outgoing.pending
 
     async def fill(context: RequestContext) -> None:
         async with database.shared_session() as calls:
             for statement in statements:
                 set_argument(context, statement.target, await statement.run(context, calls))
-        context.has_null = None in context.arguments
+        record_nulls(context, pending)
 
     return fill
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.endpoint.validation import Rule, checks
 from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem
@@ -26,18 +26,24 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 TextOf = Callable[[RequestContext], str | None]
+_UNCHANGED = (ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER)
+"""Kinds of values whose bound text is the one that was sent."""
 
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that stores the body in `context.body`; None: no later step needs it. Later steps need it to
-    check arrays in the form in which they were sent, to compare requests with an `Idempotency-Key`, and to verify
+    check values in the form in which they were sent, to compare requests with an `Idempotency-Key`, and to verify
     webhooks.
     """
     raw = endpoint.raw_body is not None
     if endpoint.transport is not Transport.BODY and not raw:
         return None
-    arrays = any(endpoint.parameters[check.index].array for check in checks(endpoint, services.options.rules))
-    if not endpoint.recorded and (raw or not arrays):
+    read = any(
+        _reads_request(endpoint.parameters[check.index], rule)
+        for check in checks(endpoint, services.options.rules)
+        for rule in check.rules
+    )
+    if not endpoint.recorded and (raw or not read):
         return None
     limit = body_limit(endpoint, services)
 
@@ -91,7 +97,7 @@ class _RuleCheck:
         self.rule = rule
         self.message = message
         self.fault = Fault(parameter.api_name, parameter.api_name, message)
-        self._text = _text_of(endpoint, index)
+        self._text = _text_of(endpoint, index, rule)
         self._items = _items_of(endpoint, index) if rule.counts_items else None
 
     def holds(self, context: RequestContext) -> bool:
@@ -126,11 +132,20 @@ def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int 
     return items
 
 
-def _text_of(endpoint: Endpoint, index: int) -> TextOf:
-    """Return the function that returns the text of a parameter as the client sent it; None: NULL. An array is taken
-    from the query string or body, because its bound text is an array literal of PostgreSQL. index: of the parameter.
+def _reads_request(parameter: EndpointParameter, rule: Rule) -> bool:
+    """Return whether a rule needs the text of the request, because the bound one differs from it: an array is a literal
+    of PostgreSQL, and numbers, times and others have one spelling."""
+    if rule.counts_items:
+        return False
+    return parameter.array or (rule.reads_text and parameter.kind not in _UNCHANGED)
+
+
+def _text_of(endpoint: Endpoint, index: int, rule: Rule) -> TextOf:
+    """Return the function that returns the text of a parameter for a rule: as the client sent it, if that makes a
+    difference; None: NULL. A value that was not sent is the bound one. index: of the parameter.
     """
     parameter = endpoint.parameters[index]
+    in_body = endpoint.transport is Transport.BODY
 
     def text_of_argument(context: RequestContext) -> str | None:
         return argument_text(context, index)
@@ -139,33 +154,63 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
         text = text_of_argument(context)
         if text is None:
             return None
-        whole = submitted(context, parameter)
-        return text if whole is None else whole
+        if parameter.path and context.values and (segment := context.values.get(parameter.segment or "")) is not None:
+            return segment
+        submitted = _text_in_body(context, parameter) if in_body else _text_in_query(context, parameter)
+        return text if submitted is None else submitted
 
-    if not parameter.array or parameter.path:
-        return text_of_argument
-    submitted = _array_in_body if endpoint.transport is Transport.BODY else _array_in_query
-    return text_of_request
+    return text_of_request if _reads_request(parameter, rule) else text_of_argument
 
 
-def _array_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    """Return an array in the body as text: its JSON; for a form, its elements joined with commas. None: it was not
-    sent."""
+def _text_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
+    """Return a value of the body as text: a JSON string as its characters, another JSON value, or an array, as its
+    JSON; of a form, as `_text_among`. None: it was not sent."""
     body = context.body or b""
     pairs = form_pairs(context.scope, body)
     if pairs is not None:
-        return _join_values(pairs, parameter)
-    raw = dict(json_text.body_members(body)).get(parameter.api_name)
-    return None if raw is None else raw.decode()
+        return _text_among(pairs, parameter)
+    try:
+        members = dict(json_text.body_members(body))
+    except json_text.JsonTextError:
+        return None  # a body without fields, which is forwarded to another service
+    raw = members.get(parameter.api_name)
+    return (
+        _text_of_json(raw, parameter) if raw is not None else _text_in_object(members.get(_group(parameter)), parameter)
+    )
 
 
-def _array_in_query(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    return _join_values(query_text.pairs(context.scope.query_string), parameter)
+def _text_in_query(context: RequestContext, parameter: EndpointParameter) -> str | None:
+    return _text_among(query_text.pairs(context.scope.query_string), parameter)
 
 
-def _join_values(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
-    """Join the values of the parameter among `pairs` (names and values of a query string or form) with commas; None:
-    there are none.
+def _text_among(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
+    """Return the value of the parameter among `pairs` (names and values of a query string or form); for an array, its
+    elements joined with commas. None: there is none.
     """
+    pairs = list(pairs)
     elements = [text for key, text in pairs if key == parameter.api_name]
-    return ",".join(elements) if elements else None
+    if elements:
+        return ",".join(elements)
+    group = _group(parameter)
+    whole = "".join(text for key, text in pairs if key == group)
+    return _text_in_object(whole.strip().encode(), parameter)
+
+
+def _text_in_object(raw: bytes | None, parameter: EndpointParameter) -> str | None:
+    """Return the value of a field of a composite in the JSON object of the composite. None: the object, or this member,
+    was not sent."""
+    if raw is None or raw[:1] != b"{":
+        return None
+    members = dict(json_text.object_members(raw))
+    names = (parameter.member, parameter.attribute)
+    own = next((members[name] for name in names if name is not None and name in members), None)
+    return None if own is None else _text_of_json(own, parameter)
+
+
+def _group(parameter: EndpointParameter) -> str:
+    """Return the name of the composite of a field in requests; empty if the parameter is no such field."""
+    return parameter.group or ""
+
+
+def _text_of_json(raw: bytes, parameter: EndpointParameter) -> str:
+    return json_text.unescape(raw) if raw[:1] == b'"' and not parameter.array else raw.decode()

@@ -24,3 +24,15 @@ def remove_argument(context: RequestContext, index: int) -> None:
     if context.mask & bit:
         del context.arguments[(context.mask & (bit - 1)).bit_count()]
         context.mask &= ~bit
+
+
+def record_nulls(context: RequestContext, ignored: frozenset[int]) -> None:
+    """Set `context.has_null`: whether an argument is NULL, except those of ignored parameters. ignored: indexes of
+    parameters among those of the endpoint.
+    """
+    position = 0
+    context.has_null = False
+    for index in range(context.mask.bit_length()):
+        if context.mask >> index & 1:
+            context.has_null |= context.arguments[position] is None and index not in ignored
+            position += 1

@@ -6,19 +6,21 @@ Only endpoints with this option have the second statement; it is sent in the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
 from rowcall.core.endpoint.header_lines import header_lines, is_personal
 from rowcall.core.endpoint.response_set_by_sql import (
-    MARK,
     READ,
     ResponseSettingError,
     headers_set_by_sql,
+    split_result,
     status_set_by_sql,
 )
 from rowcall.core.errors.problems import Problem
+from rowcall.core.sqlfile.commands import commits
+from rowcall.core.sqlfile.splitting import split
 from rowcall.core.text.cache_control import private
 from rowcall.ext.driver.execution import Execution, Part, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
@@ -32,11 +34,14 @@ BODILESS = (204, 205, 304)
 """Status codes of responses without a body."""
 
 
-def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[[int], Statement]:
-    """Return a function like `build` whose result also contains, after the statement of the call, the one that reads
-    the status and headers that SQL has set.
+def with_reading(
+    build: Callable[[int], Statement], codecs: Codecs, *, first_row_only: bool
+) -> Callable[[int], Statement]:
+    """Return a function like `build` whose result also contains, at the end of each transaction of the call, the
+    statement that reads the status and headers that SQL has set.
 
     build: returns the statement of the call; its argument is the bit mask of the parameters that are passed.
+    first_row_only: further rows of a single statement are dropped.
     """
     writer = RawRenderer(codecs, False)
 
@@ -44,20 +49,31 @@ def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[
         statement = build(mask)
         count = statement.nparams
         reading = Statement(next(numbers), READ.encode(), count, writer, statement.repeatable, picks=())
-        parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True),)
-        last = parts[-1]
-        # In the transaction of the last statement: transaction-local settings end with it.
-        open_ended = Part(last.statement, False, last.ahead_first, last.first_row_only, last.behind_commit)
+        parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True, first_row_only),)
         tail = statement.tail if isinstance(statement, Script) else b""
-        return Script(
-            next(numbers),
-            count,
-            (*parts[:-1], open_ended, Part(reading, True, False, behind_commit=last.behind_commit)),
-            tail,
-            statement.repeatable,
-        )
+        return Script(next(numbers), count, tuple(_read_at_ends(parts, reading)), tail, statement.repeatable)
 
     return script
+
+
+def _read_at_ends(parts: Sequence[Part], reading: Statement) -> Iterator[Part]:
+    """Yield the parts, and a part with the reading at the end of each transaction, since transaction-local settings end
+    with it: in front of a COMMIT, and behind the last statement that is sent in an implicit transaction."""
+    for part in parts:
+        if _commits(part):
+            yield Part(reading, False, False, behind_commit=part.behind_commit)
+            yield part
+        elif part.last:
+            yield Part(part.statement, False, part.ahead_first, part.first_row_only, part.behind_commit)
+            yield Part(reading, True, False, behind_commit=part.behind_commit)
+        else:
+            yield part
+
+
+def _commits(part: Part) -> bool:
+    """Return whether the statement ends a transaction that the file has begun, other than by a rollback."""
+    statements = split(part.statement.sql.decode()).statements
+    return bool(statements) and commits(statements[0])
 
 
 def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
@@ -65,13 +81,12 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
     headers that SQL has set are invalid, or if the routine returned no result; and as `_usual` does."""
     lines = header_lines(endpoint)
     personal = is_personal(endpoint)
-    tail = _tail(endpoint)
 
     def respond(context: RequestContext) -> None:
         execution = context.execution
         if execution is None or execution.body is None:
             raise Problem(500, "the routine returned nothing")
-        body, status_text, headers_text = _parts(execution.body, tail)
+        body, status_text, headers_text = split_result(endpoint, execution.body)
         try:
             status = status_set_by_sql(status_text)
             chosen = headers_set_by_sql(headers_text)
@@ -91,25 +106,6 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
             context.protocol.response_bytes(status, headers, body)
 
     return respond
-
-
-def body_of(endpoint: Endpoint, whole: bytes) -> bytes:
-    """Return the body of a result of the endpoint without status and headers. whole: the result with these, as
-    `with_reading` makes it."""
-    return _parts(whole, _tail(endpoint))[0]
-
-
-def _tail(endpoint: Endpoint) -> bytes:
-    """Return the `tail` of results of the endpoint, as for `_parts`."""
-    return b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
-
-
-def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
-    """Return body, status and headers of a result, which are separated by `MARK`. tail: the last bytes of the body,
-    which stand behind the headers in the result; may be empty.
-    """
-    body, status, headers = whole.removesuffix(tail).rsplit(MARK, 2)
-    return body + tail, status.decode(), headers.decode()
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:

@@ -75,7 +75,7 @@ class SnapshotReader:
         self._catalogues = Catalogues(self._places, selection, schema, graphs=exposes)
         self._analyses = SessionAnalyses(self._places, self._catalogues)
         verify = settings.read(RoutineOptions).verify_routed
-        self._routed = RoutedChecks(self._places, self._catalogues, verify)
+        self._routed = RoutedChecks(self._places, self._catalogues, verify, schema)
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.discovery.trust)
         self._exact = settings.read(ServiceOptions).exact_types
         self.complete = True
@@ -105,6 +105,10 @@ class SnapshotReader:
         await report_missing_rights(self._options, self._places.connector(MAIN))
         await report_refused_commands(self._settings, self._options, self._places, snapshot.endpoints)
         return snapshot
+
+    def source_connector(self, name: str | None) -> Connector:
+        """Return the connector of the database where routines were found. name: `Endpoint.catalogue_connection`."""
+        return self._places.source_connector(name)
 
     def watcher(self) -> Watcher | None:
         """Return the watcher of these sources; None: watching is off. Raises `StartupError` if there is nothing to
@@ -271,7 +275,7 @@ class SnapshotReader:
             await self._catalogues.add_dependency_graph(place, connection)
             return connection
 
-        return await files.read(self._places.home_of_files, self._places.usable, open_at, only_files=only_files)
+        return await files.read(self._places.home, self._places.usable, open_at, only_files=only_files)
 
     def _endpoint_candidates(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
         """Yield the candidates for endpoints with their defaults, which contain the connection on which they run. key:

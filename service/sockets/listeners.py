@@ -104,6 +104,11 @@ class Address:
         return f"{self.scheme}://{host}:{port}"
 
 
+def tcp_urls(urls: Iterable[str]) -> list[str]:
+    """Return the URLs of listeners (`Address.url`) without those of Unix sockets, to which HTTP clients have no URL."""
+    return [url for url in urls if not url.startswith(f"http://{_UNIX}")]
+
+
 @dataclass(frozen=True, slots=True)
 class ListenerPlan:
     """A configured listener. protocols: `1`, `2` or `auto`, the supported HTTP versions. certificate: None: none is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -21,16 +21,18 @@ from rowcall.core.catalogue.catalog import (
 )
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config.sections.sqlfiles import SqlFileOptions
-from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
+from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open, may_commit
 from rowcall.core.sqlfile.reading import SqlFile
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
-from rowcall.core.sqlfile.statement_comments import StatementNotes
+from rowcall.core.sqlfile.statement_comments import StatementNotes, VirtualParameter
 from rowcall.core.text.naming import default_path
 from rowcall.service.sqlfiles.describing import StatementDescription
 from rowcall.service.sqlfiles.parsing import ParsedFile
 
 _RECORD = 2249
 """Oid of the pseudo-type `record`."""
+VOID = "void"
+"""What `returns` names if the rows of a statement are dropped."""
 _LEFT_OPEN = "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit"
 
 
@@ -40,6 +42,11 @@ class Naming:
 
     prefix: str | None
     kebab: bool
+
+
+def is_void(type_name: str) -> bool:
+    """Return whether the name is `void`, in any case."""
+    return type_name.lower() == VOID
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,24 @@ class NamedTypes:
         """
         oid = self._declared_type(file, number)
         return oid if self._is_composite(oid) else 0
+
+    def virtual_type(self, virtual: VirtualParameter) -> str | None:
+        """Return the name of the type of a parameter that no statement uses; None: its line names no known type."""
+        return next((name for name in virtual.readings if name in self.oids), None)
+
+    def virtual_warnings(self, file: SqlFile) -> Iterator[str]:
+        """Yield a message for each `define_param` line with an unknown type, or with words behind the type."""
+        for virtual in file.notes.virtual:
+            type_name = self.virtual_type(virtual)
+            if type_name is None:
+                yield f"{virtual.line!r}: {virtual.type_name!r} is no type, so the parameter is text"
+            elif type_name != virtual.type_name:
+                yield f"{virtual.line!r}: what follows the type {type_name} is ignored"
+
+    def is_result_type(self, name: str) -> bool:
+        """Return whether `returns` may name this type: `void`, or a type that a column can have."""
+        oid = self.oids.get(name, 0)
+        return is_void(name) or (oid in self.types and self.types[oid].kind is not TypeKind.PSEUDO)
 
     def _declared_type(self, file: SqlFile, number: int) -> int:
         """Return the oid of the type that the comment declares for a parameter; 0: it declares no known type. number:
@@ -133,7 +158,11 @@ class RoutineBuilder:
             module=self._module(parsed.path),
             unnamed=self._options.unnamed,
             fingerprint=hashlib.sha256(file.text.encode()).hexdigest()[:16],
-            warnings=(*file.notes.warnings, *((_LEFT_OPEN,) if leaves_open(effects) else ())),
+            warnings=(
+                *file.notes.warnings,
+                *self._types.virtual_warnings(file),
+                *((_LEFT_OPEN,) if leaves_open(effects) else ()),
+            ),
         )
         columns = statements[0].result.columns
         return Routine(
@@ -152,6 +181,7 @@ class RoutineBuilder:
             columns=columns,
             source=source,
             sets_response=any(names_response(statement.text) for statement in source.statements),
+            may_commit=may_commit(effects),
         )
 
     def _parameters(self, file: SqlFile) -> list[Parameter]:
@@ -174,11 +204,12 @@ class RoutineBuilder:
                 )
             )
         for virtual in file.notes.virtual:
-            oid = self._types.oids.get(virtual.type_name, 0)
+            declared = self._types.virtual_type(virtual)
+            oid = self._types.oids.get(declared or "", 0)
             argument = len(parameters)
             parameters.append(
                 Parameter(
-                    virtual.name, oid, virtual.type_name, ParameterMode.IN, has_default=True, argument=argument,
+                    virtual.name, oid, declared or "text", ParameterMode.IN, has_default=True, argument=argument,
                     virtual=True,
                 )
             )  # fmt: skip
@@ -202,7 +233,7 @@ class RoutineBuilder:
         """Return the result of a statement. about: what its comment says; a type that it declares takes precedence.
         key: name of the result in the response; None: it is hidden. described: None: the server was not asked.
         """
-        if about.returns == "void":
+        if about.returns == VOID:
             return FileResult(key, (), about.single, dropped=True)
         if about.returns is not None:
             info = self._types.types[self._types.oids[about.returns]]

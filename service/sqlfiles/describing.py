@@ -27,6 +27,11 @@ select distinct lower(proname) from pg_catalog.pg_proc
 where provolatile = 'v' and prokind in ('f', 'w') and prorettype <> 'pg_catalog.trigger'::regtype
   and pronamespace <> 'information_schema'::regnamespace
 """
+_PLAIN_PROCEDURES = r"""
+select lower(p.proname) from pg_catalog.pg_proc p join pg_catalog.pg_language l on l.oid = p.prolang
+where p.prokind = 'p' group by 1
+having bool_and(l.lanname = 'sql' or (l.lanname = 'plpgsql' and p.prosrc !~* '\m(commit|rollback|call)\M'))
+"""
 _TABLE_COLUMNS = """
 select c.oid, a.attnum::integer, concat_ws('.', n.nspname, c.relname, a.attname)
 from pg_catalog.pg_class c
@@ -124,10 +129,13 @@ async def find_table_columns(connection: Connection, relations: Sequence[int]) -
 
 
 async def find_suspects(connection: Connection) -> Suspects:
-    """Return the functions and views that may have side effects even if they are only read. Raises `psycopg.Error`."""
+    """Return the functions and views that may have side effects even if they are only read, and the procedures that
+    cannot commit. Raises `psycopg.Error`."""
     functions = await (await connection.execute(_SUSPECT_FUNCTIONS)).fetchall()
     views = await (await connection.execute(_SUSPECT_VIEWS)).fetchall()
-    return Suspects(frozenset(row[0] for row in functions), frozenset(row[0] for row in views))
+    procedures = await (await connection.execute(_PLAIN_PROCEDURES)).fetchall()
+    names = (frozenset(row[0] for row in rows) for rows in (functions, views, procedures))
+    return Suspects(*names)
 
 
 def _description_sender(question: Question) -> _Send:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -12,7 +12,7 @@ from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.sqlfile.commands import Suspects
 from rowcall.core.sqlfile.reading import place
 from rowcall.service.discovery.catalogue import load_types
-from rowcall.service.sqlfiles.building import NamedTypes, Naming, RoutineBuilder
+from rowcall.service.sqlfiles.building import VOID, NamedTypes, Naming, RoutineBuilder, is_void
 from rowcall.service.sqlfiles.describing import (
     Question,
     RefusedStatement,
@@ -52,7 +52,7 @@ class FileReader:
         types = NamedTypes(oids, await load_types(connection, sorted(set(oids.values()))) if oids else {})
         valid: list[ParsedFile] = []
         for item in parsed:
-            error = _resolve_returns(item, oids)
+            error = _resolve_returns(item, types)
             if error is None:
                 valid.append(item)
             else:
@@ -95,32 +95,31 @@ def _question(parsed: ParsedFile, index: int, types: NamedTypes) -> Question:
     return Question(numbered.text, types.parameter_types(parsed.file, numbered.numbers))
 
 
-def _resolve_returns(parsed: ParsedFile, oids: Mapping[str, int]) -> str | None:
-    """Decide for each line that begins with `returns` whether it names a type or is prose, and correct the notes of the
-    file accordingly. Return a message if one is certainly meant to name a type and names none, else None. oids: of all
-    types that comments name, by name.
+def _resolve_returns(parsed: ParsedFile, types: NamedTypes) -> str | None:
+    """Decide for each line that begins with `returns` whether it names a type or is prose, and set the declared types
+    in the notes of the file: that of the last such line, where lines with an `@` take precedence. Return a message if
+    the last line with an `@` names no type, else None. types: all that comments name.
     """
     notes = parsed.file.notes
     for about in notes.statements:
-        if about.returns is None:
-            continue
-        if about.returns == "void" or about.returns in oids:
-            notes.claimed.add(about.returns_line)
-        elif about.returns_certain:
-            line, column = place(parsed.file.text, about.returns_at)
-            message = f"returns: {about.returns!r} is no type"
+        naming = [item for item in about.returns_lines if types.is_result_type(item.type_name)]
+        certain = [item for item in about.returns_lines if item.certain]
+        if certain and certain[-1] not in naming:
+            line, column = place(parsed.file.text, certain[-1].at)
+            message = f"returns: {certain[-1].type_name!r} is no type"
             return message_at(parsed.path, parsed.file.text, message, line, column)
-        else:
-            about.returns = None
+        notes.claimed.update(item.line for item in naming)
+        for item in (certain or naming)[-1:]:
+            about.returns = VOID if is_void(item.type_name) else item.type_name
     return None
 
 
 def _type_names(parsed: Sequence[ParsedFile]) -> set[str]:
     """Return all words in the comments of files that may be names of types."""
     names = {name for item in parsed for hint in item.file.notes.hints.values() for name in hint.readings}
-    names |= {virtual.type_name for item in parsed for virtual in item.file.notes.virtual}
-    returned = {about.returns for item in parsed for about in item.file.notes.statements if about.returns is not None}
-    return names | (returned - {"void"})
+    names |= {name for item in parsed for virtual in item.file.notes.virtual for name in virtual.readings}
+    lines = (line for item in parsed for about in item.file.notes.statements for line in about.returns_lines)
+    return names | {line.type_name for line in lines if not is_void(line.type_name)}
 
 
 def _refusal(parsed: ParsedFile, index: int, refused: RefusedStatement) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from rowcall.core.catalogue.catalog import Routine
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPart, ResultPath, ResultShape
 from rowcall.core.sqlfile.execution import as_single_transaction
 from rowcall.core.sqlfile.source import FileSource, FileStatement
@@ -79,14 +78,6 @@ def _with_query(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
         numbers=(*statement.numbers, *values),
         types=(*statement.types, *(0 for _ in values)),
     )
-
-
-def stands_alone(routine: Routine) -> bool:
-    """Whether the file has one statement that may have to be the only one of its transaction: a CALL that commits,
-    VACUUM.
-    """
-    source = routine.source
-    return isinstance(source, FileSource) and not source.several and not source.statements[0].execution.fresh
 
 
 def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:

@@ -90,9 +90,9 @@ class SqlFileSource:
         """Read the folder, have each file described by its database, and return one catalogue for each database.
 
         A database is identified by its place. A file belongs to the place of the connection that it names. If it names
-        none, or one on which endpoints cannot run, it belongs to `home`. place_of: returns the place of a connection;
-        None: endpoints cannot run on it. open_at: connects to a place. only_files: the databases have not changed, so
-        only changed files are described again.
+        none, or one on which endpoints cannot run, or annotations are ignored, it belongs to `home`. place_of: returns
+        the place of a connection; None: endpoints cannot run on it. open_at: connects to a place. only_files: the
+        databases have not changed, so only changed files are described again.
 
         Raises:
             psycopg.Error: `home` cannot be read. An error of another place is reported for the files that name it.
@@ -106,8 +106,10 @@ class SqlFileSource:
             fresh = [text for text in texts if (known := self._known.get(text.path)) is None or known.text != text.text]
         parsed, errors = await asyncio.to_thread(parse_files, fresh, whole=self.options.whole)
         by_place: dict[str, list[ParsedFile]] = {home: []}
+        ignores_comments = self.options.comments_mode is CommentsMode.IGNORE
         for item in parsed:
-            expected = place_of(item.connection) if item.connection else None
+            name = None if ignores_comments else item.connection
+            expected = place_of(name) if name else None
             by_place.setdefault(home if expected is None else expected, []).append(item)
         present = {text.path for text in texts}
         self._known = {path: known for path, known in self._known.items() if path in present}

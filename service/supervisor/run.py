@@ -37,8 +37,8 @@ def run(
     template: Template | None = None,
     reread: Callable[[], Settings] | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT, and return the exit code; or until `until` returns, and return START_AGAIN.
-    Increases the limit of open files, and closes the log at the end.
+    """Serve until SIGTERM, SIGINT or SIGQUIT, and return the exit code; or until `until` returns, and return
+    START_AGAIN. Increases the limit of open files, and closes the log at the end.
 
     on_listening: called with the addresses once the service listens. template: the process of which workers are copies;
     without it, each is started by exec. reread: loads PostgREST's configuration file again, if it configures the

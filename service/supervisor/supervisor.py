@@ -137,7 +137,7 @@ class Supervisor:
         self._updates = SnapshotUpdates(
             self._options,
             reader,
-            Describer(described, self._connector),
+            Describer(described, self._connector, reader.source_connector),
             self._workers,
             self._listeners,
             self._events,
@@ -184,6 +184,7 @@ class Supervisor:
         return {
             signal.SIGTERM: self._stop_requested,
             signal.SIGINT: self._stop_requested,
+            signal.SIGQUIT: self._stop_requested,
             signal.SIGHUP: self._updates.read_changes,
             signal.SIGUSR1: self._updates.read_changes if as_postgrest else profile,
             signal.SIGUSR2: self._updates.read_changes if as_postgrest else self._begin_succession,

@@ -98,9 +98,9 @@ class HandlerCommon:
         self.dry_run = settings.flag("dry_run", False)
         self.check_command = settings.text_or_none("check_command") or None
 
-    def checks(self, *, text: bool = False, lines: bool = False, images: frozenset[str] = frozenset()) -> Checks:
+    def checks(self, *, text: bool = False, lines: bool = False, images: frozenset[str] | None = None) -> Checks:
         """Return the checks of a file. text: it must be text. lines: it must have line ends. images: accepted kinds;
-        empty: any file.
+        None: any file.
         """
         return Checks(self.included, self.excluded, text, lines, self.text_bytes, self.control_bytes, images)
 
@@ -111,14 +111,13 @@ def stored_file_checks(
     """Return the checks of handlers that store a file unchanged.
 
     options: defaults of the settings. allowed: image types, such as `jpg, png`, that are accepted if `check_image` is
-    `true` instead of a list of types.
+    `true` instead of a list of types. A list without a known type accepts no file.
     """
     text = settings.flag("check_text", options.check_text)
     setting = settings.text("check_image", str(options.check_image)).strip().lower()
     if setting == "false" or not setting:
-        kinds: frozenset[str] = frozenset()
-    else:
-        kinds, _ = image_types(allowed if setting == "true" else setting)
+        return common.checks(text=text)
+    kinds, _ = image_types(allowed if setting == "true" else setting)
     return common.checks(text=text, images=kinds)
 
 

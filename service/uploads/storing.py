@@ -43,7 +43,8 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     upload = endpoint.options.upload
     assert upload is not None  # noqa: S101 (asked only for endpoints that take files)
     names = placeholder_names(endpoint.parameters)
-    templates = SettingTemplates(upload, endpoint.options.custom, key, names)
+    path_alias = "file_system_path" if isinstance(options, Folder) else None
+    templates = SettingTemplates(upload, endpoint.options.custom, key, names, path_alias)
     common = services.options.uploads.common
 
     def settings(turn: Turn) -> HandlerSettings:

@@ -37,14 +37,10 @@ log = logging.getLogger("rowcall.webhooks")
 
 CHANNEL = "rowcall_webhooks"
 """Notification channel on which new messages are announced."""
-NEEDED = 5
+NEEDED = 26
 """Least version of the schema `rowcall`."""
-NEEDED_TRACED = 15
-"""Least version if deliveries continue traces."""
 GATHER = 0.005
 """Seconds for which ends of deliveries are gathered before new ones are taken."""
-MOST_REMOVED = 1000
-"""Maximum number of old messages that are removed at once."""
 MARGIN = 10.0
 """Seconds after the time limit of a delivery from which its worker counts as lost."""
 LARGEST_RESPONSE = 65_536
@@ -54,8 +50,9 @@ MOST_ERROR = 500
 
 _TAKE = (
     "select message::text, subscriber, attempt, extract(epoch from clock_timestamp() - since)::float8, url, secret, "
-    "body, {trace} from rowcall.take_deliveries(%s::text[], %s::text[], %s, %s::float8)"
+    "body, {trace} from rowcall.take_webhooks(%s::text[], %s::text[], %s, %s::float8, %s::float8)"
 )
+_NEXT = "select rowcall.next_webhook(%s::text[], %s::float8)"
 
 
 class _Delivery(NamedTuple):
@@ -124,22 +121,22 @@ class Deliveries:
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Deliveries of all services in the database, by subscriber and state."""
         self._options = options
-        self._loop = DeliveryLoop(connector, self, "select rowcall.next_delivery()", GATHER)
-        self._queue = self._loop.queue
         self._client_options = replace(client, follow=0, breaker_failures=0)
         self._client: Client | None = None
         self._configured = {subscriber.name: subscriber for subscriber in options.subscribers}
         self._names = list(self._configured)
+        self._loop = DeliveryLoop(connector, self, _NEXT, (self._names, options.give_up), gather=GATHER)
+        self._queue = self._loop.queue
         self._topics = [" ".join(subscriber.topics) for subscriber in options.subscribers]
 
     async def run(self) -> None:
         """Wait for the needed version of the schema `rowcall`, then deliver until `stop` is called. Raises
         `psycopg.Error` if a connection is lost."""
         async with self._loop.open(CHANNEL) as connection:
-            needed, functions = NEEDED, RESTRICTED["Webhooks:Enabled"]
+            functions = RESTRICTED["Webhooks:Enabled"]
             if self._spans is not None:
-                needed, functions = NEEDED_TRACED, functions | {"message_trace"}
-            await wait_for_installation(connection, needed, "Webhooks:Enabled", functions)
+                functions = functions | {"message_trace"}
+            await wait_for_installation(connection, NEEDED, "Webhooks:Enabled", functions)
             self._client = Client(self._client_options, meters=self._meters)
             try:
                 await self._loop.work()
@@ -150,9 +147,12 @@ class Deliveries:
         """Take no further deliveries. Those that run are given up; other workers repeat them."""
         self._loop.stop()
 
-    async def tidy(self) -> None:
-        """Remove old messages, and with metrics count the deliveries for `gauges`. Raises `psycopg.Error`."""
-        await self._queue.query("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+    async def remove(self, most: int) -> int:
+        """Remove up to `most` old messages, and return how many were removed. Raises `psycopg.Error`."""
+        return await self._queue.remove("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, most)
+
+    async def count(self) -> None:
+        """Count the deliveries for `gauges` if metrics are on. Raises `psycopg.Error`."""
         if self._meters is not None:
             rows = await self._queue.query("select subscriber, state, deliveries from rowcall.count_deliveries()")
             self.gauges = [
@@ -162,7 +162,10 @@ class Deliveries:
 
     async def take(self, most: int) -> Sequence[Attempt]:
         """Take up to `most` deliveries, and return the attempts to run. Raises `psycopg.Error`."""
-        rows = await self._queue.query(self._sql, self._names, self._topics, most, self._options.timeout + MARGIN)
+        options = self._options
+        rows = await self._queue.query(
+            self._sql, self._names, self._topics, most, options.timeout + MARGIN, options.give_up
+        )
         return [self._deliver(_Delivery(*row)) for row in rows]
 
     def room(self, running: int) -> tuple[int, float]:

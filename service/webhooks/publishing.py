@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.response_set_by_sql import split_result
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.preamble import Values
 from rowcall.service.pipeline.services import Services
 from rowcall.service.pipeline.sql_call import sql_call
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.response.response_set_by_sql import body_of
 
 Publish = tuple[Call, Callable[[RequestContext], Values]]
 """The command, and the function that returns its values for a request that has run."""
@@ -34,16 +34,14 @@ def publish_result(endpoint: Endpoint, services: Services) -> Publish | None:
     topic, key = publishing.topic.encode(), key_member(endpoint)
     named = None if key is None else key.encode()
     empty = endpoint.shape.path is ResultPath.VOID
+    # A job has no status, so that its result is the body alone.
     set_by_sql = endpoint.sets_response and not services.job_runs
 
     def values(context: RequestContext) -> Values:
         execution = context.execution
-        if execution is None or execution.body is None or empty:
-            return [topic, None, named]
-        if set_by_sql:
-            body = None if execution.first_null else body_of(endpoint, execution.body)
-        else:
-            body = None if execution.is_null else execution.body
+        body = None if execution is None or execution.is_null or empty else execution.body
+        if body and set_by_sql:
+            body, _, _ = split_result(endpoint, body)
         return [topic, body or None, named]
 
     return call, values

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rowcall.core.http.router import Route
+from rowcall.core.http.router import MalformedPathError, Route
 from rowcall.core.operations.exposition import FORMER_GAUGES
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.service.auth.access import anonymous_refusal
@@ -357,11 +357,15 @@ class Application:
         self._runner.start(context, steps)
 
     def has_cors_off(self, method: str, path: str) -> bool:
-        """Whether the endpoint at this method and path has `cors off`."""
+        """Whether the endpoint at this method and path has `cors off`. False for a path that is not valid text, which
+        `handle` refuses."""
         table = self._table
         if not table.closed:
             return False
-        match = table.router.find("GET" if method == "HEAD" else method, path)
+        try:
+            match = table.router.find("GET" if method == "HEAD" else method, path)
+        except MalformedPathError:
+            return False
         return match is not None and id(match.route) in table.closed
 
     def _find_for_user(self, context: RequestContext) -> None:

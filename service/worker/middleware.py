@@ -50,13 +50,13 @@ def with_middleware(
     handle = with_one_host(handle, options, listener)
     if options.forwarding.enabled:
         handle = with_readable_forwarding(handle, options)
-    # The log wraps the application directly, which reports the endpoint to it.
+    if http.cors is not None:
+        handle = with_cors(handle, http.cors, application.has_cors_off)
+    # Around CORS, which answers preflight requests by itself.
     if options.request_log:
         handle = with_log(handle, add)
     if http.compression is not None:
         handle = with_response_compression(handle, http.compression, options, listener)
-    if http.cors is not None:
-        handle = with_cors(handle, http.cors, application.has_cors_off)
     if http.security_headers:
         handle = with_security_headers(handle, http.security_headers)
     if http.ssl.enabled and http.ssl.hsts and (listener.secure or options.forwarding.enabled):

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 
 def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
-    """Return the endpoints whose calls are jobs. Their steps are compiled when the first job runs."""
+    """Return the endpoints whose calls are jobs. Their steps are compiled when the first job runs: without the cache,
+    as each attempt has to run its routine, and on the primary."""
     from rowcall.service.jobs.attempt import RunnableJobs
 
     of_jobs = {
@@ -41,7 +42,8 @@ def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
         for endpoint in endpoints
         if endpoint.options.job is not None or endpoint.options.schedule is not None
     }
-    services = replace(services, job_runs=True, limited=False, replicas=None)
+    uncached = replace(services.options, cache=replace(services.options.cache, enabled=False))
+    services = replace(services, job_runs=True, limited=False, replicas=None, options=uncached)
     steps: dict[str, tuple[Step, ...]] = {}
 
     def steps_of(endpoint: Endpoint) -> tuple[Step, ...]:

@@ -93,7 +93,7 @@ class TableBuilder:
             **self._fixed,
             **dict(snapshot_routes(snapshot, services, subrequests)),
             **dict(self._batch_routes(services, routing)),
-            **dict(self._job_routes(services)),
+            **dict(self._job_routes(services, snapshot)),
         }
         fixed = {
             route: with_request_count(route.method, route.path, steps, self._options, services.host)
@@ -156,14 +156,15 @@ class TableBuilder:
         independent.serve(router, CompiledRoutes(router.routes, services))
         yield from compile_routes(batch_routes(options, services, joint, independent))
 
-    def _job_routes(self, services: Services) -> Iterator[CompiledRoute]:
-        """Return the routes of jobs; none if they are off."""
+    def _job_routes(self, services: Services, snapshot: SchemaSnapshot) -> Iterator[CompiledRoute]:
+        """Return the routes of jobs; none if they are off. services: of the snapshot."""
         options = self._options.jobs
         if options is None:
             return iter(())
         from rowcall.service.jobs.routes import job_routes
 
-        return compile_routes(job_routes(options, services))
+        tenants = {item.tenant for item in snapshot.options if item.job is not None and item.tenant is not None}
+        return compile_routes(job_routes(options, services, tenants))
 
     def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
         """Return PostgREST's interface; None if it is not served."""

@@ -134,7 +134,7 @@ class Worker:
         """Serve until the supervisor says to stop or has ended."""
         loop = asyncio.get_running_loop()
         # The supervisor decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
-        for number in (signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
             loop.add_signal_handler(number, lambda: None)
         loop.add_signal_handler(signal.SIGUSR1, lambda: self._channel.send(ProfileRequest()))
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)

@@ -50,6 +50,7 @@ def test_lists_of_types_are_split_at_commas_alone() -> None:
         (Checks(text=True, text_bytes=2), "", b"ab\0", Status.OK),
         (Checks(text=True, control_bytes=0), "", b"\x01", Status.PROBABLY_BINARY),
         (Checks(images=frozenset({"png"})), "", b"\x89PNG", Status.OK),
+        (Checks(images=frozenset()), "", b"\x89PNG", Status.INVALID_IMAGE),
         (Checks(text=True, images=frozenset({"png"})), "", b"\0", Status.PROBABLY_BINARY),
     ],
 )

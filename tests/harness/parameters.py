@@ -27,6 +27,7 @@ TYPES = {
     "time with time zone": ValueKind.TIMETZ,
     "text": ValueKind.TEXT,
     "character varying": ValueKind.TEXT,
+    "character varying(2)": ValueKind.TEXT,
     "name": ValueKind.TEXT,
     '"char"': ValueKind.TEXT,
     "jsonpath": ValueKind.TEXT,

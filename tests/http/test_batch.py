@@ -13,6 +13,7 @@ from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -134,9 +135,21 @@ _n = select count(*) from orders';
 """
 
 
+FILES = {
+    "own_transaction.sql": "-- HTTP POST /own-transaction\nbegin;\ninsert into orders (customer) values ('file');\n"
+    "commit;\nselect 1;",
+    "calls.sql": "-- HTTP POST /calls\ncall commits();\nselect 1;",
+    "calls_plainly.sql": "-- HTTP POST /calls-plainly\ncall stays();\nselect 1;",
+    "blocks.sql": "-- HTTP POST /blocks\ndo $$ begin insert into orders (customer) values ('block'); end $$;\n"
+    "do $$ begin insert into orders (customer) values ('block'); end $$;",
+}
+
+
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = write_files(tmp_path_factory.mktemp("files"), FILES)
     settings = {
+        **file_settings(folder),
         "Batch:Enabled": "true",
         "Batch:MaxRequests": "20",
         "Batch:MaxResponseBytes": "100000",
@@ -218,6 +231,8 @@ def test_later_requests_use_earlier_results(service: Service, database: Database
         (request("/for-boss"), 401),
         (get("/hidden"), 404),
         (request("/commits"), 400),
+        (request("/own-transaction"), 400),
+        (request("/calls"), 400),
         (request("/enter", {"name": "ann"}), 400),
         (request("/pay", {"amount": 1}), 400),
         (request("/hook", {"a": 1}, **{"X_Hub_Signature_256": "sha256=0"}), 400),
@@ -245,6 +260,16 @@ def test_transaction_is_rolled_back_if_one_request_fails(
     assert [item["status"] for item in apart.json()][::2] == [201, 201]
     assert database.value(count) == 2
     database.execute("delete from orders where customer = 'gone'")
+
+
+def test_files_of_commands_are_part_of_the_transaction(service: Service, database: Database) -> None:
+    count = "select count(*) from orders where customer in ('block', 'stays')"
+    before = database.value(count)
+    problem(post(service, request("/blocks"), request("/calls-plainly"), get("/no-such-path")), 404)
+    assert database.value(count) == before
+    assert post(service, request("/blocks"), request("/calls-plainly")).status_code == 200
+    assert database.value(count) == before + 3
+    database.execute("delete from orders where customer in ('block', 'stays')")
 
 
 def test_uncommitted_writes_are_visible_only_within_the_batch(service: Service, database: Database) -> None:

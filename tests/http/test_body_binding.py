@@ -67,6 +67,10 @@ create function without() returns text language sql as $$select 'called'$$;
 create function strict_one(_a int) returns text language sql strict as $$select 'ran'$$;
 create function put_note(_parcel int, _body text) returns text language sql
   as $$select coalesce(_parcel::text, 'NULL') || ':' || coalesce(_body, 'NULL')$$;
+create function memo(_body text) returns text language sql as $$select 'memo ' || _body$$;
+create function memo(_body text, _kind text) returns text language sql as $$select _kind || ' ' || _body$$;
+comment on function memo(text) is E'HTTP POST\\nbody_parameter_name _body';
+comment on function memo(text, text) is E'HTTP POST\\nbody_parameter_name _body';
 create procedure record_it(_a int) language sql as 'select _a';
 comment on function defaults(int, int, text) is 'HTTP';
 comment on function without() is 'HTTP';
@@ -210,6 +214,12 @@ def test_raw_body_parameter_takes_the_whole_body(service: Service, query: str, b
 
 def test_raw_body_endpoint_refuses_unknown_query_keys(service: Service) -> None:
     problem(service.post("/api/put-note?parcel=7&note=1", content=b"b"), 404)
+
+
+def test_overloads_that_get_the_whole_body_are_selected_by_their_other_parameters(service: Service) -> None:
+    assert answer(service.post("/api/memo", content=b"x")) == (200, TEXT, "memo x")
+    assert answer(service.post("/api/memo?kind=red", content=b"x")) == (200, TEXT, "red x")
+    assert "'colour'" in problem(service.post("/api/memo?colour=red", content=b"x"), 404)["detail"]
 
 
 def test_chunked_body_is_accepted(service: Service) -> None:

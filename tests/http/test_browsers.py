@@ -10,6 +10,7 @@ import pytest
 
 from tests.harness.command import rowcall
 from tests.harness.database import Database
+from tests.harness.expect import problem
 from tests.harness.postgres import SUPERUSER
 from tests.harness.service import Service
 from tests.harness.upstream import Upstream, answer
@@ -30,6 +31,9 @@ cors off';
 create function closed() returns text language sql stable as $$ select 'closed' $$;
 comment on function closed is 'HTTP GET
 authorize';
+create function parcel(_id text) returns text language sql stable as $$ select _id $$;
+comment on function parcel is 'HTTP GET /parcels/{_id}
+allow_anonymous';
 create function many(_n int) returns table (n int) language sql stable as $$ select generate_series(1, _n) $$;
 comment on function many is 'HTTP GET
 allow_anonymous';
@@ -88,6 +92,14 @@ def test_every_response_has_security_headers(listed: Service, path: str, status:
     assert response.headers["referrer-policy"] == "strict-origin-when-cross-origin"
     assert response.headers["content-security-policy"] == "default-src 'self'"
     assert "permissions-policy" not in response.headers
+
+
+@pytest.mark.parametrize("path", ["/parcels/%FF", "/parcels/a%00b"])
+def test_a_malformed_path_is_refused_beside_endpoints_with_cors_off(listed: Service, path: str) -> None:
+    for headers in ({}, {"Origin": SHOP}):
+        problem(listed.get(path, headers=headers), 400)
+    assert preflight(listed, path, SHOP).status_code == 204
+    assert "outside of its steps" not in listed.log
 
 
 def test_preflight_response_has_security_headers(listed: Service) -> None:
@@ -184,6 +196,11 @@ def test_comment_can_disable_cors_for_an_endpoint(listed: Service) -> None:
     assert cors_headers(listed.get("/api/alone", headers={"Origin": SHOP})) == {}
     response = preflight(listed, "/api/alone", SHOP)
     assert (response.status_code, cors_headers(response)) == (204, {})
+
+
+def test_preflight_is_in_the_request_log(listed: Service) -> None:
+    preflight(listed, "/api/hello?preflight", SHOP)
+    assert listed.wait_for_log("HTTP OPTIONS /api/hello responded 204")
 
 
 def test_options_without_preflight_headers_lists_methods(listed: Service) -> None:

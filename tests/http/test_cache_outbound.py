@@ -56,6 +56,10 @@ comment on function skipped_stale(text, text) is 'HTTP POST
 encrypt _a
 cache_profile skipping
 cache_stale while_revalidate 1 minute';
+create function skipped_sealed(_how text) returns bigint language sql as 'select ran()';
+comment on function skipped_sealed(text) is 'HTTP POST
+encrypt
+cache_profile skipping';
 create function hybrid(_a text, _size int default 10) returns text language sql as
     $$ select ran() || repeat('x', _size) $$;
 comment on function hybrid(text, int) is 'HTTP GET
@@ -209,12 +213,13 @@ def test_cache_key_uses_the_plaintext_of_encrypted_values(service: Service) -> N
     assert ask(service, "/api/secret/forget", "POST", json={"a": "one"}).json() == {"invalidated": True}
 
 
-@pytest.mark.parametrize("path", ["skipped", "skipped-word", "skipped-stale"])
+@pytest.mark.parametrize("path", ["skipped", "skipped-word", "skipped-stale", "skipped-sealed"])
 def test_cache_rules_compare_values_before_encryption_or_hashing(service: Service, path: str) -> None:
     name = "word" if "word" in path else "a"
 
     def run(how: str) -> str:
-        response = ask(service, f"/api/{path}", "POST", json={name: "one", "how": how})
+        values = {"how": how} if path == "skipped-sealed" else {name: "one", "how": how}
+        response = ask(service, f"/api/{path}", "POST", json=values)
         assert response.status_code == 200, response.text
         return response.text
 

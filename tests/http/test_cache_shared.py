@@ -22,6 +22,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.cached_responses import agreed, ask, everywhere, unique
 from tests.http.conftest import Serve
@@ -314,13 +315,14 @@ def _is_connected_to(pid: int, database: Database, backend: int) -> bool:
 
 @pytest.mark.slow
 def test_services_with_different_settings_do_not_share_responses(
-    prepared: Database, serve_once: Serve, redis: RedisServer
+    prepared: Database, serve_once: Serve, redis: RedisServer, tmp_path: Path
 ) -> None:
-    chosen = [{}, {"Service:JsonNumbers": "Safe"}, {"Service:CamelCaseNames": "false"}]
-    bodies = [
-        serve_once(prepared, settings={**settings("Redis", redis), **each}).get("/api/numbers").text for each in chosen
-    ]
-    assert bodies == [
+    files = file_settings(write_files(tmp_path, {"kinds.sql": "-- HTTP GET\n-- cached\nselect 'fern' as kind"}))
+    bare = file_settings(tmp_path, UnnamedSingleColumnSet="false")
+    chosen = [{}, {"Service:JsonNumbers": "Safe"}, {"Service:CamelCaseNames": "false"}, bare]
+    services = [serve_once(prepared, settings={**settings("Redis", redis), **files, **each}) for each in chosen]
+    assert [service.get("/api/kinds").text for service in services] == [*['["fern"]'] * 3, '[{"kind":"fern"}]']
+    assert [service.get("/api/numbers").text for service in services[:3]] == [
         '{"total":9007199254740993,"parts":{"firstHalf":2}}',
         '{"total":"9007199254740993","parts":{"firstHalf":"2"}}',
         '{"total":9007199254740993,"parts":{"first_half":2}}',

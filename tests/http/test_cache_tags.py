@@ -36,6 +36,26 @@ comment on function listed(text) is 'HTTP GET
 allow_anonymous
 cached
 table_format = {_format}';
+create function sealed_price(_sku text) returns bigint language sql as 'select ran()';
+comment on function sealed_price(text) is 'HTTP GET
+allow_anonymous
+encrypt
+cached
+cache_tags sealed:{_sku}';
+create function sealed_word(_word text) returns text language sql as 'select _word';
+comment on function sealed_word(text) is 'HTTP GET
+allow_anonymous
+encrypt';
+create function opened_word(_sealed text) returns text language sql as 'select _sealed';
+comment on function opened_word(text) is 'HTTP GET
+allow_anonymous
+decrypt
+cached';
+create function opened_words(_sealed text) returns text[] language sql as 'select array[_sealed, null]';
+comment on function opened_words(text) is 'HTTP GET
+allow_anonymous
+decrypt
+cached';
 create function slow_price(_sku text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(5) $$;
 comment on function slow_price(text) is 'HTTP GET
 allow_anonymous
@@ -110,6 +130,31 @@ def test_cached_responses_are_invalidated_by_tag(service: Service, boss: dict[st
     assert ask(service, "/forget?tag=prices&tag=nothing", boss, "POST").json() == {"invalidated": 2}
     third = [everywhere(service, path) for path in paths]
     assert [item == other for item, other in zip(second, third, strict=True)] == [False, False, True]
+
+
+def test_tags_have_the_values_before_encryption(service: Service, boss: dict[str, str]) -> None:
+    first = [everywhere(service, f"sealed-price?sku={sku}") for sku in "ab"]
+    assert ask(service, "/forget?tag=sealed:a", boss, "POST").json() == {"invalidated": 1}
+    second = [everywhere(service, f"sealed-price?sku={sku}") for sku in "ab"]
+    assert [item == other for item, other in zip(first, second, strict=True)] == [False, True]
+
+
+def test_a_cached_value_stays_encrypted_and_is_decrypted_for_each_response(
+    service: Service, redis_if_any: RedisServer | None
+) -> None:
+    sealed = ask(service, "/api/sealed-word?word=K-4711").text
+    responses = [ask(service, f"/api/opened-word?sealed={sealed}") for _ in range(2)]
+    assert [(item.headers["x-cache"], item.text) for item in responses] == [("miss", "K-4711"), ("hit", "K-4711")]
+    client = None if redis_if_any is None else redis_if_any.client()
+    keys = [] if client is None else [key for key in client.scan_iter() if client.type(key) == b"string"]
+    stored = "" if client is None else str([client.get(key) for key in keys])
+    assert "K-4711" not in stored
+    assert not keys or sealed in stored
+    responses = [ask(service, f"/api/opened-words?sealed={sealed}") for _ in range(2)]
+    assert [(item.headers["x-cache"], item.json()) for item in responses] == [
+        ("miss", ["K-4711", None]),
+        ("hit", ["K-4711", None]),
+    ]
 
 
 def test_invalidation_by_tag_requires_authorization(service: Service, boss: dict[str, str]) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from rowcall.core.codegen.files import client_files
+from rowcall.service.options.auth import auth_options
 from rowcall.service.options.capabilities.client_code import client_code_options
+from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.node import compile_strictly, run
@@ -67,9 +69,22 @@ create function import_manifest(_meta json default null) returns json language s
 comment on function import_manifest is 'HTTP
 upload
 param _meta is upload metadata';
+create function import_note(_note int, _meta json default null) returns json language sql strict as 'select _meta';
+comment on function import_note is 'HTTP
+upload
+param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
+create function watch_gate(_gate int default 1) returns void language sql as '';
+comment on function watch_gate is 'HTTP POST /gates/{_gate?}
+sse';
+create function change_depot(_id int, _changes jsonb) returns jsonb language sql as 'select _changes';
+comment on function change_depot is 'HTTP
+param _changes is merge patch';
+create function by_filter(_filter jsonb, _filters jsonb[] default null) returns jsonb language sql stable as
+    $$ select jsonb_build_array(_filter, to_jsonb(_filters)) $$;
+comment on function by_filter is 'HTTP GET';
 create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
 comment on function get_names() is 'HTTP';
 create function get_score() returns table (score score) language sql as 'select 5';
@@ -127,6 +142,17 @@ comment on function get_rated() is 'HTTP
 nested';
 create function get_bytes() returns setof bytea language sql stable as $$ values ('\\x00ff'::bytea) $$;
 comment on function get_bytes() is 'HTTP';
+create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
+comment on function get_logo() is 'HTTP GET';
+create function as_sheet() returns table (a int) language sql stable as 'select 1';
+comment on function as_sheet() is 'HTTP GET
+table_format = excel';
+create function as_table() returns table (a int) language sql stable as 'select 1';
+comment on function as_table() is 'HTTP GET
+table_format = html';
+create function in_format(_format text default null) returns table (a int) language sql stable as 'select 1';
+comment on function in_format is 'HTTP GET
+table_format = {_format}';
 create function get_pair(out a int, out b record) language sql stable as 'select 1, row(2, null)';
 comment on function get_pair() is 'HTTP';
 create function own_page(_user_id text default null, _page int default 1) returns int language sql stable as 'select 1';
@@ -144,6 +170,10 @@ create function create_reindex_event_source() returns int language sql stable as
 comment on function create_reindex_event_source() is 'HTTP GET';
 create function "window"() returns int language sql stable as 'select 1';
 comment on function "window"() is 'HTTP GET';
+create function "crypto"() returns int language sql stable as 'select 1';
+comment on function "crypto"() is 'HTTP GET';
+create function fetch_once() returns int language sql stable as 'select 1';
+comment on function fetch_once() is 'HTTP GET';
 create function ticked(int, text default '') returns int language sql stable as 'select 1';
 comment on function ticked is 'HTTP GET /api/`ticked`/{$1}';
 """
@@ -158,6 +188,7 @@ PLAIN = {
     "Service:CrudSource:Enabled": "true",
     "Service:UploadOptions:Enabled": "true",
     "Service:ProxyOptions:Enabled": "true",
+    "Service:TableFormatOptions:Enabled": "true",
 }
 
 
@@ -215,6 +246,10 @@ def test_void_routine_is_called_without_a_result(public: str) -> None:
         ("signIn", "string", "await response.text()"),
         ("findParcel", "string", "await response.text()"),
         ("getBytes", "Response", "response"),
+        ("getLogo", "Response", "response"),
+        ("asSheet", "Response", "response"),
+        ("asTable", "string", "await response.text()"),
+        ("inFormat", "IInFormatResponse[]", "await response.json() as IInFormatResponse[]"),
     ],
 )
 def test_results_are_parsed_by_their_type(public: str, name: str, declared: str, expression: str) -> None:
@@ -238,6 +273,7 @@ def test_interfaces_follow_parameters_and_columns(public: str) -> None:
         "interface IFindParcelsRequest {\n    depot: string | null;\n    tags?: string[] | null;\n}\n",
         "interface IFindParcelsResponse {\n    parcelId: number | null;\n    flags: string | null;\n"
         "    packedAt: string | null;\n}\n",
+        "interface IChangeDepotRequest {\n    id: number | null;\n    changes: Record<string, unknown>;\n}\n",
         "interface IAddBoxRequest {\n    boxWidth?: number | null;\n    boxHeight?: number | null;\n"
         "    label?: string | null;\n}\n",
         "interface IDepot {\n    lat: number | null;\n    lon: number | null;\n}\n\n"
@@ -269,7 +305,8 @@ def test_status_wrapper_is_generated_if_configured(public: str) -> None:
 
 def test_reserved_words_get_a_suffix_as_function_names(public: str) -> None:
     assert "export async function delete_()" in public
-    assert "export async function window_()" in public
+    for name in ("window_", "crypto_", "fetchOnce_"):
+        assert f"export async function {name}()" in public
 
 
 def test_helper_names_do_not_collide_with_functions(
@@ -289,12 +326,18 @@ def test_names_starting_with_digits_are_prefixed_only_for_functions(public: str)
     assert "export async function _2faDone(\n    request: I2faDoneRequest\n) : Promise<I2faDoneResponse[]> {" in public
 
 
+def test_event_source_of_a_path_leaves_optional_parameters_out(public: str) -> None:
+    assert 'createGatesGateEventSource = (id: string = "") => new EventSource(baseUrl + "/gates/info?" + id);' in public
+
+
 def test_upload_function_reports_progress_and_rejects_on_failure(public: str) -> None:
     text = body(public, "importManifest")
     assert "    progress?: (loaded: number, total: number) => void,\n): Promise<IImportManifestResponse[]> {" in text
     for event in ("error", "abort", "timeout"):
         assert f"        xhr.on{event} = () => reject({{xhr, status: xhr.status, " in text
     assert """            formData.append("file", file, file.name);\n""" in text
+    # A STRICT routine with a NULL argument is not called, so the response is empty.
+    assert 'resolve(xhr.responseText === "" ? null : JSON.parse' in body(public, "importNote")
 
 
 def test_proxied_upload_returns_the_response(public: str) -> None:
@@ -356,6 +399,7 @@ VARIANTS: dict[str, dict[str, str]] = {
         P + "UniqueModels": "true",
         P + "OmitAutomaticParameters": "true",
         P + "XsrfTokenHeaderName": "X-Xsrf",
+        P + "DefaultJsonType": "unknown",
         P + "CustomHeaders:X-Version": '"1.4"',
         P + "CustomImports:0": "// imports",
     },
@@ -448,15 +492,40 @@ def test_global_types_have_unique_names_across_files(
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize(("url", "logged"), [("http://[::]:80", True), ("http://127.0.0.1", False)])
+@pytest.mark.parametrize(
+    ("urls", "url", "logged"),
+    [
+        (["http://[::]:80"], "http://[::]:80", "on all addresses"),
+        (["http://127.0.0.1"], "http://127.0.0.1", ""),
+        (["http://unix:/run/rowcall.sock"], "http://localhost:5000", "only on a Unix socket"),
+        (["http://unix:/run/rowcall.sock", "http://127.0.0.1"], "http://127.0.0.1", ""),
+    ],
+)
 def test_base_url_that_clients_cannot_reach_is_logged(
-    database_with_routines: Database, caplog: pytest.LogCaptureFixture, url: str, logged: bool
+    database_with_routines: Database, caplog: pytest.LogCaptureFixture, urls: list[str], url: str, logged: str
 ) -> None:
     settings = settings_of(database_with_routines, {**PLAIN, P + "IncludeHost": "true", P + "FilePath": "{0}.ts"})
-    options = client_code_options(settings, [url])
+    options = client_code_options(settings, urls)
     assert options is not None
     assert options.base_url == url
-    assert (f"{P}CustomHost: the service listens on all addresses" in caplog.text) == logged
+    assert (f"{P}CustomHost: the service listens {logged}," in caplog.text) == bool(logged)
+
+
+def test_documents_name_no_unix_socket(database_with_routines: Database) -> None:
+    settings = settings_of(
+        database_with_routines,
+        {
+            "Service:OpenApiOptions:Enabled": "true",
+            "Service:OpenApiOptions:AddCurrentServer": "true",
+            "Service:HttpFileOptions:Enabled": "true",
+        },
+    )
+    urls = ["http://unix:/run/rowcall.sock", "http://127.0.0.1:8080"]
+    described = descriptions(settings, "", auth_options(settings), urls)
+    assert described.openapi is not None
+    assert [url for url, _ in described.openapi.options.servers] == [urls[1]]
+    assert described.http_files is not None
+    assert described.http_files.host == urls[1]
 
 
 def test_one_file_contains_all_schemas_if_configured(
@@ -587,6 +656,10 @@ ANSWERS = """({
     routes: await api.listRoutes(),
     rated: await api.getRated(),
     pair: await api.getPair(),
+    changes: await api.changeDepot({id: 1, changes: {name: null}}),
+    sheet: (await (await api.asSheet()).text()).slice(0, 2),
+    table: (await api.asTable()).slice(0, 7),
+    logo: Array.from(new Uint8Array(await (await api.getLogo()).arrayBuffer())),
     failing: await api.failing(),
     put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
     rows: await api.depotGet({id: 1}),
@@ -599,6 +672,14 @@ CALLS = f"""
 import * as api from "./publicApi.js";
 console.log({ENCODED_ANSWERS});
 """
+JSON_CALLS = """
+import * as api from "./publicApi.js";
+console.log(JSON.stringify([
+    await api.byFilter({filter: [1, 2], filters: [[3], {a: "4"}, "[5]", 6]}),
+    await api.byFilter({filter: "[7]"}),
+    await api.byFilter({filter: {a: []}}),
+]));
+"""
 
 
 @pytest.mark.slow
@@ -607,12 +688,15 @@ def test_generated_client_receives_values_of_the_database(
 ) -> None:
     database_with_routines.execute("delete from depot")
     settings = {P + "SkipTypes": "true", P + "IncludeHost": "true", "Auth:CookieAuth": "true"}
+    settings[P + "DefaultJsonType"] = "any"
     service = generate(serve_once, database_with_routines, tmp_path, settings)
     assert "interface" not in (tmp_path / "publicApi.js").read_text(encoding="utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     script = tmp_path / "calls.js"
     script.write_text(CALLS, encoding="utf-8")
     check_answers(json.loads(run(script)), service.url)
+    script.write_text(JSON_CALLS, encoding="utf-8")
+    assert json.loads(run(script)) == [[[1, 2], [[3], {"a": "4"}, [5], 6]], [[7], None], [{"a": []}, None]]
     # Not a browser: only the content type shows that the request is not from a page of another site. A refusal has a
     # body.
     script.write_text('import * as api from "./publicApi.js";\nconsole.log(await api.signIn({name: "kiri"}));')
@@ -647,6 +731,10 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
             {"one": {"score": 1, "held": [{"width": 2, "height": 3}]}, "many": [{"score": "1", "held": None}]},
         ],
         "pair": {"a": 1, "b": ["2", None]},
+        "changes": {"name": None},
+        "sheet": "PK",
+        "table": "<style>",
+        "logo": [0x47, 0xFF, 0],
         "put": "undefined",
         "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],
         "url": f"{base}/api/export-parcels?day=2026-01-01",

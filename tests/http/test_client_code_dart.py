@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rowcall.core.codegen.comments import Definition
+from rowcall.core.codegen.comments import Definition, Definitions
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.options import DartOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
@@ -40,6 +40,10 @@ create function get_opened() returns timestamptz language sql as $$ select '2026
 comment on function get_opened() is 'HTTP';
 create function get_settings() returns jsonb language sql as $$ select '{"a": [1]}'::jsonb $$;
 comment on function get_settings() is 'HTTP';
+create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
+comment on function get_logo() is 'HTTP GET';
+create function by_filter(_filter jsonb, _filters jsonb[], _id int) returns int language sql stable as 'select 1';
+comment on function by_filter is 'HTTP GET';
 create function get_numbers() returns int[] language sql as 'select array[1,2]';
 comment on function get_numbers() is 'HTTP';
 create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
@@ -96,6 +100,9 @@ upload
 param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
+sse';
+create function watch_gate(_gate int default 1) returns void language sql as '';
+comment on function watch_gate is 'HTTP POST /gates/{_gate?}
 sse';
 comment on table depot is 'HTTP';
 create function code() returns table ("2fa" int) language sql stable as 'select 1';
@@ -241,12 +248,19 @@ def test_fields_follow_parameters_and_columns(public: str, name: str, fields: st
     assert "|".join(re.findall(r"^  final (.*);$", class_text(public, name), re.M)) == fields
 
 
+def test_values_without_a_number_or_date_in_json_are_read(public: str) -> None:
+    """NaN, infinities and dates BC are texts."""
+    text = class_text(public, "FindParcelsResponse")
+    assert "weight: json['weight'] == null ? null : double.parse(json['weight'].toString())," in text
+    assert "packedAt: json['packedAt'] == null ? null : DateTime.tryParse(json['packedAt'] as String)," in text
+
+
 @pytest.mark.parametrize(
     ("name", "declared", "expression"),
     [
         ("getCount", "int?", "BODY.isEmpty ? null : int.parse(BODY)"),
         ("isGateOpen", "bool?", "BODY.isEmpty ? null : BODY == 't'"),
-        ("getOpened", "DateTime?", "BODY.isEmpty ? null : DateTime.parse(BODY)"),
+        ("getOpened", "DateTime?", "BODY.isEmpty ? null : DateTime.tryParse(BODY)"),
         ("getSettings", "dynamic", "BODY.isEmpty ? null : jsonDecode(BODY)"),
         (
             "getNumbers",
@@ -256,6 +270,7 @@ def test_fields_follow_parameters_and_columns(public: str, name: str, fields: st
         ),
         ("getNames", "List<String?>", "(jsonDecode(BODY) as List<dynamic>).map((item) => item as String?).toList()"),
         ("signIn", "String", "BODY"),
+        ("getLogo", "http.Response", "response"),
         ("depotsDepotParcelsParcelId", "String", "BODY"),
         ("switch_", "int?", "BODY.isEmpty ? null : int.parse(BODY)"),
     ],
@@ -279,6 +294,7 @@ def test_parameters_are_sent_in_path_query_or_body(public: str) -> None:
         "Uri.parse('$baseUrl/api/depots/${_segment(request.depot)}/parcels/${_segment(request.parcelId)}"
         "${_query(request.toJson()..remove('depot')..remove('parcelId'))}');"
     ) in body(public, "depotsDepotParcelsParcelId")
+    assert "/api/by-filter${_query(request.toJson(), '', {'filter'})}" in public
     assert "    body: request.note,\n" in body(public, "appendNote")
     assert "    body: request.count?.toString(),\n" in body(public, "appendCount")
     assert "'from': from?.toUtc().toIso8601String()," in public
@@ -315,9 +331,12 @@ def test_event_sources_and_uploads_are_generated(public: str) -> None:
     assert "SseSubscription createReindexEventSource(\n  void Function(String message) onMessage, {" in public
     assert (
         "  ReindexRequest request, {\n  void Function(String message)? onMessage,\n  String? id,\n"
-        "  int closeAfterMs = 1000,\n  int? awaitConnectionMs = 0,\n}) async {"
+        "  int closeAfterMs = 1000,\n  int? awaitConnectionMs = 0,\n  void Function(Object error)? onError,\n}) async {"
     ) in body(public, "reindex")
     assert "      'X-NpgsqlRest-ID': executionId," in body(public, "reindex")
+    assert "(onMessage, id: executionId, onError: onError);" in body(public, "reindex")
+    # An optional parameter of the path is left out.
+    assert "'$baseUrl/gates/info?$id'" in public
     text = body(public, "importManifest")
     assert "importManifest(\n  List<http.MultipartFile> files,\n  ImportManifestRequest request, {\n" in text
     assert "throw http.ClientException(" in text
@@ -365,6 +384,8 @@ def test_all_options_together_generate_valid_dart(generate: Generate) -> None:
     assert "Future<Outcome<void>> publicPingDepot(" in public
     assert "_createPublicReindexEventSource(" in public
     assert "      'X-Version': '1.4',\n      \"X-Other\": other(),\n" in public
+    # Event streams are requested with the same headers.
+    assert "/info?$id', onMessage, onError, {'X-Version': '1.4', \"X-Other\": other()});" in public
     assert "if (xsrfToken != null) 'X-Xsrf': xsrfToken," in public
     models = files["public_api_models.dart"]
     assert "class Outcome<T> {" in models
@@ -373,7 +394,7 @@ def test_all_options_together_generate_valid_dart(generate: Generate) -> None:
 
 def test_multi_line_defaults_stay_within_the_comment(snapshot: SchemaSnapshot) -> None:
     (oid,) = (item.routine.oid for item in snapshot.endpoints if item.routine.name == "append_note")
-    definitions = {oid: Definition("", (None, "'a\nb'::text"))}
+    definitions: Definitions = {(None, oid): Definition("", (None, "'a\nb'::text"))}
     options = replace(PLAIN, comment="Simple")
     files = {
         item.path: item.text for item in dart_files(snapshot.endpoints, snapshot.types_of, definitions, options, "")

@@ -32,6 +32,11 @@ create function is_gate_open() returns boolean language sql as 'select true';
 comment on function is_gate_open() is 'HTTP';
 create function get_settings(_in jsonb) returns jsonb language sql as 'select _in';
 comment on function get_settings is 'HTTP';
+create function get_logo() returns bytea language sql stable as $$ select '\\x47ff00'::bytea $$;
+comment on function get_logo() is 'HTTP GET';
+create function as_sheet() returns table (a int) language sql stable as 'select 1';
+comment on function as_sheet() is 'HTTP GET
+table_format = excel';
 create function get_numbers() returns int[] language sql as 'select array[1,null]';
 comment on function get_numbers() is 'HTTP';
 create function get_names() returns setof text language sql as $$ values ('a'), (null) $$;
@@ -68,9 +73,18 @@ create function import_manifest(_note text, _meta json default null) returns jso
 comment on function import_manifest is 'HTTP
 upload
 param _meta is upload metadata';
+create function import_note(_note int, _meta json default null) returns json language sql strict as 'select _meta';
+comment on function import_note is 'HTTP
+upload
+param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
+create function gauge(_place int default 1) returns void language plpgsql as
+    $$ begin raise info 'place %', _place; end $$;
+comment on function gauge is 'HTTP POST /gauge/{_place?}
+sse
+sse_last_value';
 create function reindex_events() returns int language sql as 'select 1';
 comment on function reindex_events() is 'HTTP';
 """
@@ -90,6 +104,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         P + "CustomHeaders:X-Version": "'1.4'",
         "Auth:CookieAuth": "true",
         "Service:UploadOptions:Enabled": "true",
+        "Service:TableFormatOptions:Enabled": "true",
         "Service:AuthenticationOptions:ContextKeyClaimsMapping:request.user_name": "user_name",
     }
     return serve(database, SQL, settings)
@@ -187,10 +202,26 @@ def test_client_stays_signed_in_after_sign_in(api: Any) -> None:
         assert client.who() == "kiri"
 
 
+def test_event_stream_of_a_path_with_an_optional_parameter_is_opened(api: Any) -> None:
+    with api.Client() as client:
+        client.gauge_place(place=3)
+        # The stream begins with the latest event.
+        assert next(client.gauge_place_events()) == "place 3"
+
+
+def test_bytes_are_returned_with_the_response(api: Any) -> None:
+    with api.Client() as client:
+        assert client.get_logo().content == b"G\xff\0"
+        assert client.as_sheet().content.startswith(b"PK\x03\x04")
+
+
 def test_files_are_sent(api: Any) -> None:
     with api.Client() as client:
         (result,) = client.import_manifest([("a.txt", b"hello")], note="x")
     assert (result["fileName"], result["size"], result["success"]) == ("a.txt", 5, True)
+    # The STRICT routine is not called with NULL.
+    with api.Client() as client:
+        assert client.import_note([("a.txt", b"hello")], note=None) is None
     # A member that `UploadedFile` does not have.
     assert result["oid"] > 0
 

@@ -11,8 +11,9 @@ from rowcall.core.codegen.files import client_names
 from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
 from rowcall.core.codegen.python.files import python_names
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.options.capabilities.client_code import client_code_options
 from tests.harness.database import Database
-from tests.harness.snapshots import read_snapshot
+from tests.harness.snapshots import read_snapshot, settings_of
 
 SQL = """
 create function thing() returns int language sql as 'select 1';
@@ -21,6 +22,8 @@ create function another() returns int language sql as 'select 1';
 comment on function another() is 'HTTP GET /api/another';
 create function find(_id int) returns int language sql as 'select 1';
 comment on function find(int) is 'HTTP GET /api/find';
+create function pathless() returns int language sql as 'select 1';
+comment on function pathless() is 'HTTP GET';
 create function slash() returns int language sql as 'select 1';
 comment on function slash() is 'HTTP GET /api/gate/open';
 """
@@ -60,18 +63,35 @@ def test_names_are_qualified_by_distinguishing_properties(
         "GET public.thing()": "thing",
         "GET public.another()": "another",
         "GET public.find(integer)": "find",
+        "GET public.pathless()": "pathless",
         "GET public.slash()": "gateOpen",
     }
     assert names(endpoints) == {
         "GET public.thing()": "thingGet",
         "DELETE public.a_drop_thing()": "thingDelete",
         "GET public.another()": "another",
+        "GET public.pathless()": "pathless",
         "GET public.find()": "findWithoutParameters",
         "GET public.find(integer)": "findById",
         "GET public.find(integer, text)": "findByIdAndName",
         "GET public.slash()": "gateOpenPublicSlash",
         "GET public.a_hyphen()": "gateOpenPublicAHyphen",
     }
+
+
+@pytest.mark.parametrize("prefix", ["api", "/api/", "/Api_V1", ""])
+def test_names_lack_the_prefix_in_any_spelling(database: Database, alone: Sequence[Endpoint], prefix: str) -> None:
+    settings = {
+        "Service:UrlPathPrefix": prefix,
+        "Service:ClientCodeGen:Enabled": "true",
+        "Service:ClientCodeGen:FilePath": "{0}.ts",
+        "Service:ClientCodeGen:IncludeSchemaInNames": "false",
+    }
+    options = client_code_options(settings_of(database, settings), ())
+    assert options is not None
+    endpoints = read_snapshot(database, settings).endpoints
+    (name,) = (name for item, name in client_names(endpoints, options) if item.routine.name == "pathless")
+    assert name == "pathless"
 
 
 def test_new_endpoints_do_not_take_over_existing_names(

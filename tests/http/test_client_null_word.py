@@ -1,4 +1,5 @@
-"""NULL in requests of generated clients where the word `null` means it (`query_string_null_handling null_literal`)."""
+"""NULL in requests and results of generated clients: as a word (`query_string_null_handling null_literal`,
+`text_response_null_handling null_literal`), and calls that STRICT routines skip."""
 
 from __future__ import annotations
 
@@ -29,8 +30,24 @@ query_string_null_handling null_literal';
 create function by_empty_value(_text text, _count int) returns json
     language sql stable as $$ select json_build_array(_text, _count) $$;
 comment on function by_empty_value is 'HTTP GET';
+create function strict_rows(_a int) returns table (id int, label text) language sql strict stable as
+    $$ select _a, 'x' $$;
+comment on function strict_rows is 'HTTP GET';
+create function strict_row(_a text, out id text, out label text) language sql strict stable as $$ select _a, 'x' $$;
+comment on function strict_row is 'HTTP POST';
+""" + "".join(
+    f"""create function {name}() returns {kind} language sql stable as 'select {value}::{kind}';
+comment on function {name} is 'HTTP GET
+text_response_null_handling null_literal';
 """
+    for name, kind, value in (
+        *(("no_number", "int", "null"), ("no_flag", "bool", "null"), ("no_day", "date", "null")),
+        *(("no_list", "int[]", "null"), ("no_json", "jsonb", "null"), ("no_text", "text", "null")),
+        ("three", "int", "3"),
+    )
+)
 ANSWERS = [[None, None, ["a", None], None], [None, [None]], ["", None]]
+STRICT_ANSWERS = [[{"id": 1, "label": "x"}], None, {"id": "1", "label": "x"}, None]
 SCRIPT = """
 import { byWord, byDefault, byPathText, byEmptyValue } from "./api.js";
 console.log(JSON.stringify([
@@ -40,6 +57,24 @@ console.log(JSON.stringify([
     await byDefault(),
     await byDefault({text: null}),
 ]));
+"""
+WORD_ANSWERS = [None, None, None, None, None, "NULL", 3]
+WORD_SCRIPT = """
+import { noNumber, noFlag, noDay, noList, noJson, noText, three } from "./api.js";
+const calls = [noNumber, noFlag, noDay, noList, noJson, noText, three];
+console.log(JSON.stringify(await Promise.all(calls.map(call => call()))));
+"""
+STRICT_SCRIPT = """
+import { strictRows, strictRow } from "./api.js";
+console.log(JSON.stringify([
+    await strictRows({a: 1}), await strictRows({a: null}), await strictRow({a: "1"}), await strictRow({a: null}),
+]));
+"""
+USES = """
+import { strictRows, strictRow } from "./api.js";
+export const label = async () => (await strictRow({a: "1"})).response?.label ?? "";
+// @ts-expect-error the call may be skipped
+export const count = async () => (await strictRows({a: null})).response.length;
 """
 
 
@@ -69,6 +104,39 @@ def test_javascript_client_sends_the_word_null(service: Service, folder: Path) -
     assert json.loads(run(folder / "calls.js")) == [*ANSWERS, ["x"], [None]]
 
 
+def test_javascript_client_reads_the_word_null(service: Service, folder: Path) -> None:
+    assert service.get("/api/no-number").text == "NULL"
+    (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    (folder / "word.js").write_text(WORD_SCRIPT, encoding="utf-8")
+    assert json.loads(run(folder / "word.js")) == WORD_ANSWERS
+
+
+def test_python_client_reads_the_word_null(service: Service, folder: Path) -> None:
+    with load_client(folder / "api.py").Client(service.url) as client:
+        assert [client.no_number(), client.no_flag(), client.no_list(), client.no_json()] == [None] * 4
+        # A date is a text in Python.
+        assert [client.no_day(), client.no_text(), client.three()] == ["NULL", "NULL", 3]
+
+
+def test_dart_client_reads_the_word_null(service: Service, folder: Path) -> None:
+    dart = (folder / "api.dart").read_text(encoding="utf-8")
+    body = "utf8.decode(response.bodyBytes)"
+    assert f"['', 'NULL'].contains({body}) ? null : int.parse({body})" in dart
+    assert f"['', 'NULL'].contains({body}) ? null : {body} == 't'" in dart
+
+
+def test_javascript_client_returns_null_for_calls_that_are_skipped(service: Service, folder: Path) -> None:
+    (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    (folder / "strict.js").write_text(STRICT_SCRIPT, encoding="utf-8")
+    assert json.loads(run(folder / "strict.js")) == STRICT_ANSWERS
+
+
+def test_python_client_returns_none_for_calls_that_are_skipped(service: Service, folder: Path) -> None:
+    with load_client(folder / "api.py").Client(service.url) as client:
+        rows, row = client.strict_rows, client.strict_row
+        assert [rows(a=1), rows(a=None), row(a="1"), row(a=None)] == STRICT_ANSWERS
+
+
 def test_python_client_sends_the_word_null(service: Service, folder: Path) -> None:
     api = load_client(folder / "api.py")
     with api.Client(service.url) as client:
@@ -88,8 +156,16 @@ def test_dart_client_sends_the_word_null(service: Service, folder: Path) -> None
     assert "/api/by-empty-value${_query(request.toJson())}" in dart
 
 
+def test_dart_client_returns_null_for_calls_that_are_skipped(service: Service, folder: Path) -> None:
+    dart = (folder / "api.dart").read_text(encoding="utf-8")
+    assert "ApiResult<List<StrictRowsResponse>?>" in dart
+    assert "utf8.decode(response.bodyBytes).isEmpty ? null : (jsonDecode(utf8.decode(response.bodyBytes)) as L" in dart
+    assert "ApiResult<StrictRowResponse?>" in dart
+
+
 @pytest.mark.slow
 def test_generated_code_is_valid(database: Database, serve_once: Serve, service: Service, tmp_path: Path) -> None:
     serve_once(database, "", {**settings(tmp_path, "", "api.ts"), **settings(tmp_path, "Python", "api.py")})
+    (tmp_path / "uses.ts").write_text(USES, encoding="utf-8")
     assert compile_strictly(tmp_path) == ""
     assert type_errors(tmp_path, "api.py") == ""

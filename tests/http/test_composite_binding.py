@@ -21,6 +21,9 @@ create domain numbers as int[] check (array_length(value, 1) < 4);
 create table parcel (id int, gone text, weight numeric(6, 2), tags text[], ready boolean);
 alter table parcel drop column gone;
 
+create type label as (code varchar(3), pad char(2), flags bit varying(3), names varchar(2)[], n int);
+create table tag (id int primary key, code varchar(3));
+
 create function fit(_box gauge, _n int default 1) returns text language sql as $$ select _box::text || ' ' || _n $$;
 comment on function fit is 'HTTP POST /fit';
 create function fit_query(_box gauge) returns text language sql stable as $$ select _box::text $$;
@@ -46,6 +49,12 @@ create function chosen(_box gauge) returns text language sql as $$ select 'a box
 comment on function chosen(gauge) is 'HTTP POST /chosen';
 create function chosen(_name text) returns text language sql as $$ select 'a name' $$;
 comment on function chosen(text) is 'HTTP POST /chosen';
+create function stick(_l label) returns text language sql as $$ select _l::text $$;
+comment on function stick is 'HTTP POST /stick';
+create function stick_query(_l label) returns text language sql stable as $$ select _l::text $$;
+comment on function stick_query is 'HTTP GET /stick';
+create function hang(_t tag) returns text language sql as $$ select _t::text $$;
+comment on function hang is 'HTTP POST /hang';
 create function same_name(_box gauge, box text) returns text language sql as $$ select _box::text || box $$;
 comment on function same_name is 'HTTP POST /same-name';
 """
@@ -95,6 +104,8 @@ def test_a_composite_parameter_is_sent_by_field_or_as_an_object(
         ('{"box":{"height":7}}', 404, "box.height"),
         ('{"box":{"ID":7}}', 404, "box.ID"),
         ('{"box":{"id":1,"id":2}}', 400, "id"),
+        ('{"box":{"id":1},"box":{"unitCode":"cm"}}', 400, "the key 'box' is there twice"),
+        ('{"box":{},"n":1,"box":{"id":1}}', 400, "the key 'box' is there twice"),
         ('{"box":{"unitCode":"a","unit_code":"b"}}', 400, "boxUnitCode"),
         ('{"box":{"id":1},"boxId":2}', 400, "boxId"),
         ('{"box":{"unitCode":"\\u0000"}}', 400, "box.unitCode"),
@@ -145,6 +156,50 @@ def test_composites_nest_to_any_depth(service: Service, database: Database) -> N
         TEXT,
         as_text(database, f"array[{inner}, null]", *values),
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "received"),
+    [
+        ({"code": "äöü", "pad": "x", "flags": "101", "names": ["ab", None], "n": 1}, '(äöü,"x ",101,"{ab,NULL}",1)'),
+        ({"code": "abc  ", "names": '{"a",b}'}, '(abc,,,"{a,b}",)'),
+        ({"code": 123, "flags": 11, "names": []}, "(123,,11,{},)"),
+    ],
+)
+def test_attributes_with_a_length_accept_values_that_fit(
+    service: Service, label: dict[str, object], received: str
+) -> None:
+    assert answer(service.post("/stick", json={"l": label})) == (200, TEXT, received)
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "reason"),
+    [
+        ("code", "abcd", "'l.code' (character varying(3)): 'abcd' has more than 3 characters"),
+        ("code", 1234, "'l.code' (character varying(3)): '1234' has more than 3 characters"),
+        ("code", "\u00e4bcd\n", "has more than 3 characters"),
+        ("pad", "abc", "'l.pad' (character(2)): 'abc' has more than 2 characters"),
+        ("flags", "1010", "'l.flags' (bit varying(3)): '1010' has more than 3 bits"),
+        ("flags", "xF", "has more than 3 bits"),
+        ("names", ["ab", "abc"], "'l.names[1]' (character varying(2)): 'abc' has more than 2 characters"),
+        ("names", '{ab,"abc"}', "'abc' has more than 2 characters"),
+    ],
+)
+def test_values_that_are_too_long_for_an_attribute_are_refused(
+    service: Service, member: str, value: object, reason: str
+) -> None:
+    by_object = problem(service.post("/stick", json={"l": {member: value}}), 400)["detail"]
+    assert reason in by_object
+    by_field = problem(service.post("/stick", json={f"l{member.title()}": value}), 400)["detail"]
+    assert reason.partition(": ")[2] in by_field
+
+
+def test_values_of_a_query_and_of_a_row_type_that_are_too_long_are_refused(service: Service) -> None:
+    assert answer(service.get("/stick?lCode=abc&lNames=ab&lNames=b")) == (200, TEXT, '(abc,,,"{ab,b}",)')
+    for query in ("lCode=abcd", "lNames=ab&lNames=abc", 'l={"code":"abcd"}'):
+        assert "has more than" in problem(service.get(f"/stick?{quote(query, safe='=&')}"), 400)["detail"]
+    assert answer(service.post("/hang", json={"t": {"id": 1, "code": "abc"}})) == (200, TEXT, "(1,abc)")
+    assert "has more than 3" in problem(service.post("/hang", json={"t": {"id": 1, "code": "abcd"}}), 400)["detail"]
 
 
 def test_nested_invalid_value_is_reported_with_its_path(service: Service) -> None:

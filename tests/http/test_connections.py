@@ -15,6 +15,7 @@ from tests.harness.database import Database, create_database, drop_database
 from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.postgres import PostgresServer, free_port
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -33,6 +34,7 @@ create function points() returns table (p shop.point, all_points shop.point[]) l
   as $$ select (1, 2)::shop.point, array[(3, 4)::shop.point] $$;
 create function remember(_name text) returns text language sql
   as 'insert into places values ($1) returning current_database()::text';
+create function shop.paint(_colour shop.colour, _points shop.point[]) returns text language sql as 'select $1::text';
 """
 
 COMMENTS = """
@@ -58,9 +60,16 @@ def second(postgres: PostgresServer) -> Iterator[Database]:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, second: Database, serve: Serve) -> Service:
+def service(database: Database, second: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    text = "-- connection second\nselect current_database()::text as name, count(*) as count from only_here"
+    folder = write_files(tmp_path_factory.mktemp("files"), {"ignored.sql": text})
     settings = {"ConnectionStrings:Second": second.conninfo, "Service:UseMultipleConnections": "true"}
-    return serve(database, SAME + COMMENTS, settings, workers=2)
+    settings |= file_settings(folder, CommentsMode="Ignore")
+    return serve(database, SAME + COMMENTS + "create table only_here ();", settings, workers=2)
+
+
+def test_files_whose_annotations_are_ignored_stay_on_the_main_connection(service: Service, database: Database) -> None:
+    assert service.get("/api/ignored").json() == [{"name": database.name, "count": 0}]
 
 
 @pytest.mark.parametrize("path", ["here", "by-main-name", "by-alias"])
@@ -207,14 +216,14 @@ def other(postgres: PostgresServer) -> Iterator[Database]:
 
 @pytest.mark.slow
 def test_routines_run_on_the_connection_of_their_discovery(
-    own_database: Database, other: Database, serve_once: Serve
+    own_database: Database, other: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     other.execute(
         "create type pair as (a int, b int); create function of_other() returns pair language sql stable as "
         "'select (1, 2)::pair'; comment on function of_other() is 'HTTP';"
         "create function common(_a int) returns text language sql stable as 'select current_database()::text';"
         "comment on function common(int) is 'HTTP';"
-        "create function sent_home() returns text language sql stable as 'select current_database()::text';"
+        "create function sent_home() returns text language sql stable as 'select null::text /* there */';"
         "comment on function sent_home() is E'HTTP\\nconnection default'"
     )
     sql = (
@@ -224,13 +233,20 @@ def test_routines_run_on_the_connection_of_their_discovery(
         "comment on function common(int) is 'HTTP';"
         "create function sent_home() returns text language sql stable as 'select current_database()::text';"
     )
-    service = serve_once(own_database, sql, BOTH | {"ConnectionStrings:Second": other.conninfo})
+    clients = {"Enabled": "true", "FilePath": str(tmp_path / "{0}.ts"), "CommentHeader": "Full"}
+    settings = BOTH | {f"Service:ClientCodeGen:{key}": value for key, value in clients.items()}
+    service = serve_once(own_database, sql, settings | {"ConnectionStrings:Second": other.conninfo})
     assert answer(service.get("/api/of-main")) == (200, TEXT, own_database.name)
     assert service.get("/api/of-other").json() == {"a": 1, "b": 2}
     assert answer(service.get("/api/sent-home")) == (200, TEXT, own_database.name)
     assert answer(service.get("/api/common?a=1")) == (200, TEXT, other.name)
     service.wait_for_log("GET /api/common of connection Second is also public.common(integer) of the main connection")
     service.wait_for_log("makes all connections usable by endpoints")
+    text = (tmp_path / "public.ts").read_text(encoding="utf-8")
+    for name in ("of_main", "of_other", "common"):
+        assert f"* CREATE OR REPLACE FUNCTION public.{name}(" in text
+    # Of the database where it was found, although it runs on the other one.
+    assert "/* there *\\/" in text
     other.execute(
         "create function added() returns int language sql stable as 'select 1';"
         "comment on function added() is 'HTTP'; notify rowcall, 'reload'"
@@ -286,8 +302,11 @@ def test_verified_routed_routines_are_counted_in_the_log(
     settings = ROUTED | {
         "ConnectionStrings:Second": second.conninfo,
         "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
+        # The names of types in this schema are read without it.
+        "ConnectionSettings:MetadataQuerySchema": "shop",
     }
-    assert "the routines of 4 endpoints exist" in serve_once(own_database, SAME + COMMENTS, settings).log
+    paint = "comment on function shop.paint is E'HTTP POST\\nconnection second';"
+    assert "the routines of 5 endpoints exist" in serve_once(own_database, SAME + COMMENTS + paint, settings).log
 
 
 @pytest.mark.slow

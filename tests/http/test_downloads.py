@@ -78,6 +78,13 @@ download link 10 minutes';
 create function short_link(_id int) returns bytea language sql stable as 'select bytes from stored_file where id = _id';
 comment on function short_link(int) is 'HTTP GET /short-link/{_id}
 download link 1ms';
+create function sized(_id int) returns bytea language sql stable as 'select bytes from stored_file where id = _id';
+comment on function sized(int) is 'HTTP GET /sized
+download link 10 minutes';
+create function sized(_id int, _size int) returns bytea language sql stable as
+$$ select substr(bytes, 1, _size) from stored_file where id = _id $$;
+comment on function sized(int, int) is 'HTTP GET /sized
+download link 10 minutes';
 create function enter(_id text) returns table (user_id text) language sql as 'select _id';
 comment on function enter(text) is 'HTTP POST /enter
 login';
@@ -321,6 +328,11 @@ def test_a_link_gives_one_file_to_any_client(service: Service) -> None:
             assert problem(anonymous.get(other), 403)["detail"] == "the link is not valid, or has expired"
         assert anonymous.get("/linked/1").status_code == 401
     assert service.get("/linked/1?link=", headers=headers).json()["url"].startswith("/linked/1?link=")
+
+
+@pytest.mark.parametrize(("query", "content"), [("id=1", "0123456789"), ("id=1&size=3", "012")])
+def test_a_link_does_not_select_an_overload(service: Service, query: str, content: str) -> None:
+    assert service.get(service.get(f"/sized?{query}&link").json()["url"]).text == content
 
 
 def test_download_link_may_have_long_values(service: Service) -> None:

@@ -155,6 +155,19 @@ def test_array_elements_are_encrypted_separately(service: Service, database: Dat
     assert service.get("/api/read-all?id=5").json()[0]["phones"] == phones
 
 
+@pytest.mark.parametrize("text", ['{"a}', "{a}{b}", "{{a},b}", "{a,,b}", '{a"b"}', "{" * 3000 + "}"])
+def test_an_invalid_array_literal_to_encrypt_is_a_bad_request(service: Service, text: str) -> None:
+    response = service.post("/api/store-phones", json={"id": 7, "phones": text})
+    assert response.status_code == 400, response.text
+    assert response.json()["detail"].startswith("parameter 'phones' (text[]): the value cannot be used")
+
+
+def test_elements_of_an_array_literal_are_encrypted_as_postgresql_reads_them(service: Service) -> None:
+    text = '{ a b , NuLL, "null",c\\,d, \\{}'
+    assert service.post("/api/store-phones", json={"id": 8, "phones": text}).status_code == 204
+    assert service.get("/api/read-all?id=8").json()[0]["phones"] == ["a b", None, "null", "c,d", "{"]
+
+
 def test_attributes_of_composites_are_decrypted(service: Service, database: Database) -> None:
     service.post("/api/keep-cards", json={"id": 1, "number": SECRET})
     assert SECRET not in database.value("select wallet::text from wallet where id = 1")

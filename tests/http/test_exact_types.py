@@ -41,6 +41,9 @@ comment on table depot is 'HTTP
 for insert';
 comment on table loose is 'HTTP
 for select';
+create table voyage (id int primary key, sails date not null);
+comment on table voyage is 'HTTP
+for select';
 comment on view above is 'HTTP
 for select';
 comment on view maybe is 'HTTP
@@ -157,6 +160,8 @@ def test_generated_clients_are_valid_in_their_languages(service: Service, folder
     dart = (folder / "api.dart").read_text(encoding="utf-8")
     assert "  final int id;\n  final int? depotId;\n  final int size;\n  final List<String?> moods;\n" in dart
     assert "    required this.id,\n    this.depotId,\n" in dart
+    # Not every date of PostgreSQL has a `DateTime`.
+    assert "  final int id;\n  final DateTime? sails;\n" in dart
     python = (folder / "api.py").read_text(encoding="utf-8")
     assert "    size: Literal[1, 2, 3]\n    moods: list[Literal['good', \"it's bad\"] | None]\n" in python
     assert type_errors(folder, "api.py") == ""

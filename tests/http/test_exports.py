@@ -58,6 +58,15 @@ comment on function nested() is 'HTTP GET /nested
 nested';
 create function expanded() returns table (id int, size crate) language sql stable as $$ select 1, row(2, 3)::crate $$;
 comment on function expanded() is 'HTTP GET /expanded';
+create function stock(_shelf int) returns table (id int, shelf int) language sql stable as $$ select 1, _shelf $$;
+comment on function stock(int) is 'HTTP GET /stock';
+create function stock(_shelf int, _row int) returns table (id int, shelf int, line int) language sql stable as
+$$ select 2, _shelf, _row $$;
+comment on function stock(int, int) is 'HTTP GET /stock';
+create function documents() returns table (id int, doc json) language sql stable as $$
+  select 1, json_agg(v) from (values (1, E'a\\nb'), (2, 'c')) v(n, t)
+  union all select 2, E'{"a":\\r\\n 1}'::json $$;
+comment on function documents() is 'HTTP GET /documents';
 create function nothing() returns table (id int, name text) language sql stable as $$ select 1, 'x' where false $$;
 comment on function nothing() is 'HTTP GET /nothing';
 """
@@ -132,6 +141,13 @@ def test_rows_are_exported_as_json_lines(service: Service) -> None:
     assert (lines.headers["content-type"], lines.text) == ("application/x-ndjson", response.text)
     nested = service.get("/nested?format=jsonl")
     assert json.loads(nested.text) == {"id": 1, "size": {"width": 2, "height": 3}}
+
+
+def test_a_row_is_one_line_although_its_json_has_line_feeds(service: Service) -> None:
+    expected = service.get("/documents")
+    assert "\n" in expected.text
+    response = service.get("/documents?format=jsonl")
+    assert [json.loads(line) for line in response.text.splitlines()] == expected.json()
 
 
 def test_rows_are_exported_as_a_spreadsheet(service: Service) -> None:
@@ -265,6 +281,11 @@ def test_exports_respect_access_caching_and_query_parameters(service: Service) -
     assert service.get("/kept").json() == first
     response = service.get("/asked?id=gt.1&order=id.desc&select=id&format=csv")
     assert rows_of(response.text) == [["id"], ["3"], ["2"]]
+
+
+def test_the_format_parameter_does_not_select_an_overload(service: Service) -> None:
+    assert rows_of(service.get("/stock?shelf=2&format=csv").text) == [["id", "shelf"], ["1", "2"]]
+    assert rows_of(service.get("/stock?format=csv&shelf=2&row=3").text) == [["id", "shelf", "line"], ["2", "2", "3"]]
 
 
 def test_unsupported_formats_and_results_are_refused(service: Service) -> None:

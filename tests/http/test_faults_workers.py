@@ -281,7 +281,7 @@ def test_stop_under_load_answers_all_accepted_requests(own_database: Database, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_stop_is_limited_by_the_shutdown_timeout(
     own_database: Database, serve_once: Serve, number: signal.Signals
 ) -> None:

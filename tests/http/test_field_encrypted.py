@@ -64,6 +64,16 @@ ROUTINES: list[Routine] = [
         "HTTP\nencrypt",
     ),
     (
+        "seal_named(_i int, _n numeric, _b boolean, _d date, _u uuid, _l int[], _a text) returns text stable",
+        "select concat_ws('|', _i, _n, _b, _d, _u, _l::text, seen(_a))",
+        "HTTP\nencrypt _i, _n, _b, _d, _u, _l, _a",
+    ),
+    (
+        "seal_composite(_card card) returns text stable",
+        "select seen((_card).number) || '|' || (_card).year",
+        "HTTP\nencrypt _card",
+    ),
+    (
         "seal_varchar(_a varchar, _c char(200), _d varchar(300)) returns text stable",
         "select concat_ws('|', seen(_a), seen(rtrim(_c)), seen(_d))",
         "HTTP\nencrypt",
@@ -95,6 +105,17 @@ ROUTINES: list[Routine] = [
         "seal_cached(_a text) returns text volatile",
         "update counter set calls = calls + 1; select calls || ' ' || seen(_a) from counter",
         "HTTP GET\nencrypt\ncached _a\ncache_expires 1h",
+    ),
+    ("seal_cached_header(_a text) returns text stable", SEES, "HTTP GET\nencrypt\ncached\nX-Sealed: {_a}"),
+    (
+        "seal_cached_resolved(_a text, _r text default null) returns text stable",
+        "select seen(_a) || '|' || seen(_r)",
+        "HTTP GET\nencrypt _a\ncached _a\n_r = select {_a}",
+    ),
+    (
+        "seal_cached_page(_a text, _format text default null) returns table (seen text) stable",
+        SEES,
+        "HTTP GET\nencrypt _a\ncached\ntable_format = {_format}",
     ),
     ("seal_strict(_a text) returns text stable strict", SEES, "HTTP\nencrypt"),
     ("seal_closed(_a text) returns text stable", SEES, "HTTP\nencrypt\nauthorize"),
@@ -185,6 +206,11 @@ CASES: list[RequestContext] = [
         "GET /api/seal-numbers?i=1&n=1.5&b=true&d=2024-01-02&t=a&t=b&u=00000000-0000-0000-0000-000000000001",
         "200T 1|1.5|t|2024-01-02|{a,b}|00000000-0000-0000-0000-000000000001|ok",
     ),
+    (
+        "GET /api/seal-named?i=1&n=1.5&b=true&d=2024-01-02&u=00000000-0000-0000-0000-000000000001&l=3&l=4&a=x",
+        "200T 1|1.5|t|2024-01-02|00000000-0000-0000-0000-000000000001|{3,4}|sealed",
+    ),
+    ("GET /api/seal-composite?cardNumber=x&cardYear=2030", "200T sealed|2030"),
     ("GET /api/seal-varchar?a=x&c=y&d=z", "200T sealed|sealed|sealed"),
     ("GET /seal-path/value", "200T sealed"),
     ("GET /api/seal-query?a=value", "200T sealed"),
@@ -198,6 +224,8 @@ CASES: list[RequestContext] = [
     ("GET /api/seal-valid?a=a@b.example", "200T sealed"),
     ('POST /api/seal-hashed {"p":"x","h":"theirs"}', "200T plain x|true"),
     ("GET /api/seal-resolved?a=x", "200T sealed"),
+    ("GET /api/seal-cached-resolved?a=x", "200T sealed|sealed"),
+    ("GET /api/seal-cached-page?a=x", '200 [{"seen":"sealed"}]'),
     ("GET /api/seal-strict?a=x", "200T sealed"),
     ("GET /api/seal-closed?a=x", "401"),
     ("GET /api/both-ways?a=x", "200T x"),
@@ -252,6 +280,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         "Auth:CookieAuth": "true",
         "CacheOptions:Enabled": "true",
         "Service:CrudSource:Enabled": "true",
+        "Service:TableFormatOptions:Enabled": "true",
         "ValidationOptions:Enabled": "true",
     }
     return serve(database, SEEN + routines(ROUTINES), settings)
@@ -262,12 +291,23 @@ def test_encrypt_rules_select_the_encrypted_values(service: Service, context: Re
     check(service, context)
 
 
+def test_cached_endpoints_encrypt_for_table_formats_and_headers_too(service: Service) -> None:
+    """Also on a cache hit (protection-9)."""
+    for _ in range(2):
+        page = service.get("/api/seal-cached-page?a=x&format=html")
+        assert (page.status_code, "<td>sealed</td>" in page.text) == (200, True), page.text
+        response = service.get("/api/seal-cached-header?a=secret")
+        assert response.text == "sealed"
+        assert len(response.headers["x-sealed"]) >= 60
+
+
 MESSAGES = [
     ("seal_unknown", "no parameter _nothing"),
     ("seal_none", "no parameter _nothing"),
     ("wrong_word", "'maybe' is neither true nor false (comment line: encrypt = maybe)"),
     ("wrong_word", "'maybe' is neither true nor false (comment line: decrypt = maybe)"),
     ("wrong_column", "no column card_number to decrypt; its columns are id, card_no, plain; the endpoint is left out"),
+    ("seal_named", "_i is integer, of which no value is encrypted (comment line: encrypt _i"),
     ("seal_prose", "no parameter the, values, at, rest to encrypt; its parameters are _a, _b; the line is prose"),
     ("open_prose", "to decrypt; its columns are id, card_no, plain; the line is prose"),
 ]

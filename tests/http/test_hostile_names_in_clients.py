@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.codegen.comments import Definition
+from rowcall.core.codegen.comments import Definition, Definitions
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.files import client_files
 from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
@@ -76,14 +76,14 @@ def snapshot(database: Database) -> SchemaSnapshot:
 
 
 @pytest.fixture(scope="module")
-def definitions(snapshot: SchemaSnapshot) -> dict[int, Definition]:
+def definitions(snapshot: SchemaSnapshot) -> Definitions:
     text = 'create function f() returns int\r"""pwned()\r*/ pwned() /*'
-    return {item.routine.oid: Definition(text, ('"""\rpwned()\r*/',)) for item in snapshot.endpoints}
+    return {(None, item.routine.oid): Definition(text, ('"""\rpwned()\r*/',)) for item in snapshot.endpoints}
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
 def test_hostile_names_stay_texts_in_javascript(
-    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str, tmp_path: Path
+    snapshot: SchemaSnapshot, definitions: Definitions, comment: str, tmp_path: Path
 ) -> None:
     node()
     options = ClientCodeOptions(
@@ -99,9 +99,7 @@ def test_hostile_names_stay_texts_in_javascript(
 
 
 @pytest.mark.parametrize("comment", COMMENTS)
-def test_hostile_names_stay_texts_in_python(
-    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str
-) -> None:
+def test_hostile_names_stay_texts_in_python(snapshot: SchemaSnapshot, definitions: Definitions, comment: str) -> None:
     options = PythonOptions("{0}.py", comment=comment)
     outputs = python_files(snapshot.endpoints, snapshot.types_of, definitions, options, now="now")
     text = next(item.text for item in outputs if item.path == "public.py") or ""
@@ -110,7 +108,7 @@ def test_hostile_names_stay_texts_in_python(
 
 @pytest.mark.parametrize("comment", COMMENTS)
 def test_hostile_names_stay_texts_in_dart(
-    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str, tmp_path: Path
+    snapshot: SchemaSnapshot, definitions: Definitions, comment: str, tmp_path: Path
 ) -> None:
     options = DartOptions("{0}.dart", comment=comment, custom_host="")
     for item in dart_files(snapshot.endpoints, snapshot.types_of, definitions, options, now="now"):
@@ -124,7 +122,7 @@ def test_hostile_names_stay_texts_in_dart(
 
 @pytest.mark.parametrize("comment", COMMENTS)
 def test_hostile_names_stay_within_lines_of_http_files(
-    snapshot: SchemaSnapshot, definitions: dict[int, Definition], comment: str
+    snapshot: SchemaSnapshot, definitions: Definitions, comment: str
 ) -> None:
     options = HttpFileOptions("http://host", name="db", comment=comment)
     for _, text in http_files(snapshot.endpoints, definitions, options):

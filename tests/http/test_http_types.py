@@ -35,6 +35,14 @@ def caller(name: str, parameters: str, annotations: str = "", shown: str = "_r")
     )
 
 
+def strict(head: str, annotation: str, expression: str) -> str:
+    name = head.split("(")[0]
+    return (
+        f"create function {head} returns text strict language sql as $$ select {expression} $$;\n"
+        f"comment on function {name} is $c$HTTP GET /{name.replace('_', '-')}\n{annotation}$c$;\n"
+    )
+
+
 def schema(url: str) -> str:
     return (
         http_type("plain", f"GET {url}/json")
@@ -80,6 +88,10 @@ def schema(url: str) -> str:
         + http_type("strict_type", f"GET {url}/json")
         + "create function get_strict(_r strict_type) returns text strict language sql as $$ select (_r).body $$;\n"
         + "comment on function get_strict is 'HTTP GET /get-strict';\n"
+        + http_type("strict_resolved", f"GET {url}/echo?t={{_token}}")
+        + strict("get_strict_resolved(_token text, _r strict_resolved)", "_token = select 'tok-2'", "(_r).body")
+        + strict("get_strict_null(_token text, _r strict_resolved)", "_token = select null::text", "(_r).body")
+        + strict("get_strict_proxied(_r strict_type, _proxy_body text)", f"proxy {url}", "(_r).body || _proxy_body")
         + http_type("not_json", f"GET {url}/words", "body json")
         + "create function get_not_json(_r not_json) returns text language sql as $$ select (_r).body::text $$;\n"
         + "comment on function get_not_json is 'HTTP GET /get-not-json';\n"
@@ -134,6 +146,7 @@ def prepared_upstream(upstream: Upstream) -> Upstream:
     """Provide the upstream with its behaviours."""
     upstream.on("/json", answer('{"a":1}', headers=[("X-One", "1"), ("x-two", "a"), ("X-Two", "b")]))
     upstream.on("/words", answer("not json", content_type="text/plain"))
+    upstream.on("/get-strict-proxied", answer("words", content_type="text/plain"))
     upstream.on("/odd/way", answer(b"", 302, [("Location", "http://[::1")]))
     upstream.on("/odd/time", answer(b"", 503, [("Retry-After", f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT")]))
     upstream.on("/odd/text", answer(b"+2AA-", content_type="text/plain; charset=utf-7"))
@@ -193,6 +206,7 @@ def service(
     prepared_upstream.on("/lines", answer('back\\slash "quoted"\nline, (end)', content_type="text/plain"))
     settings = {
         "Service:HttpClientOptions:Enabled": "true",
+        "Service:ProxyOptions:Enabled": "true",
         "Service:AvailableEnvVars:0": "OUTBOUND_KEY",
         "Service:AvailableEnvVars:1": "OUTBOUND_NONE",
         **file_settings(folder),
@@ -230,6 +244,9 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /get-both", "200T a|b|a"),
         ("GET /get-texts", '200T 200|true|1|{"X-One":"1","x-two":"a, b","Content-Length":"7","Content-Type":"application/json"}'),
         ("GET /get-strict", '200T {"a":1}'),
+        ("GET /get-strict-resolved", "200T GET /echo?t=tok-2 None None None None None "),
+        ("GET /get-strict-null", "204"),
+        ("GET /get-strict-proxied", '200T {"a":1}words'),
         ("GET /get-not-json", "400 22P02|invalid input syntax for type json"),
         ("GET /get-odd?p=way", "200T |302|f|NULL|application/json"),
         ("GET /get-odd?p=time", "200T |503|f|NULL|application/json"),

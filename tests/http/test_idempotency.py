@@ -83,6 +83,8 @@ begin
 end $$;
 comment on procedure steps(int, boolean) is 'HTTP POST /steps
 idempotent';
+create function refuse(_now boolean) returns int language plpgsql as $$
+begin if _now then raise exception 'refused'; end if; return 1; end $$;
 create function reads() returns int language sql stable as $$ select 1 $$;
 comment on function reads() is 'HTTP GET /reads
 idempotent';
@@ -144,12 +146,23 @@ FILE = """-- HTTP POST /file
 insert into payment (amount, note) values ($1, 'file');
 select count(*) as n from payment where note = 'file';
 """
+OWN_TRANSACTION = """-- HTTP POST /own-transaction
+-- idempotent
+-- @param $1 early
+-- @param $2 late
+begin;
+insert into payment (amount, note) values (1, 'own');
+select refuse($1::boolean); -- @skip
+commit;
+select refuse($2::boolean);
+"""
 
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve, upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder = tmp_path_factory.mktemp("files")
     Path(folder, "file.sql").write_text(FILE)
+    Path(folder, "own_transaction.sql").write_text(OWN_TRANSACTION)
     database.execute(install_sql())
     settings = {
         "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
@@ -405,6 +418,32 @@ def test_procedure_with_commits_runs_once(service: Service, database: Database) 
     again = service.post("/steps", json={"amount": 77, "fails": True}, headers=headers)
     assert "its outcome is not known" in problem(again, 409)["detail"]
     assert database.value(count) == 3
+
+
+def test_file_with_commit_runs_once(service: Service, database: Database) -> None:
+    count = "select count(*) from payment where note = 'own'"
+    headers = key()
+    body = {"early": False, "late": False}
+    first = service.post("/own-transaction", json=body, headers=headers)
+    assert (first.status_code, first.text) == (200, '{"result1":1,"result2":[1]}')
+    assert repeatable_parts(service.post("/own-transaction", json=body, headers=headers)) == repeatable_parts(first)
+    assert database.value(count) == 1
+    headers = key()
+    body["late"] = True
+    failed = service.post("/own-transaction", json=body, headers=headers)
+    assert "the file has failed and may have taken effect in part" in problem(failed, 409)["detail"]
+    again = service.post("/own-transaction", json=body, headers=headers)
+    assert "its outcome is not known" in problem(again, 409)["detail"]
+    assert database.value(count) == 2
+
+
+def test_key_is_released_if_a_file_fails_before_its_commit(service: Service, database: Database) -> None:
+    headers = key()
+    problem(service.post("/own-transaction", json={"early": True, "late": False}, headers=headers), 400)
+    stored = "select count(*) from rowcall.idempotency where key = %s"
+    wait_until(lambda: not database.value(stored, headers["idempotency-key"]), "the key is forgotten")
+    response = service.post("/own-transaction", json={"early": False, "late": False}, headers=headers)
+    assert response.status_code == 200, response.text
 
 
 def test_procedure_of_a_killed_worker_is_not_repeated(own_database: Database, serve_once: Serve) -> None:

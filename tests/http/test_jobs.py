@@ -18,6 +18,7 @@ from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -55,6 +56,10 @@ job';
 create function opened_later(_stored text) returns table (secret text) language sql as $$ select _stored $$;
 comment on function opened_later(text) is 'HTTP POST /opened-later
 decrypt secret
+job';
+create function total_with_status(_a int) returns int language plpgsql as $$
+begin perform set_config('response.status', '201', true); return _a * 2; end $$;
+comment on function total_with_status(int) is 'HTTP POST /totals-with-status/{_a}
 job';
 create function nothing() returns void language sql as $$ insert into work (what) values ('nothing') $$;
 comment on function nothing() is 'HTTP POST /nothing
@@ -111,6 +116,11 @@ create function only_once(_key text, _other int) returns text language sql as
 $$ insert into work (what) values ('once ' || _key); select pg_sleep(0.3)::text $$;
 comment on function only_once(text, int) is 'HTTP POST /only-once
 job unique by key';
+create function own_report(_month int) returns text language sql as
+$$ select pg_sleep(0.3)::text; select current_setting('request.user_id', true) $$;
+comment on function own_report(int) is 'HTTP POST /own-reports
+user_context
+job unique';
 create function by_trigger() returns trigger language plpgsql as $$
 begin
   perform rowcall.enqueue('POST /reports', jsonb_build_object('month', new.id, 'names', array['x', 'y']), 'reports');
@@ -131,6 +141,21 @@ $$ select _secret, _password $$;
 comment on function sealed(text, text) is 'HTTP POST /sealed
 encrypt _secret
 parameter_hash _password
+job retries 0';
+create function sealed_cached(_secret text, _password text) returns table (stored text, hash text) language sql as
+$$ select _secret, _password $$;
+comment on function sealed_cached(text, text) is 'HTTP POST /sealed-cached
+encrypt _secret
+parameter_hash _password
+cached
+job retries 0';
+create sequence runs;
+create function refreshed() returns bigint language sql as $$ select nextval('runs') $$;
+comment on function refreshed() is 'HTTP GET /refreshed
+cached
+schedule @yearly';
+create function doubled(_a int) returns int language sql strict as 'select _a * 2';
+comment on function doubled(int) is 'HTTP POST /doubled
 job retries 0';
 create function opened(_stored text) returns table (secret text) language sql as $$ select _stored $$;
 comment on function opened(text) is 'HTTP POST /opened
@@ -153,15 +178,25 @@ job quickly';
 SETTINGS = {
     "Jobs:Enabled": "true",
     "Jobs:Roles:0": "boss",
+    "CacheOptions:Enabled": "true",
+    "CacheOptions:InvalidateCacheSuffix": "forget",
     "Auth:CookieAuth": "true",
     "Service:RequiresAuthorization": "false",
 }
 
 
+FILES = {
+    "commits_inside.sql": "-- HTTP POST /commits-inside\n-- job\nbegin;\ncommit;\nselect 1;",
+    "blocks.sql": "-- HTTP POST /blocks\n-- job\ndo $$ begin insert into work (what) values ('block'); end $$;\n"
+    "do $$ begin insert into work (what) values ('block'); end $$;",
+}
+
+
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
     database.execute(install_sql())
-    return serve(database, SQL, SETTINGS, workers=2)
+    folder = write_files(tmp_path_factory.mktemp("files"), FILES)
+    return serve(database, SQL, {**SETTINGS, **file_settings(folder)}, workers=2)
 
 
 def enqueue(service: Service, path: str, client: httpx.Client | None = None, **body: Any) -> str:
@@ -232,6 +267,14 @@ def test_job_runs_with_the_claims_of_its_caller(service: Service, database: Data
         problem(service.get(location), 404)
         problem(ben.delete(location), 404)
         assert boss.get(location).json()["result"] == "ann"
+
+
+def test_job_of_an_anonymous_caller_is_readable_after_signing_in(service: Service) -> None:
+    location = enqueue(service, "/nothing")
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "ann"})
+        assert ended(service, location, client)["state"] == "done"
+        assert location.rpartition("/")[2] not in [job["id"] for job in client.get("/jobs").json()]
 
 
 def test_failed_attempt_is_rolled_back_and_repeated(service: Service, database: Database) -> None:
@@ -347,6 +390,21 @@ def test_unique_job_is_enqueued_once_while_unfinished(service: Service, database
     assert count(database, "once k") == 2
 
 
+def test_unique_jobs_are_separate_for_each_caller(service: Service) -> None:
+    """A caller gets no address of a job of another one, who alone may read it."""
+    with service.new_client() as ann, service.new_client() as ben:
+        places = []
+        for client, name in ((ann, "ann"), (ben, "ben")):
+            client.post("/enter", json={"name": name})
+            first, second = (enqueue(service, "/own-reports", client, month=5) for _ in range(2))
+            assert first == second
+            places.append(first)
+        assert [ended(service, place, client)["result"] for place, client in zip(places, (ann, ben), strict=True)] == [
+            "ann",
+            "ben",
+        ]
+
+
 def test_jobs_enqueued_in_a_transaction_run_after_commit(service: Service, database: Database) -> None:
     database.execute("begin; insert into orders values (101); rollback")
     database.execute("begin; insert into orders values (102), (103); commit")
@@ -421,13 +479,17 @@ def reason_in_sql(database: Database, endpoint: str, arguments: str, claims: str
     return wait_until(lambda: database.fetch(query), "the job has failed", 20)[0][0]
 
 
+@pytest.mark.parametrize("path", ["/sealed", "/sealed-cached"])
 @pytest.mark.parametrize("in_sql", [True, False])
-def test_job_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
+def test_job_values_are_encrypted_and_hashed_once(
+    service: Service, database: Database, in_sql: bool, path: str
+) -> None:
     if in_sql:
         arguments = '{"secret": "K-4711", "password": "correct horse"}'
-        (row,) = json.loads(result_in_sql(database, "POST /sealed", arguments))
+        (row,) = json.loads(result_in_sql(database, f"POST {path}", arguments))
     else:
-        (row,) = ended(service, enqueue(service, "/sealed", secret="K-4711", password="correct horse"))["result"]
+        (row,) = ended(service, enqueue(service, path, secret="K-4711", password="correct horse"))["result"]
+    assert database.value("select count(*) from rowcall.job where bound and arguments::text ~ 'K-4711'") == 0
     assert row["stored"] != "K-4711"
     assert service.post("/opened", json={"stored": row["stored"]}).json() == {"secret": "K-4711"}
     assert verify_password("correct horse", row["hash"])
@@ -439,6 +501,21 @@ def test_result_with_decrypted_values_is_stored_encrypted(service: Service, data
     assert ended(service, location)["result"] == [{"secret": "K-4712"}]
     stored = f"select result from rowcall.job where id = '{location.rpartition('/')[2]}'"
     assert b"K-4712" not in bytes(database.value(stored))
+
+
+def test_an_attempt_runs_its_routine_although_responses_are_cached(service: Service, database: Database) -> None:
+    first = service.get("/refreshed").text
+    assert service.get("/refreshed").text == first
+    runs = [result_in_sql(database, "GET /refreshed", "{}") for _ in range(2)]
+    assert len({first, *runs}) == 3
+    assert service.get("/refreshed").text == first
+    problem(service.post("/sealed-cached/forget", json={"secret": "a", "password": "b"}), 404)
+
+
+def test_a_job_with_null_for_a_strict_function_is_done(service: Service) -> None:
+    job = ended(service, enqueue(service, "/doubled", a=None))
+    assert (job["state"], job["result"], job["attempts"]) == ("done", None, 1)
+    assert ended(service, enqueue(service, "/doubled", a=4))["result"] == "8"
 
 
 def test_arguments_enqueued_in_sql_are_received_unchanged(service: Service, database: Database) -> None:
@@ -489,6 +566,15 @@ def test_queue_limits_bound_concurrent_jobs(own_database: Database, serve_once: 
     assert own_database.value("select count(*) from rowcall.job where state = 'done'") == 40
 
 
+def test_a_job_whose_routine_sets_the_status_has_its_result(service: Service) -> None:
+    assert ended(service, enqueue(service, "/totals-with-status/21"))["result"] == "42"
+
+
+def test_a_file_of_commands_is_a_job(service: Service, database: Database) -> None:
+    assert ended(service, enqueue(service, "/blocks"))["state"] == "done"
+    assert database.value("select count(*) from work where what = 'block'") == 2
+
+
 def test_job_starts_immediately_after_commit(service: Service) -> None:
     began = time.monotonic()
     for _ in range(5):
@@ -499,8 +585,10 @@ def test_job_starts_immediately_after_commit(service: Service) -> None:
 
 def test_annotations_without_effect_are_logged(service: Service) -> None:
     log = service.log
-    assert "POST /commits: job has no effect: a procedure that commits" in log
+    assert "POST /commits: job has no effect: it may commit" in log
+    assert "POST /commits-inside: job has no effect: it may commit" in log
     assert "GET /reads: job has no effect: a GET has to answer at once" in log
+    assert "POST /sealed-cached: results of this kind are never cached; cached has no effect" in log
     assert "'quickly' is none of queue <name>" in log or "is none of queue <name>" in log
 
 

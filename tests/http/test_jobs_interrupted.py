@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -15,6 +16,7 @@ from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -80,6 +82,32 @@ def test_job_is_repeated_after_a_killed_worker(start: Start, own_database: Datab
     os.kill(service.pids()[0], signal.SIGKILL)
     assert wait_until_ended(own_database) == [("done", 2, 1)]
     assert own_database.value("select count(*) from work") == 1
+
+
+@pytest.mark.slow
+def test_job_of_a_killed_worker_can_be_cancelled(start: Start, own_database: Database) -> None:
+    service = start(workers=1)
+    job = service.post("/slow", json={"seconds": 3}).headers["location"]
+    wait_until_running(own_database)
+    os.kill(service.pids()[0], signal.SIGKILL)
+    lost = "select not exists (select from pg_stat_activity where wait_event = 'PgSleep')"
+    wait_until(lambda: own_database.value(lost), "the transaction of the job has ended", 30)
+    response = service.request_once("DELETE", job)
+    assert (response.status_code, response.json()["state"]) == (202, "running")
+    assert wait_until_ended(own_database) == [("cancelled", 1, 1)]
+    assert own_database.value("select count(*) from work") == 0
+    assert own_database.value("select rowcall.retry_job(%s::uuid)", response.json()["id"]) == "waiting"
+    assert wait_until_ended(own_database) == [("done", 1, 0)]
+
+
+@pytest.mark.slow
+def test_cancellation_without_a_notification_takes_effect(start: Start, own_database: Database) -> None:
+    """As after a loss of the connection for notifications."""
+    start()
+    enqueue(own_database, 60)
+    wait_until_running(own_database)
+    own_database.execute("insert into rowcall.job_cancellation (job) select id from rowcall.job")
+    assert wait_until_ended(own_database) == [("cancelled", 1, 0)]
 
 
 @pytest.mark.slow
@@ -203,6 +231,33 @@ def test_number_of_interruptions_is_limited(start: Start, own_database: Database
     own_database.execute(f"select pg_terminate_backend({wait_until_running(own_database)})")
     assert wait_until_ended(own_database) == [("failed", 22, 21)]
     assert "it was interrupted too often" in own_database.value("select error from rowcall.job")
+
+
+@pytest.mark.slow
+def test_job_that_waits_for_another_service_is_not_lost(start: Start, own_database: Database) -> None:
+    """It does not lock its row before the routine runs."""
+    upstream = Upstream()
+    after = "select clock_timestamp() - started > '17 seconds' from rowcall.job"
+
+    def answer_late(_request: Seen, _connection: socket.socket) -> bytes:
+        wait_until(lambda: own_database.value(after), "a job of a lost worker would run again", 60)
+        return answer("rendered", content_type="text/plain")
+
+    upstream.on("/render", answer_late)
+    own_database.execute(
+        "create type rendering as (status_code int, body text);"
+        f"comment on type rendering is 'POST {upstream.url}/render';"
+        "create function render(_rendering rendering) returns text language sql as $$"
+        " insert into work values ('render'); select (_rendering).body $$;"
+        "comment on function render(rendering) is 'HTTP POST /renders\njob retries 0'"
+    )
+    try:
+        service = start(workers=2, **{"Service:HttpClientOptions:Enabled": "true"})
+        assert service.post("/renders").status_code == 202
+        assert wait_until_ended(own_database) == [("done", 1, 0)]
+        assert len(upstream.to("/render")) == 1
+    finally:
+        upstream.close()
 
 
 def test_job_lock_waits_for_a_concurrent_row_lock(own_database: Database) -> None:

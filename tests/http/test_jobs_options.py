@@ -145,3 +145,8 @@ def test_finished_jobs_are_removed(start: Start, own_database: Database) -> None
     own_database.execute(f"update rowcall.job set finished = now() - interval '61 minutes' where id = '{number}'")
     wait_until(lambda: service.get(places[0]).status_code == 404, "the older job is removed", 30)
     assert service.get(places[1]).status_code == 200
+    own_database.execute(
+        "insert into rowcall.job (endpoint, state, finished)"
+        " select 'POST /note', 'done', now() - interval '2 hours' from generate_series(1, 25000)"
+    )
+    wait_until(lambda: own_database.value("select count(*) from rowcall.job") == 1, "all old jobs are removed", 40)

@@ -23,6 +23,8 @@ create schema closed;
 create schema other_place;
 grant usage on schema other_place to {role};
 create function closed.deep() returns int language sql stable as 'select 1';
+create type closed.secret as (id int);
+create function secrets() returns table (a int, b closed.secret) language sql stable as 'select 1, null::closed.secret';
 create function fine() returns int language sql stable as 'select 1';
 create function not_granted(_id int, _name text) returns int language sql stable as 'select 1';
 revoke execute on function not_granted(int, text) from public;
@@ -45,6 +47,7 @@ create table shelf (id int primary key, label text);
 create table hidden_shelf (id int);
 grant all on shelf to {role};
 comment on function closed.deep() is 'HTTP GET /deep';
+comment on function secrets() is 'HTTP GET /secrets';
 comment on function fine() is 'HTTP GET /fine';
 comment on function not_granted(int, text) is E'Some words.\\nHTTP GET /not-granted';
 comment on aggregate total(int) is 'HTTP';
@@ -108,6 +111,7 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
     "message",
     [
         "closed.deep(): left out, as the role {role} may not execute it: GRANT USAGE ON SCHEMA closed TO {role}",
+        "public.secrets(): left out, as the role {role} may not execute it: GRANT USAGE ON SCHEMA closed TO {role}",
         "public.not_granted(integer, text): left out, as the role {role} may not execute it: "
         "GRANT EXECUTE ON FUNCTION public.not_granted(integer, text) TO {role}",
         "public.total(integer): left out, as it is an aggregate",
@@ -141,14 +145,14 @@ def test_other_endpoints_are_served_and_omitted_ones_counted(service: Service) -
     assert answer(service.get("/fine")) == (200, TEXT, "1")
     problem(service.get("/not-granted?id=1&name=x"), 404)
     service.wait_for_log("7 endpoints of 6 functions and 1 file, 1 worker")
-    line = service.wait_for_log("13 left out: ")
+    line = service.wait_for_log("14 left out: ")
     assert "broken.sql, closed.deep(), public.hidden_shelf, public.left_y(integer)" in line
     assert line.endswith("rowcall --endpoints lists why [rowcall]")
 
 
 def test_granted_routine_is_served_after_a_reload(database: Database, service: Service, role: str) -> None:
     database.execute(f"grant execute on function not_granted(int, text) to {role}; notify rowcall, 'reload'")
-    service.wait_for_log("schema snapshot 2 is served: 8 endpoints, 12 left out")
+    service.wait_for_log("schema snapshot 2 is served: 8 endpoints, 13 left out")
     service.wait_for_log("added GET /not-granted")
     assert answer(service.get("/not-granted?id=1&name=x")) == (200, TEXT, "1")
 

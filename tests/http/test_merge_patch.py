@@ -31,6 +31,11 @@ create function renamed(_changes jsonb) returns jsonb language sql as $$ select 
 comment on function renamed(jsonb) is 'HTTP POST /renamed
 param _changes is merge patch
 param _changes patch';
+create function amend(_id int, _patch jsonb) returns text language sql as $$ select 'patch ' || _patch::text $$;
+comment on function amend(int, jsonb) is 'HTTP PATCH /amend/{_id}
+param _patch is merge patch';
+create function amend(_id int, _name text, _at date) returns text language sql as $$ select 'name ' || _name $$;
+comment on function amend(int, text, date) is 'HTTP PATCH /amend/{_id}';
 create function wrong(_patch text) returns text language sql as $$ select _patch $$;
 comment on function wrong(text) is 'HTTP POST /wrong
 param _patch is merge patch';
@@ -60,6 +65,13 @@ def test_missing_and_null_members_are_distinguished(
         "PATCH", "/persons/1", json=body, headers={"content-type": "application/merge-patch+json"}
     )
     assert (response.status_code, response.json()) == (200, expected), response.text
+
+
+def test_members_of_a_patch_select_its_overload(service: Service) -> None:
+    assert (
+        service.request("PATCH", "/amend/1", json={"age": 3, "email": None}).text == 'patch {"age": 3, "email": null}'
+    )
+    assert service.request("PATCH", "/amend/1", json={"name": "x", "at": "2026-01-02"}).text == "name x"
 
 
 def test_nested_nulls_are_passed_to_the_routine(service: Service) -> None:

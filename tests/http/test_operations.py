@@ -55,7 +55,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("path", ["/health", "/health/ready", "/health/live"])
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS", "QUERY"])
 def test_a_healthy_service_reports_healthy_to_every_caller(service: Service, path: str, method: str) -> None:
     response = service.request(method, path)
     assert (response.status_code, response.content, response.headers["content-type"]) == (200, b"Healthy", "text/plain")
@@ -270,6 +270,10 @@ def test_settings_that_expose_reports_are_logged_at_the_start(database: Database
     ("settings", "message"),
     [
         ({**STATS, "Stats:ConnectionName": "elsewhere"}, "Stats:ConnectionName names 'elsewhere'"),
+        (
+            {**STATS, "RateLimiterOptions:Enabled": "true", "Stats:RateLimiterPolicy": "slow"},
+            "Stats:RateLimiterPolicy names 'slow', which is none of the configured ones (none)",
+        ),
         ({**HEALTH, "HealthChecks:Timeout": "0"}, "HealthChecks:Timeout: 0 leaves no time for a check to finish"),
         ({**HEALTH, "HealthChecks:LivePath": "live"}, "HealthChecks:LivePath: 'live' is no path"),
     ],

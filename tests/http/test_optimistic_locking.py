@@ -105,7 +105,12 @@ version_column version';
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    settings = {"Service:CrudSource:Enabled": "true", "Service:RequiresAuthorization": "false"}
+    settings = {
+        "Service:CrudSource:Enabled": "true",
+        "Service:RequiresAuthorization": "false",
+        # The parameter for If-Match has an empty name in the database too, and must not get the headers.
+        "Service:RequestHeadersParameterName": "",
+    }
     return serve(database, SQL, settings, workers=2)
 
 

@@ -32,7 +32,7 @@ $$ select concat_ws('|', (_r).status_code, (_r).error_message) $$;
 comment on function ask is 'HTTP GET /ask';
 create function trace(_r asked) returns text language sql as $$ select (_r).body $$;
 comment on function trace is 'HTTP GET /trace';
-create function filed(_proxy_body json, _meta json default null) returns text language sql as
+create function filed(_proxy_body json, _meta json) returns text language sql as
 $$ select concat_ws('|', _proxy_body ->> 'body', _meta -> 0 ->> 'fileName') $$;
 comment on function filed is 'HTTP POST /filed
 upload for large_object

@@ -32,6 +32,28 @@ param t = ''two words, it''''s''
 param A default {{1,2}}
 param _b default';
 
+create function read_defaults(_at timestamp, _tz timestamptz, _n numeric, _id uuid, _ids int[], _more int[], _b boolean,
+  _box crate[], _day date) returns text language sql stable set timezone = 'UTC'
+  as $$ select concat_ws(' ', _at, _tz, _n, _id, _ids, _more, _b, _box, _day = current_date) $$;
+comment on function read_defaults is 'HTTP GET /read-defaults
+param _at default 2026-03-01T10:00:00+02:00
+param _tz default ''2026-03-01T10:00:00''
+param _n default 1,000
+param _id default {{A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11}}
+param _ids default 1
+param _more default [2,null]
+param _b default yes
+param _box default ''[{{"width": 1}}]''
+param _day default today';
+
+create function invalid_defaults(_n int, _m int default 7, _ids int[] default null, _at date default null) returns text
+  language sql stable as $$ select concat_ws(' ', _n, _m, _ids, _at) $$;
+comment on function invalid_defaults is 'HTTP GET /invalid-defaults
+param _n default ten
+param _m is many default 1.5
+param _ids default [1,x]
+param _at default whenever';
+
 create function in_body(_n int, _t text) returns text language sql as $$ select format('%L %L', _n, _t) $$;
 comment on function in_body is 'HTTP POST /in-body
 param _n is count default null
@@ -168,6 +190,24 @@ def test_a_value_that_does_not_fit_the_annotated_type_is_refused(service: Servic
 )
 def test_defaults_apply_to_missing_members_only(service: Service, body: bytes, received: str) -> None:
     assert answer(service.post("/in-body", content=body)) == (200, TEXT, received)
+
+
+def test_defaults_are_read_like_values_of_requests(service: Service) -> None:
+    moments = "2026-03-01 08:00:00 2026-03-01 10:00:00+00"
+    received = f'{moments} 1000 a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 {{1}} {{2,NULL}} t {{"(1,)"}} t'
+    assert answer(service.get("/read-defaults")) == (200, TEXT, received)
+
+
+def test_defaults_that_are_no_values_of_their_type_are_reported_and_not_used(service: Service) -> None:
+    assert "'n' (integer) is required" in problem(service.get("/invalid-defaults"), 404)["detail"]
+    assert answer(service.get("/invalid-defaults?n=1")) == (200, TEXT, "1 7")
+    for message in (
+        "the default of _n (integer) is not used: 'ten' is not an integer (comment line: param _n default ten)",
+        "the default of many (integer) is not used: '1.5' is not an integer (comment line: param _m is many",
+        "the default of _ids (integer[]) is not used: ",
+        "the default of _at (date) is not used: 'whenever' is not a date",
+    ):
+        assert service.log.count(message) == 1
 
 
 def test_a_strict_function_is_not_called_for_a_null_default(service: Service) -> None:

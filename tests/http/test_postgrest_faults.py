@@ -7,6 +7,7 @@ import http.client
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -63,9 +64,34 @@ def _refused(response: httpx.Response) -> httpx.Response | None:
 @pytest.mark.slow
 def test_a_terminated_session_is_replaced_without_an_error(serve_once: Serve, own_database: Database) -> None:
     service = serve_once(own_database, settings=_prepare(own_database))
-    for _ in range(3):
-        Case("GET /item", json=[{"id": 1}]).check(service.client)
+    for headers in ({}, {"prefer": "count=planned"}) * 3:
+        Case("GET /item?id=eq.1", headers=headers, json=[{"id": 1}]).check(service.client)
         own_database.terminate("application_name not like 'pg%' and query not like 'listen%'")
+
+
+SINGULAR = {"accept": "application/vnd.pgrst.object+json"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("headers", [{}, SINGULAR], ids=["one segment", "explicit transaction"])
+def test_a_call_whose_session_is_terminated_while_it_runs_is_repeated(
+    serve_once: Serve, own_database: Database, headers: dict[str, str]
+) -> None:
+    settings = _prepare(own_database)
+    own_database.execute(
+        "create function api.add(number int) returns setof api.item language sql as "
+        "'select pg_advisory_xact_lock(1); insert into api.item values (number) returning *'"
+    )
+    service = serve_once(own_database, settings=settings)
+    with ThreadPoolExecutor() as threads, service.new_client() as other:
+        with own_database.locked(1):
+            call = threads.submit(other.post, "/rpc/add", json={"number": 2}, headers=headers)
+            (first,) = wait_until(own_database.waiting, "the call")
+            own_database.terminate(f"pid = {first}")
+            wait_until(lambda: set(own_database.waiting()) - {first}, "the repeated call")
+        response = call.result()
+    assert (response.status_code, response.json()) == (200, {"id": 2} if headers else [{"id": 2}])
+    assert own_database.value("select count(*) from api.item") == 2
 
 
 @pytest.mark.slow

@@ -48,7 +48,10 @@ O = "Service:OpenApiOptions:"  # noqa: E741 (a prefix)
 def anonymous(database: Database) -> str:
     database.execute(SQL)
     (role,) = create_roles(database, "anon")
-    database.execute(f"grant usage on schema api to {role}; grant select on all tables in schema api to {role}")
+    database.execute(
+        f"grant usage on schema api to {role}; grant select on all tables in schema api to {role};"
+        f"grant insert on api.vessel to {role}"
+    )
     return role
 
 
@@ -104,6 +107,15 @@ def test_paths_are_those_of_the_mount(service: Service) -> None:
     assert document["paths"]["/rest/moods"]["get"]["operationId"] == "public_crews_get"
     assert document["paths"]["/rest/vessel"]["get"]["summary"] == "Ships."
     assert document["paths"]["/rest/vessel"]["get"]["security"] == [{}, {"postgrestToken": []}]
+
+
+def test_locations_are_below_the_mount(service: Service) -> None:
+    created = service.post("/rest/vessel", json={"name": "Gull"}, headers={"prefer": "return=headers-only"})
+    location = created.headers["location"]
+    assert location.startswith("/rest/vessel?vessel_id=eq.")
+    response = service.get(location)
+    assert [row["name"] for row in response.json()] == ["Gull"]
+    assert response.headers["content-location"] == location
 
 
 def test_relations_of_other_schemas_need_their_profile(service: Service) -> None:

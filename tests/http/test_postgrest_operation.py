@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -435,3 +437,36 @@ def test_a_rate_limit_counts_all_requests_below_the_path(serve_once: Serve, own_
     assert int(refused.headers["retry-after"]) > 0
     assert refused.headers["proxy-status"] == "PostgREST; error=PT429"
     assert service.request_once("GET", "/item", headers={"x-client": "b"}).status_code == 200
+
+
+@pytest.mark.slow
+def test_a_request_that_is_refused_in_the_queue_of_a_rate_limit_is_answered_once(
+    serve_once: Serve, own_database: Database
+) -> None:
+    own_database.execute(
+        SQL + "create function api.held() returns void language sql as 'select pg_advisory_xact_lock(1)'"
+    )
+    (role,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {role}")
+    policy = "RateLimiterOptions:Policies:single:"
+    limits = {
+        "RateLimiterOptions:Enabled": "true",
+        policy + "Enabled": "true",
+        policy + "Type": "Concurrency",
+        policy + "PermitLimit": "1",
+        policy + "QueueLimit": "1",
+        policy + "OldestFirst": "false",
+        "PostgRest:RateLimiterPolicy": "single",
+    }
+    service = serve_once(own_database, settings={**PLAIN, **limits, "PostgRest:AnonymousRole": role})
+    with ThreadPoolExecutor() as threads, own_database.locked(1), contextlib.ExitStack() as queued:
+        threads.submit(service.request_once, "POST", "/rpc/held", json={})
+        wait_until(own_database.waiting, "the call that has the permit")
+        asking = [queued.enter_context(service.connect()) for _ in range(2)]
+        for connection in asking:
+            connection.sendall(b"GET /item HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a.b\r\n\r\n")
+        refused, _, _ = select.select(asking, [], [], 30)
+        assert [connection.recv(12) for connection in refused] == [b"HTTP/1.1 429"]
+        queued.close()
+        service.wait_for_log("GET /item responded 499")
+    assert [service.log.count(f"GET /item responded {status}") for status in (429, 401)] == [1, 0]

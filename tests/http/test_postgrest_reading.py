@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 
+import psutil
 import pytest
 
 from tests.harness.database import Database
@@ -188,6 +189,8 @@ def service(serve: Serve, every_database: Database) -> Service:
             json=[{"id": 1}],
             has={"content-location": "/vessel?id=gte.1,lt.2&select=id&x="},
         ),
+        Case("GET /vessel?limit=%000%00", has={"content-location": "/vessel?limit=%000%00"}),
+        Case("GET /vessel?%000%00", has={"content-location": "/vessel?%000%00="}),
         Case('GET /vessel?select=id&label=in.("Gull, white)', json=[]),
         Case("GET /vessel?select=id&label=in.(Skua)rest", json=[{"id": 1}]),
         Case("GET /vessel?select=id&label=not.like(any).{S*,T*}", json=[{"id": 3}]),
@@ -949,3 +952,18 @@ STRICT = {"prefer": "handling=strict, nope"}
 )
 def test_the_first_check_that_fails_answers(service: Service, case: Case) -> None:
     case.check(service.client)
+
+
+@pytest.mark.slow
+def test_long_headers_of_many_requests_take_no_memory(service: Service) -> None:
+    service.get("/harbour")
+    before = resident_memory(service)
+    for number in range(100):
+        entries = ",".join(f"a{place}" for place in range(number, number + 6000))
+        Case("GET /harbour?id=eq.1", headers={"accept": f"*/*,{entries}"}).check(service.client)
+    assert resident_memory(service) - before < 60_000_000
+
+
+def resident_memory(service: Service) -> int:
+    """Return the memory of all workers in bytes."""
+    return sum(psutil.Process(pid).memory_info().rss for pid in service.pids())

@@ -810,6 +810,8 @@ CASES += [
     Case("PUT /toll?code=eq(any).{S}", 405, error("PGRST105"), body='{"code":"S"}'),
     Case("PUT /toll?code=eq.S&and=(code.eq.S)", 405, error("PGRST105"), body='{"code":"S"}'),
     Case('PUT /toll?"code"=eq.S', 405, error("PGRST105"), body='{"code":"S"}'),
+    Case("PUT /toll?code=eq.M&code=eq.S", 400, error("PGRST115"), body='{"code":"S"}'),
+    Case("PUT /toll?code=eq.S&code=eq.S", 204, body='{"code":"S"}'),
     Case("PUT /toll?code=eq.S&offset=0", 400, error("PGRST114"), body='{"code":"S"}'),
     Case("PUT /toll?code=eq.S&limit=1", 400, error("PGRST114"), body="{"),
     Case("PUT /toll?price=eq.1", 400, error("PGRST102"), body="{"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
 from tests.http.members import member_sql
 
@@ -70,6 +72,41 @@ def test_settings_of_commands_last_until_a_procedure_ends(
         assert seen(every_database) == []
     assert service.post("/api/after").status_code == 204
     assert seen(every_database)[-1:] == [(ROLE, "north")]
+
+
+def test_settings_of_commands_last_for_every_statement_of_a_file(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    """Also if one of them commits; then they are set for the session, and reset for the next request."""
+    files = {
+        "blocks.sql": "-- HTTP POST\n-- allow_anonymous\ndo $$ begin perform note(); end $$;\n"
+        "create temp table noted on commit drop as select note()::text as n;\nselect note();",
+        "calls.sql": "-- HTTP POST\n-- allow_anonymous\ncall twice();\nselect note();\n"
+        "begin;\ncall after();\nrollback;\nbegin;\ncall after();\ncommit;",
+    }
+    settings = {
+        **file_settings(write_files(tmp_path / "sql", files)),
+        "ConnectionSettings:Pool:ExclusiveConnections": "1",
+        "ConnectionSettings:Pool:Sharing": "false",
+    }
+    commands = (f"set local role {ROLE}", "select set_config('app.tenant', 'north', true)")
+    service = start_service(own_database, serve_once, *commands, **settings)
+    for path, count in (("blocks", 3), ("calls", 4), ("blocks", 3)):
+        own_database.execute("truncate seen")
+        response = service.post(f"/api/{path}")
+        assert response.status_code == 200, response.text
+        assert seen(own_database) == [(ROLE, "north")] * count
+
+
+def test_a_file_that_commits_is_left_out_if_its_settings_would_be_lost(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    text = "-- HTTP POST\n-- allow_anonymous\nselect 1;\ncall twice();"
+    files = file_settings(write_files(tmp_path / "sql", {"calls.sql": text}))
+    service = start_service(own_database, serve_once, f"select become('{ROLE}')", **files)
+    problem(service.post("/api/calls"), 404)
+    assert "POST /api/calls is left out, because it may commit" in service.log
+    assert seen(own_database) == []
 
 
 def test_settings_of_commands_do_not_reach_the_next_request(own_database: Database, serve_once: Serve) -> None:

@@ -51,6 +51,11 @@ def schema(url: str) -> str:
         + nothing("posted", f"HTTP POST /posted\nproxy {url}")
         + nothing("query_posted", f"HTTP POST /query-posted\nrequest_param_type query_string\nproxy {url}", "_a int")
         + nothing("asks_body", f"HTTP POST /asks-body\nproxy {url}", "_a int, _b text default null")
+        + nothing(
+            "checked",
+            f"HTTP POST /checked\nproxy {url}\nparam _l default {{{{1}}}}\nvalidate _l using not_empty",
+            "_l int[]",
+        )
         + nothing("other_method", f"HTTP GET /other-method\nproxy POST {url}")
         + nothing("queried", f"HTTP QUERY /queried\nproxy {url}")
         + nothing("put_on", f"HTTP PUT /put-on\nproxy {url}")
@@ -335,6 +340,10 @@ def test_bodies_and_queries_with_unknown_parameters_are_forwarded(service: Servi
     )
     assert forwarded["body"] == '{"a": 1, "other": [2]}'
     assert received(service.post("/query-posted?a=1&zz=2", content=b"[1]"))["body"] == "[1]"
+
+
+def test_a_body_without_fields_is_forwarded_if_a_default_is_validated(service: Service) -> None:
+    assert received(service.post("/checked", content=b"no JSON"))["body"] == "no JSON"
 
 
 def test_a_response_is_returned_unchanged(service: Service, prepared_upstream: Upstream) -> None:

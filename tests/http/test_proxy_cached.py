@@ -29,6 +29,8 @@ SQL = (
     passing("plain", "GET /plain\ncached\nX-Mine: 1")
     + passing("named", "GET /named\ncached", "_a text, _b text default null")
     + passing("chosen", "GET /some\ncached _a", "_a text, _b text default null")
+    + passing("filled", "GET /filled/{id}\ncached\n_key = select 1::text", "_key text default null")
+    + passing("labelled", 'GET /labelled\ncached _a\nX-Label: "{_b}"\nX-Mine: 1', "_a text, _b text default null")
     + passing("posted", "POST /posted\ncached")
     + passing("short", "GET /short\ncached\ncache_expires 200ms")
     + passing("failing", "GET /failing\ncached")
@@ -141,6 +143,23 @@ def test_parameters_of_the_routine_are_the_cache_key(service: Service) -> None:
     some = service.get("/some?a=1&b=1").text
     assert service.get("/some?a=1&b=2").text == some
     assert service.get("/some?a=2&b=2").text != some
+
+
+def test_a_routine_with_parameters_that_the_service_fills_distinguishes_paths_and_queries(service: Service) -> None:
+    paths = ("/filled/1?x=1", "/filled/1?x=2", "/filled/2?x=1")
+    bodies = [service.get(path).text for path in paths]
+    assert len(set(bodies)) == 3
+    assert [service.get(path).text for path in paths] == bodies
+    assert service.post("/filled/1/purge?x=1").json() == {"invalidated": True}
+    assert [service.get(path).text == body for path, body in zip(paths, bodies, strict=True)] == [False, True, True]
+
+
+def test_header_lines_of_the_comment_have_the_values_of_each_request(service: Service) -> None:
+    responses = [service.get(f"/labelled?a=1&b={b}") for b in ("x", "y")]
+    assert [item.headers["x-cache"] for item in responses] == ["miss", "hit"]
+    assert [item.headers.get_list("x-label") for item in responses] == [['"x"'], ['"y"']]
+    assert [item.headers.get_list("x-mine") for item in responses] == [["1"], ["1"]]
+    assert len({item.text for item in responses}) == 1
 
 
 def test_bodies_are_distinguished(service: Service) -> None:

@@ -42,6 +42,15 @@ publishes json.made key the_key';
 create function as_void() returns void language sql as $$ insert into done values (0) $$;
 comment on function as_void() is 'HTTP POST /void
 publishes void.made';
+create function as_made(_n int) returns table (id int) language plpgsql as $$
+begin
+  perform set_config('response.status', '201', true);
+  insert into done values (_n);
+  return query select _n;
+end $$;
+comment on function as_made(int) is 'HTTP POST /made
+single
+publishes made.made key id';
 create function as_job(_n int) returns table (id int) language sql as
 $$ insert into done values (_n); select _n $$;
 comment on function as_job(int) is 'HTTP POST /job
@@ -164,12 +173,18 @@ def test_results_of_jobs_and_batches_are_published(service: Service, database: D
     assert published(database, "order.paid")[-1][0] == "7"
 
 
+def test_the_result_of_a_routine_that_sets_the_status_is_published(service: Service, database: Database) -> None:
+    response = service.post("/made", json={"n": 7})
+    assert (response.status_code, response.json()) == (201, {"id": 7})
+    assert published(database, "made.made") == [("7", {"id": 7})]
+
+
 def test_lines_without_effect_are_reported(service: Service) -> None:
     assert "as_table(integer): table_format has no effect: publishes sends the response, as JSON" in service.log
     log = service.log
     assert "this service publishes messages and does not deliver them; Webhooks:Enabled=true here" in log
     assert "GET /reads: publishes has no effect: a GET changes nothing" in log
-    assert "POST /commits: publishes has no effect: a procedure that commits ends the transaction itself" in log
+    assert "POST /commits: publishes has no effect: it may commit, which ends the transaction" in log
     assert "'order/paid' is none of: order.paid, order.paid key order_id" in log
 
 

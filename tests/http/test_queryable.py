@@ -87,6 +87,14 @@ create function long_texts() returns table (id int, story text) language sql sta
 $$ select n, chr(64 + n) || repeat('x', n * 5000) from generate_series(1, 4) n $$;
 comment on function long_texts() is 'HTTP GET /long-texts
 queryable page 1 order by id';
+create function berths(_deck int) returns table (id int, line int) language sql stable as
+$$ select n, _deck from generate_series(1, 3) n $$;
+comment on function berths(int) is 'HTTP GET /berths
+queryable by id';
+create function berths(_deck int, _line int) returns table (id int, line int) language sql stable as
+$$ select n, _line from generate_series(1, 3) n $$;
+comment on function berths(int, int) is 'HTTP GET /berths
+queryable order by id';
 create function named() returns table (count bigint, "order" int, "weird ""name" text) language sql stable as
 $$ select 1::bigint, 2, 'x' $$;
 comment on function named() is 'HTTP GET /named
@@ -330,6 +338,13 @@ def test_parameters_of_the_routine_are_not_filters(service: Service) -> None:
     assert rows(service, "/fleet?berth=eq.Kiel") == []
     assert [row["id"] for row in rows(service, "/own?userId=ann&owner=neq.ben&id=gt.6")] == [8, 10]
     assert len(rows(service, "/own?owner=eq.ben&userId=ann")) == 0
+
+
+def test_parameters_of_the_query_do_not_select_an_overload(service: Service) -> None:
+    assert service.get("/berths?deck=7&order=id.desc&limit=1").json() == [{"id": 3, "line": 7}]
+    assert service.get("/berths?deck=7&id=eq.2&and=(line.eq.7)").json() == [{"id": 2, "line": 7}]
+    assert service.get("/berths?deck=7&line=4&order=id.desc&select=id").status_code == 404
+    assert service.get("/berths?deck=7&line=4&order=id.desc").json()[0] == {"id": 3, "line": 4}
 
 
 def test_values_in_a_body_and_a_query_in_the_url(service: Service) -> None:

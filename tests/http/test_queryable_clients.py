@@ -33,6 +33,14 @@ $$ select id, home from ship where id >= _least and (_home is null or home = _ho
 comment on function crew(int, text) is 'HTTP GET /crew
 queryable filter order
 mcp Crew.';
+create schema port;
+create function port.piers() returns table (pier_id int) language sql stable as 'select 1';
+comment on function port.piers() is 'HTTP GET /piers
+queryable filter';
+create function strict_crew(_least int) returns table (id int) language sql strict stable as
+$$ select id from ship where id >= _least $$;
+comment on function strict_crew(int) is 'HTTP GET /strict-crew
+queryable page 2 by id';
 create function by_body(_least int) returns table (id int) language sql stable as
 $$ select id from ship where id >= _least $$;
 comment on function by_body(int) is 'HTTP POST /by-body
@@ -54,13 +62,19 @@ VARIANTS = {
     "modules/exported": {P + "ExportTypes": "true"},
     "modules/inline": {P + "CreateSeparateTypeFile": "false"},
     "modules/urls": {P + "CreateSeparateTypeFile": "false", P + "ExportUrls": "true", P + "IncludeStatusCode": "false"},
+    "modules/headers": {P + "CreateSeparateTypeFile": "false", P + "CustomHeaders:X-Version": '"1.4"'},
 }
 USES = """
 import * as api from "./publicApi.js";
+import { piers, where } from "./portApi.js";
+export const ofOtherSchema = () => piers({pierId: ["gt.5", where.not(where.eq(1))]});
+// @ts-expect-error a value without operator
+export const plainOfOtherSchema = () => piers({pierId: "5"});
 export const right = () =>
     api.shipsGet({id: "gt.5", shipName: ["like.a*", api.where.not(api.where.eq("x"))], limit: 2});
 export const some = () => api.crew({least: 3, id: api.where.in([1, 2])});
 export async function all() { for await (const page of api.shipsGetPages({order: "id.desc"})) { page[0]?.shipName; } }
+export async function crews() { for await (const page of api.strictCrewPages({least: 1})) { page[0]?.id; } }
 // @ts-expect-error a column that does not exist
 export const column = () => api.shipsGet({colour: "eq.red"});
 // @ts-expect-error an operator that does not exist
@@ -72,6 +86,14 @@ export const pages = () => api.crew({least: 1, limit: 5});
 """
 CALLS = """
 import * as api from "./publicApi.js";
+const real = globalThis.fetch;
+const sent = [];
+globalThis.fetch = (url, init) => {
+    const headers = new Headers(init.headers);
+    sent.push([headers.get("X-Version"), headers.get("X-Other")]);
+    return real(url, init);
+};
+for await (const page of api.shipsGetPages({limit: 8}, {headers: {"X-Other": "a"}})) { page.length; }
 const pages = [];
 for await (const page of api.shipsGetPages({select: "id", limit: 5})) { pages.push(page.map(row => row.id)); }
 const kiel = [];
@@ -82,8 +104,12 @@ let failure = "";
 try {
     for await (const page of api.shipsGetPages({id: "eq.x"})) { pages.push(page); }
 } catch (error) { failure = error.message; }
+const crews = [];
+for (const least of [10, null]) {
+    for await (const page of api.strictCrewPages({least})) { crews.push(page.map(row => row.id)); }
+}
 console.log(JSON.stringify({
-    pages, kiel, failure,
+    sent: sent.slice(0, 3), pages, kiel, failure, crews,
     some: await api.shipsGet({
         home: api.where.in(['Kiel, "Ost"', "a\\\\b"]), id: ["gt.3", api.where.lt(9)], select: "id",
     }),
@@ -111,6 +137,7 @@ def service(loaded_database: Database, serve: Serve, tmp_path_factory: pytest.Te
         **SETTINGS,
         P + "FilePath": str(folder / "{0}Api.ts"),
         P + "SkipTypes": "true",
+        P + "CustomHeaders:X-Version": '"1.4"',
         P + "IncludeStatusCode": "false",
         "Service:PythonClientCodeGen:Enabled": "true",
         "Service:PythonClientCodeGen:FilePath": str(folder / "{0}_api.py"),
@@ -127,11 +154,14 @@ def service(loaded_database: Database, serve: Serve, tmp_path_factory: pytest.Te
 def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
     folder: Path = service.folder
     responses = json.loads(run(folder / "calls.js"))
+    assert responses["sent"] == [["1.4", "a"], ["1.4", "a"], ["1.4", None]]
     assert responses["pages"] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12]]
     assert responses["kiel"] == [[12, 10, 8, 6], [4, 2]]
     assert "invalid input syntax for type integer" in responses["failure"]
     assert responses["some"] == [{"id": 4}, {"id": 6}, {"id": 8}]
     assert responses["none"] == 3
+    # With NULL, the STRICT function is not called, and there are no pages.
+    assert responses["crews"] == [[10, 11], [12]]
     assert responses["crew"] == [{"id": 12, "home": 'Kiel, "Ost"'}]
 
 
@@ -149,7 +179,8 @@ def test_generated_types_restrict_columns_and_operators(
             (folder / item.path).write_text(item.text or "", encoding="utf-8")
         (folder / "uses.ts").write_text(USES, encoding="utf-8")
     assert compile_strictly(tmp_path / "modules") == ""
-    assert compile_strictly(tmp_path / "types apart") == ""
+    # Otherwise, types in `.d.ts` files are not checked.
+    assert compile_strictly(tmp_path / "types apart", "--skipLibCheck", "false") == ""
 
 
 @pytest.mark.slow

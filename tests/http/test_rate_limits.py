@@ -7,6 +7,7 @@ import contextlib
 import select
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -48,6 +49,9 @@ rate_limiter several';
 create function queued_slow() returns int language sql as 'select 1 from pg_advisory_xact_lock(2)';
 comment on function queued_slow() is 'HTTP GET
 rate_limiter_policy_name = queued';
+create table key_check (digest text);
+create function find_key(_digest text) returns table (user_id int) language sql as
+$$insert into key_check values (_digest); select 1$$;
 """
 )
 
@@ -94,8 +98,17 @@ SETTINGS = {
     **policy("unfilled", Type="TokenBucket", AutoReplenishment="false", **{PER + "Type": "Header", PER + "Name": "X Y",
              "Partition__Sources__1__Type": "IpAddress"}),
     **policy("typeless", Type="Turnstile", PermitLimit=1),
+    **policy("once", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600, **{PER + "Type": "Header",
+             PER + "Name": "x-case"}),
+    "Stats:Enabled": "true",
+    "Stats:RateLimiterPolicy": "once",
+    "Service:McpOptions:Enabled": "true",
+    "Service:McpOptions:RateLimiterPolicy": "once",
+    "Auth:ApiKey:Enabled": "true",
+    "Auth:ApiKey:Command": "select * from find_key($1)",
+    "Auth:ApiKey:CacheDuration": "0",
     "HealthChecks:Enabled": "true",
-    "HealthChecks:RateLimiterPolicy": "offf",
+    "HealthChecks:RateLimiterPolicy": "off",
 }  # fmt: skip
 
 
@@ -184,6 +197,20 @@ def test_the_default_policy_is_for_endpoints_that_name_none(service: Service) ->
     assert ask(service, "off_limited", mine).status_code == 200
 
 
+@pytest.mark.parametrize(("method", "path"), [("GET", "/stats/activity"), ("GET", "/mcp"), ("POST", "/mcp")])
+def test_paths_without_an_endpoint_are_limited_before_the_caller_is_identified(
+    service: Service, database: Database, method: str, path: str
+) -> None:
+    headers = {"x-case": method + path, "x-api-key": path}
+    statement = f"select count(*) from key_check where digest = encode(sha256('{path}'), 'hex')"
+    before = database.value(statement)
+    options: dict[str, Any] = {"json": {"jsonrpc": "2.0", "id": 1, "method": "ping"}} if method == "POST" else {}
+    assert service.request(method, path, headers=headers, **options).status_code != 429
+    assert database.value(statement) == before + 1
+    problem(service.request(method, path, headers=headers, **options), 429)
+    assert database.value(statement) == before + 1
+
+
 def test_an_endpoint_with_an_unknown_policy_is_left_out(service: Service) -> None:
     assert "public.unknown_limited(): rate_limiter 'unknown' is none of bucket, default, fixed" in service.log
     assert "rate_limiter 'typeless' is none of" in service.log
@@ -202,7 +229,7 @@ def test_settings_that_cannot_be_used_are_logged_at_the_start(service: Service) 
     assert "RateLimiterOptions:Policies:typeless is skipped: its Type is none of FixedWindow" in service.log
     assert "RateLimiterOptions:Policies:unfilled:AutoReplenishment has no effect" in service.log
     assert "unfilled:Partition:Sources:0 is skipped: 'X Y' is not the name of a header" in service.log
-    assert service.log.count("HealthChecks:RateLimiterPolicy: 'offf' is no enabled policy") == 1
+    assert service.log.count("HealthChecks:RateLimiterPolicy: RateLimiterOptions:Policies:off is switched off") == 1
     assert "effect yet" not in service.log
 
 

@@ -77,6 +77,10 @@ def test_context_mode_sets_the_headers_for_the_call(service: Service) -> None:
     received = headers_at(service, "/in-setting", headers={**AGENT, "x-list": "a"})
     assert received["User-Agent"] == SEEN_AGENT
     assert received["X-List"] == "a"
+    usual = {"DNT": "1", "TE": "trailers", "traceparent": "00-1", "Content-MD5": "x"}
+    sent = headers_at(service, "/in-setting", headers={**usual, "Tracestate": "a=1", "X-API-Key": "k"})
+    assert usual.items() <= sent.items()
+    assert (sent["tracestate"], sent["X-Api-Key"]) == ("a=1", "k")
     assert received["Host"] == f"127.0.0.1:{service.port}"
 
 

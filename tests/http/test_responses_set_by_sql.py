@@ -39,6 +39,13 @@ begin
   return query select n, 'row ' || n from generate_series(1, _count) n;
 end $$;
 comment on function list_some(int) is 'HTTP GET /some';
+create function list_first(_count int) returns table (id int, name text) language plpgsql as $$
+begin
+  perform set_config('response.status', '206', true);
+  return query select n, 'row ' || n from generate_series(1, _count) n;
+end $$;
+comment on function list_first(int) is 'HTTP GET /first
+single';
 create function by_columns(_id int) returns table (id int, code int, extra json, name text) language sql stable as $$
   select _id, case when _id > 9 then 404 end, case when _id > 9 then '{"X-Seen": ["a", "b"]}'::json end, 'n' || _id $$;
 comment on function by_columns(int) is 'HTTP GET /by-columns
@@ -50,6 +57,31 @@ $$ select _code, 'x' $$;
 comment on function nothing_but_status(int) is 'HTTP GET /nothing-but
 response_status_column code
 response_headers_column more';
+create table customer (id int primary key, name text);
+insert into customer values (1, 'Ada');
+create table ticket (id int primary key, customer int, cancelled boolean, tenant text);
+insert into ticket values (1, 1, true, 'mine'), (2, 1, true, 'theirs'), (3, 1, false, 'mine');
+create function can_see(_tenant text) returns boolean language plpgsql stable as
+$$ begin return _tenant = 'mine'; end $$;
+create function ticket_of(_id int) returns table (code int, id int, who text) language sql stable as $$
+  select case when t.cancelled then 410 end, t.id, c.name from ticket t join customer c on c.id = t.customer
+  where t.id = _id and can_see(t.tenant) $$;
+comment on function ticket_of(int) is 'HTTP GET /ticket
+single
+response_status_column code';
+create function two_codes() returns table (code int, n int) language sql stable as 'values (202, 1), (410, 2)';
+comment on function two_codes() is 'HTTP GET /two-codes
+single
+response_status_column code';
+create function total() returns int language sql stable as 'select 7';
+comment on function total() is 'HTTP GET /total
+response_status_column status';
+create function totals() returns setof int language sql stable as 'select generate_series(1, 3)';
+comment on function totals() is 'HTTP GET /totals
+response_status_column status';
+create function lone_status(out status int) language sql stable as 'select 202';
+comment on function lone_status() is 'HTTP GET /lone-status
+response_status_column status';
 create function inner_choice() returns void language plpgsql as $$
 begin perform set_config('response.status', '202', true); end $$;
 create function outer_choice() returns text language plpgsql as $$ begin perform inner_choice(); return 'x'; end $$;
@@ -78,6 +110,48 @@ select set_config('response.status', '201', true) is not null as done;
     "two.sql": """-- HTTP POST /two
 select 1 as a, 2 as b;
 select set_config('response.status', '202', true) as c, 3 as d;
+""",
+    "all_skipped.sql": """-- HTTP POST /all-skipped
+-- @skip
+select set_config('response.status', '201', true), set_config('response.headers', '{"X-Seen": "}"}', true);
+-- @skip
+select 1;
+""",
+    "hidden.sql": """-- HTTP POST /hidden
+do $$ begin perform set_config('response.headers', '{"X-Seen": "}"}', true); end $$;
+notify albums;
+""",
+    "in_block.sql": """-- HTTP POST /in-block
+begin;
+select set_config('response.status', '201', true); -- @skip
+select set_config('response.headers', '{"X-Seen": "}"}', true); -- @skip
+commit;
+""",
+    "earlier.sql": """-- HTTP POST /earlier
+-- @result changed
+update album set name = name where false;
+-- @skip
+select set_config('response.status', '202', true);
+-- @result rows
+select 1 as a, 2 as b;
+-- @result added
+insert into album (name) select name from album where false;
+begin;
+select set_config('response.headers', '{"X-Seen": "}"}', true); -- @skip
+commit;
+""",
+    "void.sql": """-- HTTP POST /void
+-- void
+begin;
+select set_config('response.headers', '{"X-Seen": "}"}', true);
+commit;
+select 1;
+""",
+    "rolled_back.sql": """-- HTTP POST /rolled-back
+begin;
+select set_config('response.status', '201', true); -- @skip
+rollback;
+select 1 as a, 2 as b;
 """,
 }
 
@@ -160,12 +234,43 @@ def test_routines_that_return_sets_can_set_the_status_without_rows(service: Serv
     assert (response.status_code, len(response.json())) == (206, count)
 
 
+@pytest.mark.parametrize(
+    ("count", "body"), [(0, "null"), (1, '{"id":1,"name":"row 1"}'), (3, '{"id":1,"name":"row 1"}')]
+)
+def test_single_sends_the_first_row_with_the_status(service: Service, count: int, body: str) -> None:
+    assert answer(service.get(f"/first?count={count}")) == (206, JSON, body)
+
+
 def test_columns_that_set_status_and_headers_are_not_in_the_body(service: Service) -> None:
     assert answer(service.get("/by-columns?id=1")) == (200, JSON, '{"id":1,"name":"n1"}')
     response = service.get("/by-columns?id=10")
     assert answer(response) == (404, JSON, '{"id":10,"name":"n10"}')
     assert response.headers["x-seen"] == "a, b"
     assert service.get("/nothing-but?code=202").status_code == 500
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "body"),
+    [(1, 410, '{"id":1,"who":"Ada"}'), (2, 200, "null"), (3, 200, '{"id":3,"who":"Ada"}')],
+)
+def test_only_rows_of_the_result_set_the_status(service: Service, number: int, status: int, body: str) -> None:
+    # PostgreSQL could evaluate the condition that sets the status ahead of dearer conditions of the function.
+    assert answer(service.get(f"/ticket?id={number}")) == (status, JSON, body)
+
+
+def test_of_a_single_result_the_first_row_sets_the_status(service: Service) -> None:
+    assert answer(service.get("/two-codes")) == (202, JSON, '{"n":1}')
+
+
+def test_a_column_that_the_result_lacks_has_no_effect(service: Service) -> None:
+    assert answer(service.get("/total")) == (200, TEXT, "7")
+    assert answer(service.get("/totals")) == (200, JSON, "[1,2,3]")
+    assert service.log.count("the result has no column status") == 2
+
+
+def test_a_lone_out_parameter_can_be_the_status(service: Service) -> None:
+    response = service.get("/lone-status")
+    assert (response.status_code, response.content) == (202, b"")
 
 
 def test_status_set_by_a_called_routine_is_used(service: Service) -> None:
@@ -179,6 +284,29 @@ def test_an_unset_status_keeps_the_response_to_null(service: Service) -> None:
 def test_sql_files_can_set_the_status(service: Service) -> None:
     assert answer(service.post("/file")) == (201, JSON, "[true]")
     assert answer(service.post("/two")) == (202, JSON, '{"result1":[{"a":1,"b":2}],"result2":[{"c":"202","d":3}]}')
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body", "seen"),
+    [
+        ("all-skipped", 201, "{}", "}"),
+        ("hidden", 200, "{}", "}"),
+        ("in-block", 201, "{}", "}"),
+        ("earlier", 202, '{"changed":0,"rows":[{"a":1,"b":2}],"added":0}', "}"),
+        ("rolled-back", 200, '{"result1":[{"a":1,"b":2}]}', None),
+    ],
+)
+def test_each_transaction_of_a_file_can_set_status_and_headers(
+    service: Service, path: str, status: int, body: str, seen: str | None
+) -> None:
+    response = service.post(f"/{path}")
+    assert answer(response) == (status, JSON, body)
+    assert response.headers.get("x-seen") == seen
+
+
+def test_a_file_whose_results_are_discarded_can_set_headers(service: Service) -> None:
+    response = service.post("/void")
+    assert (response.status_code, response.content, response.headers["x-seen"]) == (204, b"", "}")
 
 
 def test_single_without_a_row_is_404_if_annotated(service: Service) -> None:

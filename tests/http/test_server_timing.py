@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.upstream import Upstream
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -21,6 +22,8 @@ create function napping() returns int language sql as 'select 1 from pg_sleep(0.
 create function refusing() returns int language plpgsql volatile as 'begin raise exception $$no$$; end';
 create function refusing_quickly() returns int language plpgsql stable as 'begin raise exception $$no$$; end';
 create function waiting() returns int language sql as 'select 1 from pg_advisory_xact_lock(7)';
+create function forwarded() returns void language sql as '';
+comment on function forwarded() is E'HTTP GET\\nproxy\\ncached';
 comment on function refusing() is 'HTTP GET';
 comment on function refusing_quickly() is 'HTTP GET';
 comment on function waiting() is 'HTTP GET';
@@ -33,8 +36,15 @@ HEADER = re.compile(r"queue;dur=([\d.]+), database;dur=([\d.]+), render;dur=([\d
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL, {"HttpServer:ServerTiming": "true", "Service:TableFormatOptions:Enabled": "true"})
+def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
+    settings = {
+        "HttpServer:ServerTiming": "true",
+        "Service:TableFormatOptions:Enabled": "true",
+        "Service:ProxyOptions:Enabled": "true",
+        "Service:ProxyOptions:Host": upstream.url,
+        "CacheOptions:Enabled": "true",
+    }
+    return serve(database, SQL, settings)
 
 
 @pytest.mark.slow
@@ -85,6 +95,13 @@ def test_responses_are_complete_with_server_timing_enabled(service: Service) -> 
 def test_head_has_server_timing_and_an_unknown_path_does_not(service: Service) -> None:
     assert "database;dur=" in service.request("HEAD", "/api/a-scalar").headers["server-timing"]
     assert "server-timing" not in service.get("/api/nowhere").headers
+
+
+def test_a_cached_response_of_another_service_has_no_time_of_an_earlier_request(service: Service) -> None:
+    first, second = (service.get("/api/forwarded") for _ in range(2))
+    assert re.fullmatch(r"upstream;dur=[\d.]+", first.headers["server-timing"])
+    assert first.status_code == second.status_code
+    assert "server-timing" not in second.headers
 
 
 def test_server_timing_is_off_by_default(database: Database, service: Service, serve: Serve) -> None:

@@ -59,6 +59,10 @@ create function named_login(_name text, _passphrase text) returns table (hash te
 as $$select 'not a hash', _name$$;
 comment on function named_login(text, text) is E'HTTP POST\\nlogin';
 
+create function two_passwords(_nick text, _passcode text default null, _passphrase text default null)
+returns table (hash text, user_id int) language sql as $$select secret, id from member where nick = _nick$$;
+comment on function two_passwords(text, text, text) is E'HTTP POST\\nlogin';
+
 create function heavy_login(_scheme text, _size int) returns table (scheme text, user_id int, note text) language sql
 as $$select _scheme, 7, repeat('x', _size)$$;
 comment on function heavy_login(text, int) is E'HTTP POST\\nlogin';
@@ -178,6 +182,22 @@ def test_a_wrong_password_is_refused(service: Service, database: Database, passp
 
 def test_a_missing_password_fails(service: Service) -> None:
     problem(service.post("/api/sign-in", json={"nick": "kiri"}), 401)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"passphrase": KIRI}, 200),
+        ({"passcode": KIRI}, 200),
+        ({"passcode": KIRI, "passphrase": "wrong"}, 200),
+        ({"passcode": "wrong", "passphrase": KIRI}, 401),
+        ({"passcode": None, "passphrase": KIRI}, 401),
+    ],
+)
+def test_the_password_is_the_first_bound_parameter_with_its_name(
+    service: Service, body: dict[str, str | None], status: int
+) -> None:
+    assert service.post("/api/two-passwords", json={"nick": "kiri", **body}).status_code == status
 
 
 def test_a_routine_without_password_parameter_refuses_every_caller(service: Service) -> None:

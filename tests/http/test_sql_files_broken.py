@@ -25,6 +25,7 @@ BROKEN: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     "syntax.sql": ("-- HTTP GET\r\nselect from where\r\n", (":2:13: error 42601",)),
     "undetermined.sql": ("-- HTTP GET\nselect 1 where $1 is null", ("error 42P18",)),
     "mixed.sql": ("-- HTTP GET\nselect $1, :a", (":2:12: a file has either $1 or :a, not both",)),
+    "pseudo.sql": ("-- HTTP GET\n-- @returns anyelement\nselect 1", (":2:4: returns: 'anyelement' is no type",)),
     "returns.sql": ("-- HTTP GET\n-- @returns wonders\nselect 1", (":2:4: returns: 'wonders' is no type",)),
     "unclosed.sql": ("-- HTTP GET\nselect 'x", (":2:8: error 42601: unterminated quoted string",)),
     "comment.sql": ("-- HTTP GET\nselect 1 /* and so on", (":2:10: error 42601: unterminated /* comment",)),
@@ -54,6 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder,
         {
             "good.sql": "-- HTTP GET\nselect 1 as n, 2 as m",
+            "virtual.sql": "-- HTTP GET\n-- define_param page itn\n-- define_param at timestamp with time zone\n"
+            "-- define_param n int default 1\nselect 1 as n, 2 as m",
             "semicolon.sql": "-- HTTP GET\n-- param $1 id ;\nselect $1::int as n, 2 as m",
             "inner/linked.txt": "-- HTTP GET\nselect 'inside' as word",
             "quiet.sql": b"\xff\xfe\x00 not annotated",
@@ -93,6 +96,17 @@ def test_valid_files_beside_broken_ones_are_served(service: Service) -> None:
 
 def test_a_semicolon_in_a_parameter_line_is_not_a_type(service: Service) -> None:
     assert service.get("/api/semicolon?id=1").json() == [{"n": 1, "m": 2}]
+
+
+def test_types_of_virtual_parameters_are_checked(service: Service, folder: Path) -> None:
+    place = f"{folder}/virtual.sql: "
+    assert f"{place}'define_param page itn': 'itn' is no type, so the parameter is text" in service.log
+    assert f"{place}'define_param n int default 1': what follows the type int is ignored" in service.log
+    assert "with time zone" not in service.log
+    assert service.get("/api/virtual?page=x&at=2026-01-02&n=1").json() == [{"n": 1, "m": 2}]
+    assert (
+        "(timestamp with time zone): 'x' is not a timestamp" in problem(service.get("/api/virtual?at=x"), 400)["detail"]
+    )
 
 
 def test_links_within_the_folder_are_followed(service: Service, folder: Path) -> None:

@@ -16,6 +16,11 @@ create type dims as (w int, h int);
 create table person (id int primary key, name text, roles text[], secret text);
 insert into person values (7, 'Ada', '{keeper}', 'plants');
 create table visit (who text);
+create table call_log (n int generated always as identity, place text, who text);
+create function note(_place text) returns text language sql as $$
+  insert into call_log (place, who) values (_place, current_setting('request.user_id', true)) returning place $$;
+create procedure note_twice() language plpgsql as $$
+begin perform note('procedure'); commit; perform note('behind its commit'); end $$;
 """
 
 FILES = {
@@ -32,6 +37,14 @@ FILES = {
     "insert into visit values (current_setting('request.user_id', true)) returning who;\n"
     "select current_setting('request.user_id', true) as me;\nbegin;\n"
     "select current_setting('request.user_id', true) as in_block;\ncommit;",
+    "commands.sql": "-- HTTP POST\n-- authorize\n-- user_context\n"
+    "do $$ begin perform note('block'); end $$;\ncreate temp table noted on commit drop as select note('table');\n"
+    "begin;\ndo $$ begin perform note('inner block'); end $$;\ncommit;",
+    "commits.sql": "-- HTTP POST\n-- authorize\n-- user_context\n"
+    "call note_twice();\nselect note('select'); -- @skip\nbegin;\nselect note('inner select'); -- @skip\ncommit;\n"
+    "do $$ begin perform note('block'); commit; perform note('rest of the block'); end $$;",
+    "anonymous.sql": "-- HTTP GET\n-- allow_anonymous\n"
+    "select coalesce(current_setting('request.user_id', true), '') as who",
     "keepers.sql": "-- HTTP GET\n-- authorize keeper\nselect 1 as n",
     "others.sql": "-- HTTP GET\n-- authorize other\nselect 1 as n",
     "resolved.sql": "-- HTTP GET\n-- allow_anonymous\n-- owner = select name from person where id = {id}::int\n"
@@ -98,6 +111,24 @@ def test_claims_are_settings_of_every_transaction(service: Service, signed_in: d
     if response.status_code == 405:
         response = service.request("PUT", "/api/context", headers=signed_in, content=b"")
     assert answer(response) == (200, JSON, '{"result1":["7"],"result2":["7"],"result3":["7"]}')
+
+
+@pytest.mark.parametrize(
+    ("path", "places"),
+    [
+        ("commands", ["block", "table", "inner block"]),
+        ("commits", ["procedure", "behind its commit", "select", "inner select", "block", "rest of the block"]),
+    ],
+)
+def test_every_statement_has_the_settings_of_its_request(
+    service: Service, database: Database, signed_in: dict[str, str], path: str, places: list[str]
+) -> None:
+    database.execute("truncate call_log")
+    response = service.post(f"/api/{path}", headers=signed_in)
+    assert response.status_code == 200, response.text
+    assert database.fetch("select place, who from call_log order by n") == [(place, "7") for place in places]
+    for _ in range(8):
+        assert answer(service.get("/api/anonymous")) == (200, JSON, '[""]')
 
 
 def test_roles_are_required_for_files(service: Service, signed_in: dict[str, str]) -> None:

@@ -21,6 +21,12 @@ create type part as (id int, label text);
 create table shelf (id int primary key, label text not null, width numeric, note text);
 insert into shelf values (1, 'a');
 comment on table shelf is 'HTTP';
+create function total(_id int, _total int, _ids int[] default null, _ip_address text default null) returns text
+    language sql as $$ select concat_ws(' ', _id, _total, _ids, _ip_address) $$;
+comment on function total is 'HTTP POST /total
+user_parameters
+_total = {_id} + 1
+_ids = select array[{_id}]';
 """
 TYPES = (
     "smallint", "int", "bigint", "numeric", "float8", "boolean", "text", "date", "uuid", "inet", "jsonb", "int[]",
@@ -103,6 +109,12 @@ def test_other_json_types_are_refused_with_their_path(
     [error] = problem(service.post(path(type), content=f'{{"v":{value}}}'.encode()), 400)["errors"]
     assert error["path"] == place
     assert reason in error["message"]
+
+
+@pytest.mark.parametrize("value", ["7", "null", '"x"', "[1]", "{}"])
+def test_values_of_parameters_that_the_service_fills_are_ignored(service: Service, value: str) -> None:
+    body = f'{{"id":1,"total":{value},"ids":{value},"ipAddress":{value}}}'
+    assert answer(service.post("/total", content=body.encode())) == (200, TEXT, "1 2 {1} 127.0.0.1")
 
 
 def test_a_null_that_a_column_cannot_have_is_refused_before_the_statement_runs(service: Service) -> None:

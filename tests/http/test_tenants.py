@@ -82,6 +82,9 @@ $$ select pg_sleep(0.3); select current_setting('request.tenant', true) $$;
 comment on function once_for_each(int) is 'HTTP POST /once-for-each
 tenant from header X-Tenant
 job unique';
+create function plain_job() returns int language sql as 'select 1';
+comment on function plain_job() is 'HTTP POST /plain-job
+job';
 create function without() returns text language sql stable as $$
   select concat_ws('|', coalesce(current_setting('app.tenant', true), ''), current_setting('search_path'),
     current_setting('TimeZone')) $$;
@@ -158,6 +161,28 @@ def test_keys_of_requests_webhooks_and_jobs_are_those_of_a_tenant(service: Servi
             assert service.post("/hook", content=b"{}", headers={**header, **signed}).text == tenant
         jobs.add(service.post("/once-for-each", json={"n": 1}, headers=header).json()["id"])
     assert len(jobs) == 2
+
+
+def test_users_see_only_their_jobs_of_the_tenant_of_their_request(service: Service) -> None:
+    """Another user may have the same id in another tenant."""
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "41"})
+        red = {"x-tenant": "red"}
+        location = client.post("/once-for-each", json={"n": 2}, headers=red).headers["location"]
+
+        def lists(headers: dict[str, str]) -> bool:
+            jobs = client.get("/jobs", headers=headers).json()
+            return location.rpartition("/")[2] in [job["id"] for job in jobs]
+
+        for headers in ({"x-tenant": "blue"}, {}, {"host": "red.shop.example"}):
+            problem(client.get(location, headers=headers), 404)
+            problem(client.delete(location, headers=headers), 404)
+            assert not lists(headers)
+        assert client.get(location, headers=red).status_code == 200
+        assert lists(red)
+        problem(client.get("/jobs", headers={b"x-tenant": b"\xff"}), 400)
+        plain = client.post("/plain-job").headers["location"]
+        assert client.get(plain, headers=red).status_code == client.get(plain).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/items", "/cached-items"])

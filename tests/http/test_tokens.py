@@ -257,6 +257,20 @@ def test_the_number_of_tokens_of_a_subject_is_limited(service: Service, server: 
     assert service.post("/few-tokens", json={"id": "three"}).status_code == 200
 
 
+def test_used_and_revoked_tokens_count_for_the_limit(service: Service, database: Database) -> None:
+    tokens = [service.post("/few-tokens", json={"id": "four"}).json()["token"] for _ in range(3)]
+    assert database.value("select rowcall.consume_token('few', %s)", tokens[2]) == "four"
+    problem(service.post("/few-tokens", json={"id": "four"}), 429)
+    assert [database.value("select rowcall.consume_token('few', %s)", token) for token in tokens] == [None] * 3
+    listed = "select used is null from rowcall.list_tokens('four')"
+    assert database.fetch(listed) == [(False,)]
+    database.execute("delete from rowcall.token where subject = 'four' and used is not null")
+    assert service.post("/few-tokens", json={"id": "four"}).status_code == 200
+    assert database.value("select rowcall.revoke_tokens('four', 'few')") == 1
+    assert database.value("select rowcall.revoke_tokens('four')") == 0
+    problem(service.post("/few-tokens", json={"id": "four"}), 429)
+
+
 def test_a_token_is_valid_for_its_tenant_only(service: Service, database: Database) -> None:
     def invited(tenant: str) -> str:
         response = service.post("/tenants/invite", json={"id": 41}, headers={"x-tenant": tenant})

@@ -14,6 +14,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
 
 File = tuple[str, bytes, str]
@@ -230,8 +231,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, folder: Path) -> Service:
+def service(database: Database, serve: Serve, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    text = "-- HTTP POST\n-- upload for large_object\nbegin;\nselect 1;\ncommit;"
     settings = {
+        **file_settings(write_files(tmp_path_factory.mktemp("sql"), {"committed.sql": text})),
         "Service:UploadOptions:Enabled": "true",
         "Service:UploadOptions:UseDefaultUploadMetadataParameter": "true",
         "Service:UploadOptions:UseDefaultUploadMetadataContextKey": "true",
@@ -253,6 +256,11 @@ def send(service: Service, path: str, files: Sequence[File]) -> Any:
 
 def object_bytes(database: Database, oid: int) -> bytes:
     return bytes(database.value("select lo_get(%s)", oid))
+
+
+def test_upload_in_the_transaction_of_a_file_that_commits_is_left_out(service: Service) -> None:
+    problem(send(service, "committed", [("a.txt", b"a", "text/plain")]), 404)
+    assert "may commit, which ends the transaction that its uploads share" in service.log
 
 
 # --- large objects --------------------------------------------------------------------------------------------------

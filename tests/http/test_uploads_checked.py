@@ -34,6 +34,11 @@ comment on function up_missing(json) is 'HTTP POST
 upload for large_object
 param _meta is upload metadata
 check_command = missing';
+create function up_image(_meta json) returns json language sql as 'select _meta';
+comment on function up_image(json) is 'HTTP POST
+upload for large_object
+param _meta is upload metadata
+check_image = true';
 create function up_by_default(_meta json) returns json language sql as 'select _meta';
 comment on function up_by_default(json) is 'HTTP POST
 upload';
@@ -47,6 +52,7 @@ def service(database: Database, serve: Serve) -> Service:
     settings = {
         "Service:UploadOptions:Enabled": "true",
         "Service:UploadOptions:DefaultUploadHandler": "unknown",
+        "Service:UploadOptions:UploadHandlers:AllowedImageTypes": "svg",
         CHECKS + "clean": "sh -c '! grep -q virus'",
         CHECKS + "missing": "/nowhere/scanner -",
     }
@@ -103,3 +109,9 @@ def test_an_unknown_default_handler_is_logged(service: Service) -> None:
     )
     response = problem(service.post("/api/up-by-default?meta=1", files={"f": ("x", b"x")}), 500)
     assert "unknown is none of large_object" in response["detail"]
+
+
+def test_without_a_known_image_type_no_file_passes_the_image_check(service: Service) -> None:
+    service.wait_for_log("AllowedImageTypes: svg is none of the image types bmp, gif, jpeg, png, tiff, webp")
+    for content in (b"\x89PNG", b"<svg>"):
+        assert send(service, content, None, "up-image").json()[0]["status"] == "InvalidImage"

@@ -34,6 +34,7 @@ comment on function up_unique(json) is 'HTTP POST
 upload for s3, large_object
 param _meta is upload metadata
 s3_bucket = other
+file_system_path = /srv/elsewhere
 s3_check_text = true
 s3_included_mime_types = text/*';
 create function up_refused(_meta json) returns json language plpgsql as
@@ -130,6 +131,7 @@ def test_content_checks_and_following_handlers_apply_to_objects(service: Service
     (key,) = store.objects("other")
     assert entries[0]["key"] == key
     assert key.endswith(".txt")
+    assert "/" not in key
     assert [entry["bucket"] for entry in entries[:3]] == ["other"] * 3
 
 

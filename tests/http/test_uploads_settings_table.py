@@ -177,6 +177,7 @@ ROWS = (
     ),
     Row("upload for large_object|check_image = {_a}", (FOUR[3],), "large_object:Ok", query="a=png"),
     Row("upload for large_object|check_image = {_a}", (FOUR[3],), "large_object:InvalidImage", query="a=gif"),
+    Row("upload for large_object|check_image = {_a}", (FOUR[3],), "large_object:InvalidImage", query="a=svg"),
     Row("upload for large_object|check_text = true|check_image = true", (FOUR[0],), "large_object:InvalidImage"),
     # other handlers
     Row(

@@ -36,6 +36,26 @@ validate _most using most
 validate _seats using between
 validate _code using long
 validate _names using pair';
+create type span as (day date, tags text[]);
+create function stamp(_at timestamptz default null, _id uuid default null, _n numeric default null) returns text
+language sql stable as $$ select 'stamped' $$;
+comment on function stamp is 'HTTP GET /stamp/{_id?}
+validate _at using iso
+validate _id using upper
+validate _n using short, thousands';
+create function stamp_body(_at timestamptz default null, _id uuid default null, _n numeric default null) returns text
+language sql as $$ select 'stamped' $$;
+comment on function stamp_body is 'HTTP POST /stamp
+validate _at using iso
+validate _id using upper
+validate _n using short, thousands';
+create function days(_s span) returns text language sql stable as $$ select 'days' $$;
+comment on function days is 'HTTP GET /days
+validate sDay using day';
+create function days_body(_s span) returns text language sql as $$ select 'days' $$;
+comment on function days_body is 'HTTP POST /days
+validate sDay using day
+validate sTags using json';
 """
 RULES = "ValidationOptions:Rules:"
 SETTINGS = {
@@ -61,6 +81,18 @@ SETTINGS = {
     f"{RULES}long:MinLength": "2",
     f"{RULES}pair:Type": "MaxItems",
     f"{RULES}pair:MaxItems": "2",
+    f"{RULES}iso:Type": "Regex",
+    f"{RULES}iso:Pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+    f"{RULES}upper:Type": "Regex",
+    f"{RULES}upper:Pattern": "^[0-9A-F-]{36}$",
+    f"{RULES}short:Type": "MaxLength",
+    f"{RULES}short:MaxLength": "5",
+    f"{RULES}thousands:Type": "Max",
+    f"{RULES}thousands:Max": "1000",
+    f"{RULES}day:Type": "Regex",
+    f"{RULES}day:Pattern": "^[0-9]{2}/",
+    f"{RULES}json:Type": "Regex",
+    f"{RULES}json:Pattern": r'^\["',
 }
 GOOD = {"seats": 2, "names": ["Ann"]}
 
@@ -123,6 +155,65 @@ def test_elements_of_array_literals_and_lengths_of_segments_are_counted(service:
     assert answer(service.post("/book", json=GOOD | {"names": '{"a,b",c}'})) == (200, TEXT, "booked")
     problem(service.post("/book", json=GOOD | {"names": "{a\\,b,c,d}"}), 400)
     problem(service.post("/book", json=GOOD | {"names": "{ }"}), 400)
+
+
+UPPER = "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("at=2026-03-01T10:00:00Z", 200),
+        ("at=2026-03-01+10:00:00", 400),
+        (f"id={UPPER}", 200),
+        (f"id={UPPER.lower()}", 400),
+        ("n=1,000", 200),
+        ("n=%201000", 200),
+        ("n=%20%201000", 400),
+        ("n=1,001", 400),
+        ("", 200),
+    ],
+)
+def test_rules_for_texts_check_a_value_as_it_was_sent_in_the_query(service: Service, query: str, status: int) -> None:
+    assert service.get(f"/stamp?{query}").status_code == status
+
+
+def test_rules_for_texts_check_a_value_as_it_was_sent_in_the_path(service: Service) -> None:
+    assert service.get(f"/stamp/{UPPER}").status_code == 200
+    problem(service.get(f"/stamp/{UPPER.lower()}"), 400)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"at": "2026-03-01T10:00:00Z", "id": UPPER, "n": 1000}, 200),
+        ({"at": "2026-03-01 10:00:00"}, 400),
+        ({"id": UPPER.lower()}, 400),
+        ({"n": 999.99}, 400),
+        ({"n": "1,000"}, 200),
+        ({}, 200),
+    ],
+)
+def test_rules_for_texts_check_a_value_as_it_was_sent_in_the_body(
+    service: Service, body: dict[str, object], status: int
+) -> None:
+    assert service.post("/stamp", json=body).status_code == status
+    assert service.post("/stamp", data=body).status_code == status
+
+
+def test_rules_for_texts_check_fields_of_composites_as_they_were_sent(service: Service) -> None:
+    for query, status in (
+        ("sDay=03/01/2026", 200),
+        ("sDay=2026-03-01", 400),
+        ('s={"day":"03/01/2026"}', 200),
+        ('s={"day":"2026-03-01"}', 400),
+    ):
+        assert service.get(f"/days?{query}").status_code == status
+    sent = {"day": "03/01/2026", "tags": ["a"]}
+    assert service.post("/days", json={"s": sent}).status_code == 200
+    assert service.post("/days", json={"sDay": "03/01/2026", "s": {"tags": ["a"]}}).status_code == 200
+    problem(service.post("/days", json={"s": {**sent, "day": "2026-03-01"}}), 400)
+    problem(service.post("/days", json={"s": {**sent, "tags": []}}), 400)
 
 
 def test_replaced_built_in_rules_are_unknown(database: Database, serve_once: Serve) -> None:

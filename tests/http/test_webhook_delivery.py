@@ -89,11 +89,17 @@ def states(database: Database) -> dict[str, int]:
     return dict(database.fetch("select state, count(*) from rowcall.webhook_delivery group by state"))
 
 
+PRIVATE = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+
+
+def private_key() -> str:
+    """Return `PRIVATE` as a secret."""
+    return "whsk_" + base64.b64encode(b"k" * 32 + PRIVATE.public_key().public_bytes_raw()).decode()
+
+
 def test_a_private_key_signs_besides_a_secret(start: Callable[..., Service], upstream: Upstream) -> None:
     """Standard Webhooks: `v1a` is a signature by Ed25519."""
-    private = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
-    public = private.public_key().public_bytes_raw()
-    key = "whsk_" + base64.b64encode(b"k" * 32 + public).decode()
+    key = private_key()
     secret = SECRETS.split()[0]
     service = start(1, **{"Subscribers:shop:Secret": f"{secret} {key}"})
     assert service.post("/buy", json={"id": 1}).status_code == 200
@@ -103,7 +109,7 @@ def test_a_private_key_signs_besides_a_secret(start: Callable[..., Service], ups
     assert first.startswith("v1,")
     assert second.startswith("v1a,")
     signed = f"{request.header('webhook-id')}.{request.header('webhook-timestamp')}.".encode() + request.body
-    private.public_key().verify(base64.b64decode(second.removeprefix("v1a,")), signed)
+    PRIVATE.public_key().verify(base64.b64decode(second.removeprefix("v1a,")), signed)
 
 
 @pytest.mark.slow
@@ -246,7 +252,7 @@ def test_allowed_networks_admit_subscribers_of_the_database(
     own_database.execute(install_sql())
     upstream.on("*", answer({}))
     upstream.on("/gone", answer({}, 410))
-    secret = SECRETS.split()[0]
+    secret = private_key()
     allowed = {"Service:HttpClientOptions:AllowedNetworks:0": "127.0.0.0/8"}
     serve_once(own_database, settings=settings(upstream) | allowed)
     for name in ("partner", "gone"):
@@ -256,7 +262,11 @@ def test_allowed_networks_admit_subscribers_of_the_database(
         )
     own_database.execute("select rowcall.publish('invoice.sent', '{\"id\": 1}')")
     wait_until(lambda: states(own_database) == {"done": 1, "dead": 1}, "both deliveries have ended", 20)
-    assert ids(upstream.to("/partner")) == [1]
+    (request,) = upstream.to("/partner")
+    assert (request.header("webhook-signature") or "").startswith("v1a,")
+    assert ids([request]) == [1]
+    with pytest.raises(Exception, match="webhook_subscriber_secret_check"):
+        own_database.execute("update rowcall.webhook_subscriber set secret = 'whpk_x'")
     # 410 ends a subscription.
     assert own_database.fetch("select name from rowcall.webhook_subscriber where active") == [("partner",)]
 
@@ -303,7 +313,7 @@ def test_deliveries_begin_after_the_schema_is_installed(
 ) -> None:
     upstream.on("*", answer({}))
     service = serve_once(own_database, settings=settings(upstream))
-    service.wait_for_log("Webhooks:Enabled needs version 5 of the schema rowcall: run rowcall --install")
+    service.wait_for_log("Webhooks:Enabled needs version 26 of the schema rowcall: run rowcall --install")
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}')")
     wait_until(lambda: ids(upstream.to("/shop")) == [1], "it is delivered after the installation", 30)
@@ -313,7 +323,14 @@ def test_secrets_are_readable_by_the_service_only(own_database: Database) -> Non
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{}')")
     assert own_database.value("select has_schema_privilege('pg_monitor', 'rowcall', 'usage')")
-    for name in ("take_deliveries", "end_delivery", "replay_webhooks", "remove_webhooks"):
+    for name in (
+        "take_deliveries",
+        "take_webhooks",
+        "next_webhook",
+        "end_delivery",
+        "replay_webhooks",
+        "remove_webhooks",
+    ):
         function = f"(select oid from pg_proc where proname = '{name}')"
         assert not own_database.value(f"select has_function_privilege('pg_monitor', {function}, 'execute')"), name
     assert not own_database.value("select has_table_privilege('pg_monitor', 'rowcall.webhook_subscriber', 'select')")

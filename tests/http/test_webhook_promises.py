@@ -156,6 +156,12 @@ def test_delivered_messages_are_removed_and_dead_messages_retained(
     own_database.execute("update rowcall.webhook_message set created = now() - interval '61 minutes'")
     wait_until(lambda: own_database.fetch(ends) == [("dead",)], "the delivered one is removed", 30)
     assert own_database.fetch("select payload ->> 'id' from rowcall.webhook_message") == [("2",)]
+    own_database.execute(
+        "insert into rowcall.webhook_message (topic, payload, created, assigned)"
+        " select 'order.paid', '{}', now() - interval '2 hours', true from generate_series(1, 25000)"
+    )
+    count = "select count(*) from rowcall.webhook_message"
+    wait_until(lambda: own_database.value(count) == 1, "all old messages are removed", 40)
 
 
 def test_messages_of_a_period_are_replayed(start: Start, own_database: Database, upstream: Upstream) -> None:
@@ -173,3 +179,41 @@ def test_messages_of_a_period_are_replayed(start: Start, own_database: Database,
     wait_until(lambda: len(upstream.to("/shop")) == 4, "it is delivered again", 30)
     assert json.loads(upstream.to("/shop")[-1].body)["data"] == {"id": 2}
     assert own_database.value(replay.format(", 'another'")) == 0
+
+
+@pytest.mark.slow
+def test_a_delivery_is_left_to_services_that_know_its_subscriber(
+    own_database: Database, upstream: Upstream, start: Start
+) -> None:
+    """A subscriber that is added while hosts with the former configuration still run."""
+    former = start()
+    start(**{"Subscribers:added:Url": upstream.url + "/added", "Subscribers:added:Secret": SECRET})
+    upstream.on("/added", answer({}, 500))
+    own_database.execute(
+        "begin; select rowcall.publish('order.paid', '{}') from generate_series(1, 20);"
+        "insert into rowcall.webhook_delivery (message, subscriber, number)"
+        " select id, 'added', number from rowcall.webhook_message;"
+        "insert into rowcall.webhook_delivery (message, subscriber, number, since)"
+        " select id, 'removed', number, now() - interval '4 days' from rowcall.webhook_message; commit"
+    )
+    ends = (
+        "select subscriber, state, count(*) from rowcall.webhook_delivery where attempts > 0 group by 1, 2 order by 1"
+    )
+    expected = [("added", "waiting", 20), ("removed", "dead", 20), ("shop", "done", 20)]
+    wait_until(lambda: own_database.fetch(ends) == expected, "each delivery is attempted", 60)
+    assert "to added is dead" not in former.log
+
+
+def test_deliveries_of_a_key_are_given_up_by_the_time_of_their_first_attempt(
+    start: Start, own_database: Database, upstream: Upstream
+) -> None:
+    """The second one waits behind the first one."""
+    upstream.on("/shop", answer({}, 500))
+    start(GiveUpAfter="1 hour", Backoff="100 seconds")
+    own_database.execute("select rowcall.publish('order.paid', '{}', 'k') from generate_series(1, 2)")
+    failed(own_database)
+    own_database.execute("update rowcall.webhook_delivery set since = now() - interval '2 hours'")
+    again(own_database)
+    ends = "select state, attempts, status from rowcall.webhook_delivery order by number"
+    expected = [("dead", 2, 500), ("waiting", 1, 500)]
+    wait_until(lambda: own_database.fetch(ends) == expected, "the second one has failed once", 30)

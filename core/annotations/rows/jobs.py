@@ -127,7 +127,7 @@ ANNOTATIONS = (
         "[unique by <parameter>] [serial by <parameter> | concurrency <number> per <parameter>]",
         description="The endpoint answers 202 at once with the address of a job, and a worker of any host calls the "
         "routine with the validated arguments and the claims of the caller. Failed attempts are repeated after growing "
-        "times. With `unique by`, there is one unfinished job for equal values; with `serial by`, jobs with equal "
+        "times. With `unique by`, a caller has one unfinished job for equal values; with `serial by`, jobs with equal "
         "values run one after another; with `concurrency 3 per`, three at a time.",
         apply=keyword_form(_assign_job),
         assign=_assign_job,

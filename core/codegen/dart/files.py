@@ -35,7 +35,7 @@ def dart_files(
 ) -> Iterator[Output]:
     """Yield the files of a client. A file whose endpoints are all excluded by annotations has None as text.
 
-    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, by oid, for comments. now:
+    types_of: returns the types of an endpoint's database, by oid. definitions: of routines, for comments. now:
     text of the time, which replaces `{0}` in header lines.
 
     Raises:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.client_parameters import SEGMENT, writes_null_as_word
+from rowcall.core.codegen.client_parameters import SEGMENT, reads_null_as_word, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
 from rowcall.core.codegen.dart.names import escape_literal, field_name, literal
@@ -24,6 +24,7 @@ _NOTES = {
     "id": "of the execution; generated if it is missing",
     "closeAfterMs": "milliseconds after which the event stream is closed",
     "awaitConnectionMs": "milliseconds to wait before the request is sent",
+    "onError": "is called if the event stream is refused or fails",
     "parseUrl": "may change the URL",
     "parseRequest": "may change the request",
     "progress": "is called with the number of sent bytes and the number of all bytes",
@@ -54,7 +55,7 @@ class DartFunction:
         answer = call.answer
         value = {Reading.NOTHING: "void", Reading.RESPONSE: "http.Response"}.get(answer.reading, "")
         if answer.reading is Reading.FILES:
-            value = f"List<{models.upload_metadata(f'{name}Response')}>"
+            value = f"List<{models.upload_metadata(f'{name}Response')}>{'?' if call.endpoint.skips_null_calls else ''}"
         url = names.assign(f"{call.name}Url") if call.export_url else ""
         source = names.assign(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
         return cls(call, request, value or _value_type(call, models), url, source)
@@ -84,7 +85,10 @@ def _query(call: Call) -> str:
     if not call.placement.query:
         return ""
     without = "".join(f"..remove({literal(call.arguments[index].key)})" for index in call.placement.excluded)
-    return f"${{_query(request.toJson(){without}{_null_word(call)})}}"
+    sent = [call.arguments[index] for index in call.placement.query]
+    json = ", ".join(literal(item.key) for item in sent if item.shape == JSON)
+    word = _null_word(call) or (", ''" if json else "")
+    return f"${{_query(request.toJson(){without}{word}{f', {{{json}}}' if json else ''})}}"
 
 
 def _null_word(call: Call) -> str:
@@ -106,15 +110,17 @@ def source_text(function: DartFunction, options: DartOptions) -> str:
     """Return the source of the function that opens the event stream of an endpoint. function: one that has a stream."""
     name = function.source if options.export_sources else f"_{function.source}"
     path = escape_literal(function.call.events or "")
+    headers = ", ".join(f"{name}: {value}" for name, value in _with_custom_headers({}, options).items())
     return f"""{SUBSCRIPTION} {name}(
   void Function(String message) onMessage, {{
   String id = '',
+  void Function(Object error)? onError,
 }}) =>
-    {SUBSCRIPTION}._('$baseUrl{path}?$id', onMessage);"""
+    {SUBSCRIPTION}._('$baseUrl{path}?$id', onMessage, onError, {{{headers}}});"""
 
 
 def function_text(function: DartFunction, models: Models, definitions: Definitions, options: DartOptions) -> str:
-    """Return the source of a function with its comment. models: those of the file. definitions: of routines, by oid,
+    """Return the source of a function with its comment. models: those of the file. definitions: of routines,
     for the comment."""
     positional, named = _arguments(function, options)
     names = [text.rpartition(" ")[2] for text in positional]
@@ -143,7 +149,7 @@ def _arguments(function: DartFunction, options: DartOptions) -> tuple[list[str],
     named = []
     if call.events is not None:
         named += ["void Function(String message)? onMessage", "String? id"]
-        named += ["int closeAfterMs = 1000", "int? awaitConnectionMs = 0"]
+        named += ["int closeAfterMs = 1000", "int? awaitConnectionMs = 0", "void Function(Object error)? onError"]
     if call.parse_url:
         named.append("String Function(String url)? parseUrl")
     if call.parse_request:
@@ -185,7 +191,7 @@ def _body(function: DartFunction, models: Models, options: DartOptions) -> Itera
     yield "final executionId = id ?? _executionId();"
     yield f"{SUBSCRIPTION}? subscription;"
     yield "if (onMessage != null) {"
-    yield f"  subscription = {create}(onMessage, id: executionId);"
+    yield f"  subscription = {create}(onMessage, id: executionId, onError: onError);"
     yield "  if (awaitConnectionMs != null) {"
     yield "    await Future<void>.delayed(Duration(milliseconds: awaitConnectionMs));"
     yield "  }"
@@ -268,6 +274,13 @@ def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
         headers["'Content-Type'"] = "'application/json'"
     if call.events is not None:
         headers[literal(options.execution_header)] = "executionId"
+    yield from (f"{name}: {value}" for name, value in _with_custom_headers(headers, options).items())
+    if call.upload and options.xsrf_header:
+        yield f"if (xsrfToken != null) {literal(options.xsrf_header)}: xsrfToken"
+
+
+def _with_custom_headers(headers: dict[str, str], options: DartOptions) -> dict[str, str]:
+    """Add the configured headers to those of a request, literal of the name → expression, and return them."""
     for name, value in options.headers.items():
         if value is None:
             continue
@@ -276,9 +289,7 @@ def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
         headers.pop(known, None)
         if value:
             headers[quoted] = value
-    yield from (f"{name}: {value}" for name, value in headers.items())
-    if call.upload and options.xsrf_header:
-        yield f"if (xsrfToken != null) {literal(options.xsrf_header)}: xsrfToken"
+    return headers
 
 
 def _with_status(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
@@ -291,10 +302,12 @@ def _with_status(function: DartFunction, models: Models, options: DartOptions) -
 
 
 def _may_be_null(call: Call) -> bool:
-    """Return whether a successful response may have no value: `single` without a row, or a scalar that is NULL."""
+    """Return whether a successful response may have no value: `single` without a row, a scalar that is NULL, or a call
+    that a STRICT routine skips."""
     if call.answer.reading not in (Reading.JSON, Reading.TEXT) or call.endpoint.options.login:
         return False
-    return call.endpoint.may_lack_row or call.endpoint.shape.path is ResultPath.SCALAR
+    endpoint = call.endpoint
+    return endpoint.may_lack_row or endpoint.skips_null_calls or endpoint.shape.path is ResultPath.SCALAR
 
 
 def _value_type(call: Call, models: Models) -> str:
@@ -308,7 +321,10 @@ def _value_type(call: Call, models: Models) -> str:
 def _read(function: DartFunction, models: Models) -> str:
     read = _read_value(function, models)
     nullable = function.value.endswith("?") or (function.value == "dynamic" and _may_be_null(function.call))
-    return f"{_BODY}.isEmpty ? null : {read}" if nullable else read
+    if not nullable:
+        return read
+    is_null = f"['', 'NULL'].contains({_BODY})" if reads_null_as_word(function.call.endpoint) else f"{_BODY}.isEmpty"
+    return f"{is_null} ? null : {read}"
 
 
 def _read_value(function: DartFunction, models: Models) -> str:
@@ -317,7 +333,7 @@ def _read_value(function: DartFunction, models: Models) -> str:
         return "response"
     decoded = f"jsonDecode({_BODY})"
     if answer.reading is Reading.FILES:
-        name = function.value.removeprefix("List<").removesuffix(">")
+        name = function.value.removeprefix("List<").removesuffix("?").removesuffix(">")
         return f"({decoded} as List<dynamic>).map((item) => {name}.fromJson(item as Map<String, dynamic>)).toList()"
     if answer.reading is Reading.JSON:
         return models.from_json(answer.shape, decoded, null=function.value.endswith("?"))
@@ -328,7 +344,7 @@ def _from_text(shape: Shape, models: Models) -> str:
     if shape == TEXT or isinstance(shape, Row):
         return _BODY
     if models.is_date(shape):
-        return f"DateTime.parse({_BODY})"
+        return f"DateTime.tryParse({_BODY})"
     kind = models.type_of(shape)
     if kind == "bool":
         return f"{_BODY} == 't'"

@@ -132,11 +132,18 @@ SEND_REQUEST = """Future<http.Response> _sendRequest<T extends http.BaseRequest>
   }
 }"""
 
-QUERY = """String _query(Map<String, dynamic> values, [String nullText = '']) {
+QUERY = """String _query(
+  Map<String, dynamic> values, [
+  String nullText = '',
+  Set<String> json = const {},
+]) {
   final parts = <String>[];
   values.forEach((key, value) {
-    for (final item in value is List ? value : [value]) {
-      final text = item is Map ? jsonEncode(item) : '${item ?? nullText}';
+    final listed = value is List && !json.contains(key);
+    for (final item in listed ? value as List<dynamic> : [value]) {
+      final text = item is Map || item is List
+          ? jsonEncode(item)
+          : '${item ?? nullText}';
       parts.add('$key=${Uri.encodeComponent(text)}');
     }
   });
@@ -171,23 +178,49 @@ EVENTS = """class SseSubscription {
   StreamSubscription<String>? _lines;
   bool _closed = false;
 
-  SseSubscription._(String url, void Function(String message) onMessage) {
-    _listen(url, onMessage);
+  SseSubscription._(
+    String url,
+    void Function(String message) onMessage,
+    void Function(Object error)? onError,
+    Map<String, String> headers,
+  ) {
+    _listen(url, onMessage, onError, headers);
   }
 
   Future<void> _listen(
     String url,
     void Function(String message) onMessage,
+    void Function(Object error)? onError,
+    Map<String, String> headers,
   ) async {
+    void report(Object error) {
+      if (!_closed) {
+        onError?.call(error);
+      }
+    }
+
     final request = http.Request('GET', Uri.parse(url));
+    request.headers.addAll(headers);
     request.headers['Accept'] = 'text/event-stream';
     final http.StreamedResponse response;
     try {
       response = await _client.send(request);
-    } on http.ClientException {
+    } on http.ClientException catch (error) {
+      report(error);
       return;
     }
     if (_closed) {
+      return;
+    }
+    if (response.statusCode < 200 || response.statusCode >= 300) {
+      report(
+        http.ClientException(
+          'the event stream was refused with status ${response.statusCode}',
+          request.url,
+        ),
+      );
+      response.stream.listen(null).cancel();
+      close();
       return;
     }
     final data = <String>[];
@@ -202,7 +235,7 @@ EVENTS = """class SseSubscription {
         onMessage(data.join('\\n'));
         data.clear();
       }
-    }, onError: (Object _) {});
+    }, onError: report);
   }
 
   /// Ends the stream of events.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rowcall.core.codegen.calls import Argument, is_plain
 from rowcall.core.codegen.dart.names import WORDS, field_name, literal
@@ -78,8 +78,15 @@ class Models:
         # Equal rows of two endpoints have separate classes.
         known = self._names.get(id(row))
         if known is None:
-            known = self._names[id(row)] = self._add(row)
+            known = self._names[id(row)] = self._add(self._with_nullable_dates(row))
         return known
+
+    def _with_nullable_dates(self, row: Row) -> Row:
+        """Return the row with nullable dates: `infinity` and dates BC have no `DateTime` and become null."""
+        return replace(
+            row,
+            fields=tuple(replace(item, nullable=item.nullable or self.is_date(item.shape)) for item in row.fields),
+        )
 
     def upload_metadata(self, name: str) -> str:
         """Add a class for the metadata of an uploaded file and return its name. name: preferred one, without the
@@ -102,7 +109,7 @@ class Models:
         if known is not None:
             return known
         # The classes of its fields are added before the class itself.
-        fields = self._fields(row)
+        fields = self._fields(self._with_nullable_dates(row))
         name = self._composite_names[row] = self._free(row.name)
         self.composites.append(Model(name, fields))
         return name
@@ -160,10 +167,15 @@ class Models:
         if is_plain(shape, Scalar.INTEGER, Scalar.BIGINT):
             return f"({value} as num{mark}){mark}.toInt()"
         if is_plain(shape, Scalar.FLOAT, Scalar.NUMERIC):
-            return f"({value} as num{mark}){mark}.toDouble()"
-        if self.is_date(shape):
-            made = f"DateTime.parse({value} as String)"
+            # NaN and infinities are texts in JSON.
+            made = f"double.parse({value}.toString())"
             return f"{value} == null ? null : {made}" if null else made
+        if self.is_date(shape):
+            return (
+                f"{value} == null ? null : DateTime.tryParse({value} as String)"
+                if null
+                else f"DateTime.parse({value} as String)"
+            )
         kind = self.type_of(shape)
         return value if kind == "dynamic" else f"{value} as {self.nullable(shape) if null else kind}"
 

@@ -37,7 +37,7 @@ def python_files(
 
     A module whose endpoints are all excluded by annotations has None as text. The annotations `tsclient` and
     `tsclient_module` apply to this client too. types_of: returns the types of an endpoint's database, by oid.
-    definitions: of routines, by oid, for docstrings. now: text of the time, which replaces `{0}` in header lines.
+    definitions: of routines, for docstrings. now: text of the time, which replaces `{0}` in header lines.
 
     Raises:
         NoPlaceError: `by_schema` is on, but the configured path has no `{0}`.

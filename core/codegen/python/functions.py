@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.client_parameters import SEGMENT, takes_effect_once, writes_null_as_word
+from rowcall.core.codegen.client_parameters import SEGMENT, reads_null_as_word, takes_effect_once, writes_null_as_word
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
@@ -55,8 +55,8 @@ class Method:
         arguments = tuple((free(snake_case(item.key), taken), item) for item in call.arguments)
         for _, item in arguments:
             models.argument_type(item.shape, null=item.nullable)
-        answer, routine = call.answer, call.endpoint.routine
-        empty = routine.strict and bool(routine.parameters)
+        answer = call.answer
+        empty = call.endpoint.skips_null_calls
         stream = free(f"{name}_events", methods) if call.events is not None else ""
         match answer.reading:
             case Reading.NOTHING:
@@ -64,7 +64,8 @@ class Method:
             case Reading.RESPONSE:
                 return cls(call, name, arguments, "httpx.Response", empty, stream)
             case Reading.FILES:
-                return cls(call, name, arguments, models.type_of(ListOf(UPLOADED)), empty, stream)
+                listed = models.type_of(ListOf(UPLOADED))
+                return cls(call, name, arguments, f"{listed} | None" if empty else listed, empty, stream)
         kind = models.type_of(answer.shape)
         empty |= call.endpoint.may_lack_row
         # A scalar that is NULL has an empty body, and so has an empty text.
@@ -78,7 +79,7 @@ class Method:
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
     """Return the source of a method and of the method for its event stream. models: those of the file. definitions: of
-    routines, by oid, for the docstring. wait: `await ` for the asynchronous client, otherwise empty."""
+    routines, for the docstring. wait: `await ` for the asynchronous client, otherwise empty."""
     lines = [*_head(method, models, "async " if wait else ""), *_docstring_lines(method, definitions, options)]
     lines += (f"    {line}" for line in _body(method, wait))
     if method.call.events is not None:
@@ -136,7 +137,8 @@ def _body(method: Method, wait: str) -> Iterator[str]:
         return
     yield f"response = {sent}"
     if method.empty:
-        yield "if not response.content:"
+        word = reads_null_as_word(call.endpoint)
+        yield 'if response.content in (b"", b"NULL"):' if word else "if not response.content:"
         yield "    return None"
     if call.answer.reading is Reading.TEXT:
         kind = method.returned.removesuffix(" | None")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from urllib.parse import quote
 
 from rowcall.core.postgrest.request.query_string import percent_decode, percent_encode
 from rowcall.core.postgrest.sql.output import Statement
@@ -103,18 +102,21 @@ def uses_each_mark(statement: Statement, count: int) -> bool:
 
 
 class Location:
-    """Path and encoded parameters of a read with marks in the places of values, for `Content-Location`."""
+    """The relative URL of a read with marks in the places of values, for `Content-Location`."""
 
-    __slots__ = ("_first", "_others")
+    __slots__ = ("_first", "_others", "_unfilled")
 
-    def __init__(self, name: str, canonical: str) -> None:
-        """name: of the relation. canonical: its encoded parameters."""
-        first, *others = _ENCODED_MARK.split(canonical)
-        self._first = f"/{quote(name, '')}{'?' if canonical else ''}{first}"
+    def __init__(self, path: str, canonical: str) -> None:
+        """path: of the relation, percent-encoded. canonical: the encoded parameters."""
+        self._unfilled = f"{path}{'?' if canonical else ''}{canonical}"
+        self._first, *others = _ENCODED_MARK.split(self._unfilled)
         self._others = [(int(place), text) for place, text in zip(others[::2], others[1::2], strict=True)]
 
     def fill(self, values: Values) -> str:
-        """Return the location with values in the places of the marks."""
+        """Return the location with values in the places of the marks. values: empty if the parameters are those of the
+        request itself; a text in them that looks like a mark is none then."""
+        if not values:
+            return self._unfilled
         result = self._first
         for place, text in self._others:
             result += percent_encode(values[place]) + text

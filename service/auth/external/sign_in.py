@@ -28,7 +28,7 @@ from rowcall.service.auth.external.refresh_and_logout import RefreshAndLogout
 from rowcall.service.auth.external.sign_in_result import UNCACHED, SignInResult
 from rowcall.service.auth.external.stored_tokens import StoredTokens
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
-from rowcall.service.pipeline.fixed_route import FixedRoute
+from rowcall.service.pipeline.fixed_route import FixedRoute, with_limit
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import read_body
@@ -55,8 +55,7 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
         "external sign-in", lambda: ProviderClient(services.options.outbound.client)
     )
     login_states = LoginStates(keys, services.auth.sessions, single_use)
-    limited = None if services.limiting is None else services.limiting(options.rate_limiter)
-    limiting = () if limited is None else (limited,)
+    limiting = with_limit(services, options.rate_limiter, ())
     for provider in options.providers:
         signing = _SignIn(
             options, provider, services, Profiles(provider, provider_client), login_states, keys, single_use

@@ -21,14 +21,13 @@ from rowcall.service.startup_error import StartupError
 
 
 def generate(arguments: Arguments) -> int:
-    """Write the enabled clients and documents. Return 1 if a file could not be written, or unknown keys prevent a
-    start. Raises ConfigError, StartupError, also if nothing is enabled."""
+    """Write the enabled clients and documents. Return 1 if a file could not be written. Raises ConfigError,
+    StartupError, also if nothing is enabled."""
     configuration = load(arguments)
     settings = configuration.settings
     require_readable(settings)
     configure_logging(settings)
-    if not report_and_check(configuration):
-        return 1
+    report_and_check(configuration)
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with endpoints_of(settings, demo=arguments.has("--demo")) as reading:
         requested = descriptions(settings, reading.database, reading.options.auth, urls)
@@ -48,7 +47,8 @@ def generate(arguments: Arguments) -> int:
 
 def _write(requested: Descriptions, reading: SnapshotWithOptions) -> bool:
     """Write the requested clients and documents, and return whether all could be written. Raises `StartupError`."""
-    describer, snapshot = Describer(requested, Connector(reading.options.target)), reading.snapshot
+    describer = Describer(requested, Connector(reading.options.target), reading.source_connector)
+    snapshot = reading.snapshot
 
     async def write() -> bool:
         succeeded = await describer.write(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
+from rowcall.service.codegen.describing import SourceConnector
 from rowcall.service.command.serve import connections
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.worker import WorkerOptions
@@ -22,6 +23,7 @@ class SnapshotWithOptions:
 
     options: WorkerOptions
     snapshot: SchemaSnapshot
+    source_connector: SourceConnector
 
     @property
     def database(self) -> str:
@@ -37,7 +39,7 @@ def endpoints_of(settings: Settings, *, demo: bool) -> Iterator[SnapshotWithOpti
     with connections(settings, demo=demo) as opened:
         options = worker_options(settings, opened)
         reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
-        yield SnapshotWithOptions(options, _SnapshotTask(reader).run())
+        yield SnapshotWithOptions(options, _SnapshotTask(reader).run(), reader.source_connector)
 
 
 class _SnapshotTask:

@@ -17,7 +17,6 @@ import uvloop
 
 from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.sections.watch import WatchOptions
-from rowcall.core.config.tree import find
 from rowcall.core.testing.coverage import Calls, coverage_of
 from rowcall.core.testing.options import TestOptions
 from rowcall.core.testing.outcome import ExitCode
@@ -33,6 +32,7 @@ from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.log import configure_logging
+from rowcall.service.log.options import names_channel
 from rowcall.service.options.capabilities.testing import test_options
 from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for, connection_names
 from rowcall.service.options.connections import Connections, with_target_session_attrs
@@ -59,31 +59,30 @@ _FORCED = (
     ("Service:WrapInTransaction", "false"),
     ("Service:LogConnectionNoticeEvents", "false"),
 )
-_QUIET = (
-    ("Log:MinimalLevels:rowcall", "Warning"),
-    ("Log:MinimalLevels:rowcall.client", "Warning"),
-    ("Log:MinimalLevels:rowcall.database", "Error"),
-)
-"""Default levels during tests, which may provoke what a service would warn of. Configured levels take precedence."""
+_QUIET = (("rowcall", "Warning"), ("rowcall.client", "Warning"), ("rowcall.database", "Error"))
+"""Default levels of channels during tests, which may provoke what a service would warn of. Configured levels take
+precedence."""
 _DAY = 86_400.0
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
 
 def test(arguments: Arguments) -> int:
-    """Run the tests and return the exit code.
-
-    Raises StartupError or ConfigError if the database cannot be opened or read, must not be served, or if the options
-    of the service do not fit together. Other invalid settings are printed and lead to an exit code.
-    """
+    """Run the tests and return the exit code. If the configuration is invalid, or the database cannot be opened or
+    read, or must not be served, the reason is printed, and the exit code is `SETUP`."""
     try:
-        configuration = _load(arguments)
-        options = test_options(configuration.settings)
+        return _run_tests(arguments)
     except (ConfigError, StartupError) as error:
         return _stop(str(error))
+
+
+def _run_tests(arguments: Arguments) -> int:
+    """Run the tests and return the exit code. Raises ConfigError, StartupError."""
+    configuration = _load(arguments)
+    options = test_options(configuration.settings)
     settings = configuration.settings
     # The log goes to stderr, because stdout contains only the report.
     configure_logging(settings, sys.stderr)
-    if not report_and_check(configuration):
-        return ExitCode.SETUP
+    report_and_check(configuration)
     for warning in options.warnings:
         logging.getLogger(options.channel).warning("%s", warning)
     with connections(settings, demo=arguments.has("--demo")) as opened:
@@ -99,9 +98,11 @@ def _load(arguments: Arguments) -> Configuration:
     arguments = replace(arguments, overrides=(*arguments.overrides, *_FORCED))
     configuration = load(arguments)
     require_readable(configuration.settings)
-    channel = f"Log:MinimalLevels:{configuration.settings.read(TestOptions).channel}"
-    levels = (*_QUIET, (channel, "Warning"))
-    quiet = tuple((key, level) for key, level in levels if find(configuration.settings.root, key) is None)
+    settings = configuration.settings
+    levels = (*_QUIET, (settings.read(TestOptions).channel, "Warning"))
+    quiet = tuple(
+        (f"Log:MinimalLevels:{channel}", level) for channel, level in levels if not names_channel(settings, channel)
+    )
     arguments = replace(arguments, overrides=(*quiet, *arguments.overrides))
     configuration = load(arguments)
     name = configuration.settings.read(TestOptions).connection
@@ -151,11 +152,11 @@ class Run:
         work = asyncio.ensure_future(self._work())
 
         def interrupt() -> None:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in ENDING_SIGNALS:
                 loop.remove_signal_handler(number)
             work.cancel()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ENDING_SIGNALS:
             loop.add_signal_handler(number, interrupt)
         try:
             return await work

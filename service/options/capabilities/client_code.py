@@ -13,7 +13,10 @@ from urllib.parse import urlsplit
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, HookOptions, PythonOptions
 from rowcall.core.config import Settings
+from rowcall.core.text.naming import path_prefix
 from rowcall.service.options.auth import auth_options
+from rowcall.service.options.tables import table_formats
+from rowcall.service.sockets.listeners import tcp_urls
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -28,7 +31,7 @@ Client = TypeVar("Client", bound=ClientOptions)
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
     """Return the options of TypeScript client code, or None if none is written. urls: addresses of the listeners.
 
-    Raises `StartupError` for hooks without a file or module, and as `auth_options`.
+    Raises `StartupError` for hooks without a file or module, and as `auth_options` and `table_formats`.
     """
     if settings.is_enabled(HookOptions) and not settings.is_enabled(ClientCodeOptions):
         log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
@@ -40,13 +43,13 @@ def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOp
 
 def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
     """Return the options of `Service:DartClientCodeGen` (clients-28, clients-29), or None if no code is written. urls:
-    addresses of the listeners. Raises as `auth_options`."""
+    addresses of the listeners. Raises as `auth_options` and `table_formats`."""
     return _options(settings, DartOptions, "Service:DartClientCodeGen:", urls)
 
 
 def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | None:
     """Return the options of `Service:PythonClientCodeGen`, or None if no code is written. urls: addresses of the
-    listeners. Raises as `auth_options`."""
+    listeners. Raises as `auth_options` and `table_formats`."""
     return _options(settings, PythonOptions, "Service:PythonClientCodeGen:", urls)
 
 
@@ -57,12 +60,13 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
     service = settings.read(ServiceOptions)
     options = settings.read_enabled(
         kind,
-        prefix=service.url_path_prefix,
+        prefix=path_prefix(service.url_path_prefix, service.kebab_case_urls),
         execution_header=service.execution_header,
         camel=service.camel_case_names,
         claims=auth_options(settings).login,
         event_level=service.event_level.value,
         exact=service.exact_types,
+        tables=table_formats(settings),
     )
     if options is None:
         return None
@@ -74,7 +78,8 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
 
 def _base_url(options: ClientOptions, section: str, urls: Sequence[str]) -> str:
     """Return what generated code puts in front of paths: empty for relative addresses, the configured host, or the
-    first of the addresses. Warns about an address that stands for all interfaces.
+    first of the addresses that is no Unix socket. Warns about an address that stands for all interfaces, and if all are
+    Unix sockets.
 
     section: prefix of the keys, for messages. urls: addresses of the listeners.
     """
@@ -82,12 +87,16 @@ def _base_url(options: ClientOptions, section: str, urls: Sequence[str]) -> str:
         return ""
     if options.custom_host is not None:
         return options.custom_host
-    url = next(iter(urls), "http://localhost:5000")
-    if _is_any_address(urlsplit(url).hostname):
+    reachable = tcp_urls(urls)
+    url = next(iter(reachable), "http://localhost:5000")
+    where = "on all addresses" if _is_any_address(urlsplit(url).hostname) else ""
+    if urls and not reachable:
+        where = "only on a Unix socket"
+    if where:
         log.warning(
-            "%sCustomHost: the service listens on all addresses, so clients would call %s; name the host there, or set "
+            "%sCustomHost: the service listens %s, so clients would call %s; name the host there, or set "
             "%sIncludeHost to false for relative addresses",
-            *(section, url, section),
+            *(section, where, url, section),
         )
     return url
 

@@ -24,13 +24,17 @@ log = logging.getLogger("rowcall.client")
 
 _P = "RateLimiterOptions:"
 _POLICIES = _P + "Policies"
-_PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Auth:External", "PostgRest")
+_PATHS = (
+    *("Stats", "HealthChecks", "Service:McpOptions", "PostgRest"),
+    *("Auth:PasskeyAuth", "Auth:SecondFactor", "Auth:External"),
+)
 """Sections of reserved paths that may name a policy."""
 
 
 def limit_options(settings: Settings) -> LimitOptions:
     """Return the options of rate limiting; disabled ones if it is off. An unusable policy is left out with a warning,
-    so it limits nothing. Raises `StartupError` if the policies are a list, in which they have no names.
+    so it limits nothing. Raises `StartupError` if the policies are a list, in which they have no names, or if reserved
+    paths name a policy that does not exist or cannot be used.
     """
     options = settings.read_enabled(RateLimiter)
     if options is None:
@@ -44,16 +48,20 @@ def limit_options(settings: Settings) -> LimitOptions:
     default = options.default_policy
     if default is not None and default not in {policy.name for policy in policies}:
         log.warning("%sDefaultPolicy: '%s' is no enabled policy; endpoints that name none are not limited", _P, default)
-    for key, policy_name in _named_by_paths(settings):
-        if policy_name not in {policy.name for policy in policies}:
-            log.warning("%s: '%s' is no enabled policy; these paths are not limited", key, policy_name)
-    return LimitOptions(
-        enabled=True,
-        default=default,
-        policies=policies,
-        disabled=frozenset(name for name in names if not settings.is_enabled(RateLimitPolicy, name)),
-        redis=options.redis,
-    )
+    disabled = frozenset(name for name in names if not settings.is_enabled(RateLimitPolicy, name))
+    _check_paths(settings, frozenset(policy.name for policy in policies), disabled)
+    return LimitOptions(enabled=True, default=default, policies=policies, disabled=disabled, redis=options.redis)
+
+
+def _check_paths(settings: Settings, usable: frozenset[str], disabled: frozenset[str]) -> None:
+    """Warn about reserved paths whose policy is disabled. Raises `StartupError` for a name that no policy has: unlike
+    an endpoint, these paths cannot be left out. usable, disabled: names of policies."""
+    for key, name in _named_by_paths(settings):
+        if name in disabled:
+            log.warning("%s: %s:%s is switched off; these paths are not limited", key, _POLICIES, name)
+        elif name not in usable:
+            listed = ", ".join(sorted(usable | disabled)) or "the configured ones (none)"
+            raise StartupError(f"{key} names {name!r}, which is none of {listed}")
 
 
 def _named_by_paths(settings: Settings) -> Iterator[tuple[str, str]]:

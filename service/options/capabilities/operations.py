@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rowcall.core.config import Settings
@@ -10,9 +11,13 @@ from rowcall.core.config.sections.connections import ConnectionOfSection
 from rowcall.core.operations.options import StatisticsKeys
 from rowcall.core.operations.statistics import ACTIVITY, INDEXES, ROUTINES, TABLES, Report
 from rowcall.service.database.connector import ConnectionTarget
+from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import Connections
 
 log = logging.getLogger("rowcall")
+
+TargetOf = Callable[[str, ConnectionInfo], ConnectionTarget]
+"""Returns the target of a connection. Its first parameter is the name of the connection string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +32,11 @@ class StatisticsOptions(StatisticsKeys):
         return ((self.routines, ROUTINES), (self.tables, TABLES), (self.indexes, INDEXES), (self.activity, ACTIVITY))
 
 
-def statistics_options(
-    settings: Settings, main: ConnectionTarget, connections: Connections
-) -> StatisticsOptions | None:
-    """Return the options of statistics; None: they are off. main: target of the main connection."""
+def statistics_options(settings: Settings, connections: Connections, target_of: TargetOf) -> StatisticsOptions | None:
+    """Return the options of statistics; None: they are off. target_of: as for endpoints on the same connection."""
     if not settings.is_enabled(StatisticsKeys):
         return None
-    options = settings.read(StatisticsOptions, target=_target(settings, main, connections))
+    options = settings.read(StatisticsOptions, target=_target(settings, connections, target_of))
     if options.guarded.access.anonymous:
         log.warning(
             "Stats are open to anonymous callers, including the text of running queries: "
@@ -42,14 +45,13 @@ def statistics_options(
     return options
 
 
-def _target(settings: Settings, main: ConnectionTarget, connections: Connections) -> ConnectionTarget:
-    """Return the connection of statistics. main: target of the main connection, for statistics without a connection of
-    their own.
+def _target(settings: Settings, connections: Connections, target_of: TargetOf) -> ConnectionTarget:
+    """Return the target of statistics: that of the main connection, unless they have a connection of their own.
 
     `connection_plan` guarantees that it exists, also if endpoints may not use it.
     """
     name = settings.read(ConnectionOfSection, "Stats").name
-    if name is None or name.casefold() in connections.plan.main_names:
-        return main
-    info = next(info for key, info in connections.others.items() if key.casefold() == name.casefold())
-    return ConnectionTarget(info.parameters, timeout=main.timeout)
+    plan = connections.plan
+    if name is None or name.casefold() in plan.main_names:
+        return target_of(plan.main, connections.main)
+    return next(target_of(key, info) for key, info in connections.others.items() if key.casefold() == name.casefold())

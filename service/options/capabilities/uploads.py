@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from rowcall.core.config import Settings
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.outgoing.aws_signature import Credentials
+from rowcall.core.uploads.checks import IMAGE_TYPES, image_types
 from rowcall.core.uploads.options import (
     Common,
     Csv,
@@ -48,6 +49,12 @@ def upload_options(settings: Settings) -> UploadOptions:
             _P,
             options.default_handler,
             ", ".join(handlers),
+        )
+    _, unknown = image_types(options.common.image_types)
+    if handlers and unknown:
+        log.warning(
+            "%sAllowedImageTypes: %s is none of the image types %s",
+            *(_H, ", ".join(unknown), ", ".join(sorted(IMAGE_TYPES))),
         )
     if handlers:
         _check_folders(handlers.values(), options.resumable, protected)

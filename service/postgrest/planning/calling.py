@@ -17,12 +17,13 @@ from rowcall.core.postgrest.plan import Plan, read_plan
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.payload import Payload, PayloadKind, parse_payload
 from rowcall.core.postgrest.request.query_string import is_operation, parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, marks, uses_each_mark
+from rowcall.core.postgrest.request.shapes import LONGEST, PAYLOAD_MARK, Template, marks, uses_each_mark
 from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.schema import Function, Schema
 from rowcall.core.postgrest.sql.calls import call_statement, is_scalar
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
 from rowcall.ext.binding.query_shape import shape_of
+from rowcall.service.postgrest.planning.plan_cache import PlanCache
 from rowcall.service.postgrest.planning.reading import is_plain, with_top_range
 from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
 from rowcall.service.postgrest.request import ApiRequest
@@ -33,7 +34,7 @@ from rowcall.service.request_context.header_values import decode_header
 ISOLATION = "default_transaction_isolation"
 _FORM = PayloadKind.FORM
 MOST_SHAPES = 1000
-"""Planned calls that a worker keeps. The oldest one is dropped beyond."""
+"""Maximum number of planned calls that a worker keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +57,14 @@ class CallPlanner:
         self._schema = schema
         self._options = options
         self._responder = responder
-        self._calls: dict[tuple[object, ...], _Call] = {}
+        self._calls: PlanCache[_Call] = PlanCache(MOST_SHAPES)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work:
         """Return the work of a call. Raises `ApiError`."""
         raw = request.query
         if request.reads:
             return self._plan_read(request, raw)
-        query = _parse_call_query(raw)
+        query = _known_query(raw) if len(raw) <= LONGEST else parse_query(raw)
         payload = parse_payload(
             body, decode_header(request.scope.headers, "content-type"), query.columns, function=True
         )
@@ -99,14 +100,8 @@ class CallPlanner:
             return None
         if not uses_each_mark(call.template.statement, count):
             return None
-        self._remember(key, call)
+        self._calls.remember(request, key, call, call.template.statement)
         return call
-
-    def _remember(self, key: tuple[object, ...], call: _Call) -> None:
-        """Store a planned call, and drop the oldest ones beyond `MOST_SHAPES`."""
-        while len(self._calls) >= MOST_SHAPES:
-            del self._calls[next(iter(self._calls))]
-        self._calls[key] = call
 
     def _cached_call(self, request: ApiRequest, raw: str, query: Query, payload: Payload) -> _Call | None:
         """Return the call with a mark in the place of the body, planned once for equal query strings and keys of
@@ -124,7 +119,7 @@ class CallPlanner:
             call = self._plan_call(request, query, marked)
         except ApiError:
             return None
-        self._remember(key, call)
+        self._calls.remember(request, key, call, call.template.statement, payload.keys)
         return call
 
     def _plan_call(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
@@ -169,8 +164,8 @@ class CallPlanner:
 
 
 @lru_cache(maxsize=512)
-def _parse_call_query(raw: str) -> Query:
-    """Parse the query string of a call by POST. Raises `ApiError` (`PGRST100`, `103`)."""
+def _known_query(raw: str) -> Query:
+    """Parse the query string of a call by POST, and remember the result. Raises `ApiError` (`PGRST100`, `103`)."""
     return parse_query(raw)
 
 

@@ -21,14 +21,15 @@ from rowcall.core.postgrest.schema import Schema
 from rowcall.core.postgrest.sql.output import NO_BODY
 from rowcall.core.postgrest.sql.reads import estimate_statement, read_statement
 from rowcall.ext.binding.query_shape import shape_of
+from rowcall.service.postgrest.planning.plan_cache import PlanCache
 from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
-from rowcall.service.postgrest.request import ApiRequest
+from rowcall.service.postgrest.request import ApiRequest, relation_path
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.header_values import decode_header
 
 MOST_SHAPES = 2000
-"""Shapes of queries that a worker keeps. The oldest one is dropped beyond."""
+"""Maximum number of shapes of queries that a worker keeps."""
 _RUN_OPTIONS = RunOptions(read_only=True, repeatable=True)
 
 
@@ -55,7 +56,7 @@ class ReadPlanner:
         self._schema = schema
         self._options = options
         self._responder = responder
-        self._shapes: dict[tuple[object, ...], _Read] = {}
+        self._shapes: PlanCache[_Read] = PlanCache(MOST_SHAPES)
 
     def plan(self, request: ApiRequest) -> Work:
         """Return the work of a read. Raises `ApiError`."""
@@ -81,9 +82,7 @@ class ReadPlanner:
             return None
         if not uses_each_mark(read.template.statement, count):
             return None
-        while len(self._shapes) >= MOST_SHAPES:
-            del self._shapes[next(iter(self._shapes))]
-        self._shapes[key] = read
+        self._shapes.remember(request, key, read, read.template.statement)
         return read
 
     def _plan_read(self, request: ApiRequest, raw: str) -> _Read:
@@ -117,7 +116,7 @@ class ReadPlanner:
         estimated = counting.estimated and negotiated.plan is None
         estimate = Template(estimate_statement(schema, plan)) if estimated else None
         headers = self._responder.planned_headers(request, negotiated, renamed=plan.renamed)
-        location = Location(request.name, query.canonical)
+        location = Location(relation_path(options, request.name), query.canonical)
         return _Read(plan, negotiated, counting, Template(statement), estimate, location, headers)
 
     def _work(self, request: ApiRequest, read: _Read, values: Values) -> Work:

@@ -18,7 +18,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
 from rowcall.core.postgrest.request.payload import JSON, Payload, media_type_of, parse_payload
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, marks, uses_each_mark
+from rowcall.core.postgrest.request.shapes import LONGEST, PAYLOAD_MARK, Template, marks, uses_each_mark
 from rowcall.core.postgrest.request.tree import LogicNode, Query
 from rowcall.core.postgrest.schema import Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
@@ -33,24 +33,25 @@ from rowcall.core.postgrest.sql.writes import (
 from rowcall.ext.binding.query_shape import shape_of
 from rowcall.service.postgrest.planning.calling import check_rows
 from rowcall.service.postgrest.planning.many_rows import ManyRows
+from rowcall.service.postgrest.planning.plan_cache import PlanCache
 from rowcall.service.postgrest.planning.reading import is_plain
 from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explain_instead
-from rowcall.service.postgrest.request import ApiRequest
+from rowcall.service.postgrest.request import ApiRequest, relation_path
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.header_values import decode_header
 
 MOST_SHAPES = 1000
-"""Shapes of writes that a worker keeps. The oldest one is dropped beyond."""
+"""Maximum number of shapes of writes that a worker keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A planned write, without its values and the text of its body. represented: its response contains the rows.
-    conflict: as `_conflict` returns it.
+    """A planned write, without its values and the text of its body. path: of the relation, percent-encoded.
+    represented: its response contains the rows. conflict: as `_conflict` returns it.
     """
 
-    relation: Relation
+    path: str
     plan: Plan
     negotiated: Negotiated
     represented: bool
@@ -69,7 +70,7 @@ class WritePlanner:
         self._options = options
         self._responder = responder
         self._many_rows = ManyRows(schema)
-        self._shapes: dict[tuple[object, ...], _Write] = {}
+        self._shapes: PlanCache[_Write] = PlanCache(MOST_SHAPES)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work:
         """Return the work of a write. Raises `ApiError`."""
@@ -77,14 +78,15 @@ class WritePlanner:
         shape = shape_of(raw)
         if shape is None or request.method == "POST":
             shape = raw, ()
-        query = _parse_write_query(request.method, shape[0])
+        parse = _known_write_query if len(raw) <= LONGEST else _parse_write_query
+        query = parse(request.method, shape[0])
         payload = None if request.method == "DELETE" else self._payload(request, query, body)
         # Only inserts have arrays, and the shape of an insert has no values.
         values = shape[1] if payload is None or payload.arrays is None else payload.arrays
         # A NUL in the query string could be taken for a mark.
         write = None if "%00" in raw else self._write(request, shape[0], query, payload, len(values))
         if write is None:
-            write = self._plan_write(request, _parse_write_query(request.method, raw), payload)
+            write = self._plan_write(request, parse(request.method, raw), payload)
             return self._work(request, write, write.template.statement)
         statement = write.template.fill(values, None if payload is None else payload.text)
         return self._work(request, write, statement)
@@ -122,9 +124,7 @@ class WritePlanner:
             return None
         if not uses_each_mark(write.template.statement, count):
             return None
-        while len(self._shapes) >= MOST_SHAPES:
-            del self._shapes[next(iter(self._shapes))]
-        self._shapes[key] = write
+        self._shapes.remember(request, key, write, write.template.statement)
         return write
 
     def _plan_write(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Write:
@@ -159,7 +159,8 @@ class WritePlanner:
         headers = self._responder.planned_headers(
             request, negotiated if represented else None, renamed=plan.renamed, resolution=conflict is not None
         )
-        return _Write(relation, plan, negotiated, represented, conflict, Template(statement), run_options, headers)
+        path = relation_path(options, relation.name)
+        return _Write(path, plan, negotiated, represented, conflict, Template(statement), run_options, headers)
 
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
         """Return the work of a write. statement: that of the write, with the values of this request."""
@@ -167,7 +168,6 @@ class WritePlanner:
         return explain_instead(Work(statement, respond, write.options), write.negotiated, request.profile_headers)
 
 
-@lru_cache(maxsize=512)
 def _parse_write_query(method: str, raw: str) -> Query:
     """Parse the query string of a write. method: of the request. Raises `ApiError` (`PGRST100`, `103`; for PUT with a
     range `114`).
@@ -178,18 +178,22 @@ def _parse_write_query(method: str, raw: str) -> Query:
     return query
 
 
+_known_write_query = lru_cache(maxsize=512)(_parse_write_query)
+
+
 def _key(relation: Relation, query: Query) -> tuple[tuple[str, str], ...]:
-    """Return names and values of the key in the filters of a PUT. Raises `ApiError` (`PGRST105`)."""
-    values: dict[str, str] = {}
+    """Return names and values of the key in the filters of a PUT, in which a name may be repeated. Raises `ApiError`
+    (`PGRST105`)."""
+    values: list[tuple[str, str]] = []
     for path, condition in query.filters:
         operation = condition.operation
         plain = operation.operator == "eq" and not operation.negated and operation.quantifier is None
         if path or condition.field.path or not plain or not isinstance(operation.value, str):
             raise errors.put_filters()
-        values[condition.field.name] = operation.value
+        values.append((condition.field.name, operation.value))
     if not relation.key or query.logic or set(query.filter_keys) != set(relation.key):
         raise errors.put_filters()
-    return tuple(values.items())
+    return tuple(values)
 
 
 def _conflict(request: ApiRequest, relation: Relation, query: Query) -> Conflict | None:
@@ -243,7 +247,7 @@ def _respond(request: ApiRequest, write: _Write, responder: Responder, result: R
     """Return the response of a write from its result. Raises `ApiError` (`PGRST111`, `112`)."""
     headers: Headers = []
     if result.keys is not None:
-        headers.append(("location", location(write.relation.name, result.keys)))
+        headers.append(("location", location(write.path, result.keys)))
     if request.method != "PUT":
         headers.append(("content-range", _content_range(request, result)))
     status = _status(request.method, write.represented, write.conflict, result)
@@ -270,12 +274,12 @@ def _content_range(request: ApiRequest, result: Result) -> str:
     return f"{rows}/{total}"
 
 
-def location(name: str, keys: str) -> str:
-    """Return the path of a row below the mount, with its key as filters. name: of the relation. keys: JSON array of
-    pairs of a column name and its value as text; null is the filter `is.null`.
+def location(path: str, keys: str) -> str:
+    """Return the relative URL of a row, with its key as filters. path: of the relation, percent-encoded. keys: JSON
+    array of pairs of a column name and its value as text; null is the filter `is.null`.
     """
     parts = (
         f"{quote(column, '')}={'is.null' if value is None else 'eq.' + quote(value, '')}"
         for column, value in orjson.loads(keys)
     )
-    return f"/{quote(name, '')}?{'&'.join(parts)}"
+    return f"{path}?{'&'.join(parts)}"

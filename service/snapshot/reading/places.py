@@ -58,9 +58,14 @@ class Places:
         return place == MAIN or place in self._options.others
 
     @property
-    def home_of_files(self) -> str:
-        """Where files are described: the connection for metadata, or the main one if routines have several sources."""
+    def home(self) -> str:
+        """Where files are described, and where routines of endpoints without a `catalogue_connection` were found: the
+        connection for metadata, or the main one if routines have several sources."""
         return MAIN if self._plan.runs_at_home else self.sources[0]
+
+    def source_connector(self, name: str | None) -> Connector:
+        """Return the connector of the database where routines were found. name: `Endpoint.catalogue_connection`."""
+        return self.connector(self.home if name is None else self.key(name))
 
     def default_connection(self, place: str) -> str | None:
         """Return the connection on which routines that were found at this place run by default; None: the main one."""

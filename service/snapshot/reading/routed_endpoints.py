@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 from rowcall.core.catalogue.catalog import FIRST_USER_OID, Routine, RoutineKind, TypeInfo
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.text.naming import quote_qualified
-from rowcall.service.discovery.catalogue import load_types
+from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.snapshot.reading.catalogues import Catalogues
 from rowcall.service.snapshot.reading.places import MAIN, Places
 from rowcall.service.startup_error import StartupError
@@ -49,13 +49,15 @@ class RoutedEndpoints:
 
 class RoutedChecks:
     """Checks endpoints on the databases where they run. verify: value of
-    `Service:RoutineOptions:VerifyRoutedEndpoints`: `None`, `Warn` or `Fail`.
+    `Service:RoutineOptions:VerifyRoutedEndpoints`: `None`, `Warn` or `Fail`. search_path: the schema that was the
+    search path while the endpoints were read; None: `DEFAULT_SEARCH_PATH`.
     """
 
-    def __init__(self, places: Places, catalogues: Catalogues, verify: str) -> None:
+    def __init__(self, places: Places, catalogues: Catalogues, verify: str, search_path: str | None) -> None:
         self._places = places
         self._catalogues = catalogues
         self._verify = verify
+        self._search_path = search_path or DEFAULT_SEARCH_PATH
         self._types: dict[str, Mapping[int, TypeInfo]] = {}
         """The types that were found by the last reading of each place, by oid there."""
 
@@ -82,9 +84,9 @@ class RoutedChecks:
                     await self._catalogues.add_dependency_graph(place, connection)
                     if self._verify != "None":
                         checked += len(here.endpoints)
-                        missing += _missing_routine_messages(
-                            place, here, await _missing_routines(connection, _routines_of(here.endpoints))
-                        )
+                        routines = _routines_of(here.endpoints)
+                        absent = await _missing_routines(connection, routines, self._search_path)
+                        missing += _missing_routine_messages(place, here, absent)
             except psycopg.Error as error:
                 if place == MAIN or self._verify == "Fail":
                     raise
@@ -144,11 +146,14 @@ async def _types_of_the_same_names(
     return await load_types(connection, [row[0] for row in rows]) if rows else {}
 
 
-async def _missing_routines(connection: AsyncConnection[Any], routines: Sequence[Routine]) -> list[Routine]:
-    """Return the routines that this database lacks, or has with other parameter types, with a single query."""
+async def _missing_routines(
+    connection: AsyncConnection[Any], routines: Sequence[Routine], search_path: str
+) -> list[Routine]:
+    """Return the routines that this database lacks, or has with other parameter types, with a single query.
+    search_path: the schema under which the names of types were read."""
     async with connection.transaction():
-        # The search path under which the names of types were read.
-        await connection.execute("select pg_catalog.set_config('search_path', 'public', true)")
+        path = "pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)"
+        await connection.execute(f"select {path}".encode(), (search_path,))
         signatures = [_signature(routine) if routine.source is None else None for routine in routines]
         relations = [quote_qualified(routine.schema, routine.name) for routine in routines]
         rows = await (await connection.execute(_MISSING, (signatures, relations))).fetchall()

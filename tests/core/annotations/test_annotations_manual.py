@@ -45,7 +45,7 @@ def test_every_annotation_has_a_valid_example(annotation: Annotation) -> None:
     assert annotation.name in EXAMPLES, f"docs/examples has no example for {annotation.name}"
     if annotation.in_files:
         notes = [read_file(sql).notes for sql in _SQL.findall(EXAMPLES[annotation.name])]
-        lines = [*notes[0].claimed, *(about.returns_line for about in notes[0].statements)]
+        lines = [*notes[0].claimed, *(item.line for about in notes[0].statements for item in about.returns_lines)]
         assert [line for line in lines if line.split(" ")[0] in annotation.aliases]
         return
     drafts = [

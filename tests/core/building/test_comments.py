@@ -257,7 +257,7 @@ def test_bad_values_are_reported_with_their_line(comment: str) -> None:
     assert (diagnostic.object, diagnostic.line) == ("f()", comment)
 
 
-@pytest.mark.parametrize("comment", ["HTTP\tGET", "Adds a label.", ""])
+@pytest.mark.parametrize("comment", ["Single\tbeds are listed first.", "* path of the bed", "Adds a label.", ""])
 def test_other_lines_are_prose_without_a_warning(comment: str) -> None:
     draft = read(comment)
     assert draft.prose == ([comment] if comment else [])

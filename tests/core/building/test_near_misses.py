@@ -42,6 +42,38 @@ def test_a_near_miss_is_reported_with_a_suggestion(line: str, meant: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("line", "refused", "meant_http"),
+    [
+        ("authorize\tboss", True, False),
+        ("@authorize\u00a0boss", True, False),
+        ("authorize\u200b boss", True, False),
+        ("* authorize boss", True, False),
+        ("encrypt\t_n", True, False),
+        ("validate\t_n using required", True, False),
+        ("HTTP\tGET /x", False, True),
+        ("* HTTP GET /x", False, True),
+        ("timeout\t5s", False, False),
+    ],
+)
+def test_words_without_blanks_between_them_are_reported(line: str, refused: bool, meant_http: bool) -> None:
+    draft = read(line)
+    assert ["with blanks between its words" in item.message for item in draft.diagnostics] == [True]
+    assert (draft.refused, draft.meant_http, draft.exposed) == (refused, meant_http, False)
+    assert draft.prose == []
+
+
+@pytest.mark.parametrize("line", ["* authorize the callers of it", "- path of the file", "* single"])
+def test_sentences_and_lists_with_other_blanks_are_prose(line: str) -> None:
+    draft = read(line)
+    assert (draft.diagnostics, draft.refused) == ([], False)
+
+
+def test_secrets_behind_a_tab_are_hidden() -> None:
+    [diagnostic] = read("basic_auth\tbo\tswordfish").diagnostics
+    assert "swordfish" not in f"{diagnostic.line}{diagnostic.message}"
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "authorise boss",

@@ -96,6 +96,26 @@ def test_prose_with_the_same_first_word_has_no_effect(line: str) -> None:
     assert not any(item.left_out for item in built.diagnostics)
 
 
+@pytest.mark.parametrize("line", ["encrypt _token", "protect token, _password"])
+def test_a_parameter_that_is_set_after_encryption_leaves_the_endpoint_out(line: str) -> None:
+    comment = f"HTTP POST\n{line}\n_token = select 'secret'"
+    made = routine(parameter("_password", 25), parameter("_token", 25), comment=comment)
+    built = build_endpoint(made, catalog(made), EVERYTHING)
+    assert built.endpoint is None
+    message = "_token is set after encryption, so its value would not be encrypted; the endpoint is left out"
+    assert [(item.line, item.message) for item in built.diagnostics] == [(line, message)]
+    prose = "HTTP POST\nEncrypt the token before it is stored.\n_token = select 'secret'"
+    made = routine(parameter("_password", 25), parameter("_token", 25), comment=prose)
+    assert build_endpoint(made, catalog(made), EVERYTHING).endpoint is not None
+
+
+def test_a_number_to_encrypt_is_a_warning() -> None:
+    made = routine(parameter("_member", 23), parameter("_iban", 25), comment="HTTP POST\nencrypt _member, _iban")
+    built = build_endpoint(made, catalog(made), EVERYTHING)
+    assert built.endpoint is not None
+    assert [item.message for item in built.diagnostics] == ["_member is integer, of which no value is encrypted"]
+
+
 @pytest.mark.parametrize(
     "line", ["encrypt _PASSWORD and password", "encrypt password as secrets", "decrypt cardNo, CARD_NO", "decrypt row"]
 )

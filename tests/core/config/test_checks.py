@@ -98,6 +98,7 @@ def test_all_mistakes_are_found_at_once() -> None:
         '{"Stats": {"OutputFormat": "xml"}}',
         '{"Auth": {"CookieValidDays": 3}}',
         '{"Config": {"ValidateConfigKeys": "Loudly"}}',
+        '{"Auth": {"JwtAuth": true, "JwtClockSkew": "a while"}}',
         '{"CacheOptions": {"Enabled": true, "Profiles": {"a": {"Expiration": "never"}}}}',
     ],
 )

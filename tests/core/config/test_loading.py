@@ -132,6 +132,37 @@ def test_environment_keys_have_precedence_over_files_but_not_over_the_command_li
     assert settings.text("Service:UrlPathPrefix") == "/env"
 
 
+def test_a_variable_below_a_text_is_no_key() -> None:
+    """`--config` uses such names for the variables of secrets within texts."""
+    text = '{"Config": {"AddEnvironmentVariables": true}, "ConnectionStrings": {"Default": "Host=h;Password={!%s}"}}'
+    name = "CONNECTIONSTRINGS__DEFAULT__PASSWORD"
+    settings = load(text % name, environment={name: "p", "CORS__ALLOWEDORIGINS__0__PASSWORD": "p"})
+    assert settings.text_map("ConnectionStrings") == {"Default": "Host=h;Password=p"}
+    assert not settings.texts("Cors:AllowedOrigins")
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "key"),
+    [
+        ("RateLimiterOptions:Policies", "slow", ":PermitLimit"),
+        ("CacheOptions:Profiles", "fast", ":Expiration"),
+        ("CommandRetryOptions:Strategies", "often", ":RetrySequenceSeconds:0"),
+        ("ValidationOptions:Rules", "iban", ":Pattern"),
+        ("Auth:Schemes", "short", ":CookieValid"),
+        ("ConnectionStrings", "reports", ""),
+    ],
+)
+def test_an_override_in_another_case_changes_the_value_and_not_the_name(section: str, name: str, key: str) -> None:
+    path = f"{section}:{name}{key}"
+    text = f'{{"Config": {{"AddEnvironmentVariables": true}}, "{path}": "1"}}'
+    by_variable = load(text, environment={path.upper().replace(":", "__"): "2"})
+    by_line = load(text, overrides={path.upper(): "2"})
+    by_file = load(text, f'{{"{path.upper()}": "2"}}')
+    for settings in (by_variable, by_line, by_file):
+        values = {place: scalar.text for place, scalar in leaves(settings.root)}
+        assert values == {"Config:AddEnvironmentVariables": "true", path: "2"}
+
+
 def test_environment_keys_are_disabled_by_default() -> None:
     settings = load(environment={"URLS": "env"}, overrides={"Config:AddEnvironmentVariables": "true"})
     assert settings.text("Urls") == "http://localhost:8080"

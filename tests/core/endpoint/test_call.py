@@ -99,6 +99,23 @@ def test_columns_are_selected_from_the_call() -> None:
     assert sql == 'select "n", ("Req")."id", ("Req")."unit_code" from "public"."f"()'
 
 
+def test_columns_that_set_the_response_are_copied_to_settings_behind_the_call() -> None:
+    sql = everything(
+        columns=(column("id"), column("code")),
+        returns=2249,
+        returns_set=True,
+        comment="HTTP\nsingle\nresponse_status_column Code",
+    )
+    assert sql == (
+        'select "id" from (select * from "public"."f"() offset 0 limit 1) as "f"'
+        ' where ("code" is null or set_config(\'response.status\', "code"::text, true) is not null)'
+    )
+
+
+def test_a_column_that_the_result_lacks_sets_nothing() -> None:
+    assert everything(comment="HTTP\nresponse_status_column code") == 'select "public"."f"()'
+
+
 def test_a_void_annotation_drops_the_columns() -> None:
     sql = everything(returns=2249, columns=(column("n"), column("m")), comment="HTTP\nvoid")
     assert sql == 'select "public"."f"()'

@@ -32,6 +32,13 @@ def test_candidates_with_equal_numbers_are_distinguished_by_names() -> None:
     assert choose([candidate("a", "b"), candidate("a", "c")], ["a", "c"], 0) == 1
 
 
+def test_keys_that_the_service_reads_itself_are_not_counted() -> None:
+    short = Candidate.of([], lambda key: key == "format")
+    assert choose([candidate("a"), short], ["format"], 0) == 1
+    assert choose([short, candidate("a")], ["a", "format"], 0) == 0
+    assert choose([short, candidate("format")], ["format"], 0) == 0
+
+
 def test_of_equal_candidates_the_primary_is_selected() -> None:
     assert choose([candidate("a"), candidate("a")], ["a"], 0) == 0
 

@@ -64,7 +64,7 @@ def test_a_shape_with_its_values_equals_the_query_string(items: list[str]) -> No
     assert uses_each_mark(planned, len(shape[1]))
     assert Template(planned).fill(shape[1]) == expected
     canonical = parse_query(raw).canonical
-    location = Location("an item", parse_query(shape[0]).canonical).fill(shape[1])
+    location = Location("/an%20item", parse_query(shape[0]).canonical).fill(shape[1])
     assert location == f"/an%20item{'?' if canonical else ''}{canonical}"
 
 
@@ -99,6 +99,10 @@ def test_a_shape_of_a_call_with_its_arguments_equals_the_query_string(items: lis
         return  # planned as it is
     if uses_each_mark(planned, len(shape[1])):
         assert Template(planned).fill(shape[1]) == expected
+
+
+def test_a_location_without_values_has_its_parameters_as_they_are() -> None:
+    assert Location("/item", "limit=%000%00").fill(()) == "/item?limit=%000%00"
 
 
 def test_arguments_and_filters_of_a_call_are_replaced_by_marks() -> None:

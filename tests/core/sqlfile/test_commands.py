@@ -7,7 +7,7 @@ import pytest
 from rowcall.core.sqlfile.commands import Effect, Suspects, automatic_method, effect, execution_plans, is_hidden
 from rowcall.core.sqlfile.splitting import split
 
-SUSPECTS = Suspects(frozenset({"set_config", "place_order"}), frozenset({"busy_view"}))
+SUSPECTS = Suspects(frozenset({"set_config", "place_order"}), frozenset({"busy_view"}), frozenset({"plain"}))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,22 @@ def test_the_statement_with_the_strongest_effect_selects_the_method(sql: str, me
         ("commit prepared 'x'", Effect.ALONE),
         ("call p()", Effect.ALONE),
         ("vacuum t", Effect.ALONE),
-        ("create table t (a int)", Effect.ALONE),
+        ('call shop."Plain" (p())', Effect.WRITE),
+        ("call p(plain())", Effect.ALONE),
+        ("reindex table t", Effect.ALONE),
+        ("create database d", Effect.ALONE),
+        ("create unique index concurrently i on t (a)", Effect.ALONE),
+        ("alter system set work_mem = '1MB'", Effect.ALONE),
+        ("discard all", Effect.ALONE),
+        ("do $$ begin insert into t values (1); COMMIT; end $$", Effect.ALONE),
+        ("do 'begin call p(); end'", Effect.ALONE),
+        ("do $$ begin insert into t values (1); end $$", Effect.WRITE),
+        ("discard plans", Effect.WRITE),
+        ("create table t (a int)", Effect.WRITE),
+        ("drop table t", Effect.WRITE),
+        ("truncate t", Effect.WRITE),
+        ("refresh materialized view concurrently v", Effect.WRITE),
+        ("grant select on t to r", Effect.WRITE),
     ],
 )
 def test_the_effect_of_a_statement_is_reported_by_its_words(sql: str, expected: Effect) -> None:
@@ -95,7 +110,10 @@ def way(sql: str) -> str:
         ("begin; update t set a=1; commit; begin; update t set a=1; commit", "b!ucb!uc|"),
         ("begin; set transaction isolation level serializable; select 1; commit", "bs!sc|"),
         ("select 1; vacuum; select 2", "!s|v|!s|"),
-        ("begin; create table t (a int); commit", "bcc|"),
+        ("begin; create table t (a int); commit", "b!cc|"),
+        ("begin; call p(); commit", "b!cc|"),
+        ("do $$ begin end $$; truncate t; select 1", "!d|!t|!s|"),
+        ("select 1; call p(); call q(); select 1", "!s|c|c|!s|"),
         ("begin; update t set a=1", "b!u|"),
         ("commit; update t set a=1; select 1", "c!u|!s|"),
         ("begin; commit; update t set a=1; rollback; select 1", "bc!u|r!s|"),

@@ -152,9 +152,19 @@ def test_other_forms_of_param_declare_no_type(line: str) -> None:
 def test_virtual_parameters_are_listed_with_their_lines() -> None:
     lines = ("@define_param format", "define_param Count int", "define_param a ;", "define_param c int; prose")
     notes = read_file("\n".join([*(f"-- {line}" for line in lines), "select 1"])).notes
-    virtual = [(item.name, item.type_name) for item in notes.virtual]
-    assert virtual == [("format", "text"), ("Count", "int"), ("a", "text"), ("c", "int")]
+    virtual = [(item.name, item.readings) for item in notes.virtual]
+    assert virtual == [
+        ("format", ("text", "text")),
+        ("Count", ("int", "int")),
+        ("a", ("text", "text")),
+        ("c", ("int; prose", "int")),
+    ]
     assert notes.claimed == set(lines)
+
+
+def test_a_virtual_parameter_without_a_name_is_reported() -> None:
+    notes = read_file("-- @define_param\nselect 1").notes
+    assert (notes.virtual, notes.warnings) == ([], ["'@define_param' defines no parameter: a name has to follow"])
 
 
 def test_annotations_apply_to_their_statement() -> None:
@@ -164,15 +174,17 @@ def test_annotations_apply_to_their_statement() -> None:
     -- result second
     select 2;
     select 3; /* skip */
-    -- @returns setof something
-    -- @returns int
+    -- returns setof something
+    -- @returns int;
+    -- Returns what it is, they say
     select 4
     """
     item, two, three, four = read_file(sql).notes.statements
     assert (item.name, item.single, item.skip) == ("first", False, False)
     assert (two.name, two.single, two.skip) == ("second", True, False)
     assert (three.name, three.skip) == (None, True)
-    assert (four.returns, four.returns_certain) == ("int", True)
+    lines = [(item.type_name, item.certain) for item in four.returns_lines]
+    assert lines == [("setof something", False), ("int", True)]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +192,7 @@ def test_annotations_apply_to_their_statement() -> None:
 )
 def test_sentences_are_not_annotations_of_statements(line: str) -> None:
     (notes,) = read_file(f"-- {line}\nselect 1").notes.statements
-    assert (notes.name, notes.single, notes.skip, notes.returns) == (None, False, False, None)
+    assert (notes.name, notes.single, notes.skip, notes.returns_lines) == (None, False, False, [])
 
 
 @pytest.mark.parametrize(

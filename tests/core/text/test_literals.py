@@ -50,7 +50,13 @@ def test_an_invalid_record_is_reported(text: str) -> None:
         record_literal.attributes(text)
 
 
-@pytest.mark.parametrize("text", ["", "1,2", "{1", "{1}2", '{"a}', "}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "1,2", "{1", "{1}2", '{"a}', "}", "{a\\}", "{" * 7 + "1" + "}" * 7, "{" * 5000),
+        *("{,}", "{a,,b}", "{a,}", "{a}{b}", "{{a}{b}}", "{{a}b}", "{a{b}}", '{"a"b}', '{a"b"}', '{"a" "b"}'),
+    ],
+)
 def test_an_invalid_array_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="not an array"):
         array_literal.parse(text)
@@ -58,6 +64,28 @@ def test_an_invalid_array_is_reported(text: str) -> None:
 
 def test_bounds_and_null_are_read() -> None:
     assert array_literal.parse('[2:3]={NULL,"NULL"}') == [None, "NULL"]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("{ a , null\t}", ["a", None]),
+        ("{a b\\ ,\\{}", ["a b ", "{"]),
+        ("{a\\,b}", ["a,b"]),
+        ("{nu\\ll,Null}", ["null", None]),
+        ('{ "a\\"b" , "" } ', ['a"b', ""]),
+        ("{{ a } , {b}}", [["a"], ["b"]]),
+        ("{ }", []),
+        ("{{},{}}", [[], []]),
+    ],
+)
+def test_an_array_of_a_client_is_read_as_postgresql_reads_it(text: str, values: list[array_literal.Nested]) -> None:
+    assert array_literal.parse(text) == values
+
+
+def test_a_long_element_is_read_in_linear_time() -> None:
+    element = "word " * 100_000 + "end"
+    assert array_literal.parse(f"{{{element}}}") == [element]
 
 
 @given(st.lists(TEXTS | st.sampled_from(["{,}", "NULL", '"']), max_size=5), st.sampled_from(",;"))

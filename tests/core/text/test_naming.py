@@ -11,6 +11,7 @@ from rowcall.core.text.naming import (
     camel_case,
     default_path,
     parameter_name,
+    path_prefix,
     quote_identifier,
     quote_qualified,
 )
@@ -90,7 +91,9 @@ def test_default_paths(schema: str, name: str, path: str) -> None:
 )
 def test_the_prefix_is_converted_like_the_rest_of_the_path(prefix: str | None, path: str) -> None:
     assert default_path("s", "f", prefix) == path
+    assert f"{path_prefix(prefix)}/s/f" == path
 
 
 def test_paths_keep_case_and_underscores_without_kebab_case() -> None:
     assert default_path("My_Schema", "Get_It", kebab=False) == "/api/My_Schema/Get_It/"
+    assert path_prefix("My_Api/", kebab=False) == "/My_Api"

@@ -20,7 +20,20 @@ from rowcall.ext.binding.parameters import FastBinder
 from tests.harness.effort import examples
 from tests.harness.parameters import TYPES, binder, parameter
 
-TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]", "boolean[]", "pair", "pair[]"]
+TYPE_NAMES = [
+    *TYPES,
+    "inet",
+    "integer[]",
+    "text[]",
+    "jsonb[]",
+    "date[]",
+    "box[]",
+    "boolean[]",
+    "pair",
+    "pair[]",
+    "character varying(2)[]",
+    "bit(2)",
+]
 
 PLAIN = st.sampled_from(
     [
@@ -313,6 +326,18 @@ def test_an_object_for_the_fields_of_a_composite_takes_the_fast_path() -> None:
     slow = binder(parameter("a"), width, height)
     for body in (b'{"a":1,"box":{"width":3,"height":1e2}}', b'{"box":{"height":null},"a":1}', b'{"a":1,"box":{}}'):
         assert FastBinder(*slow.plain).bind_body(body) == slow.bind_body(body)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"box":{"width":3},"box":{"height":1}}', b'{"box":{},"a":1,"box":{}}', b'{"box":{},"box":{"width":3}}']
+)
+def test_a_repeated_object_of_a_composite_is_left_to_the_slow_binder(body: bytes) -> None:
+    width = parameter("boxWidth", attribute="width", group="box", member="width")
+    height = parameter("boxHeight", "numeric", attribute="height", group="box", member="height")
+    slow = binder(parameter("a", default=True), width, height)
+    assert FastBinder(*slow.plain).bind_body(body) is None
+    with pytest.raises(BindingError):
+        slow.bind_body(body)
 
 
 def test_elements_that_are_not_adjacent_take_the_fast_path() -> None:

@@ -223,6 +223,10 @@ def test_unknown_keys_end_the_start_when_they_are_errors(tmp_path: Path) -> None
     assert done.returncode == 1
     assert "ERR] Unknown configuration key: Service:KebabCaseUrl at rowcall.json:1:14 " in done.stdout
     assert "(did you mean Service:KebabCaseUrls?)" in done.stdout
+    assert done.stderr.startswith(
+        "rowcall: unknown configuration keys, which Config:ValidateConfigKeys does not permit:\n"
+    )
+    assert "Service:KebabCaseUrl at rowcall.json:1:14 " in done.stderr
 
 
 def test_unknown_keys_are_warnings_by_default_and_can_be_ignored(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_
     pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
     secret = "thirty-two characters, or a few more"
     values = (
+        "--Config:AddEnvironmentVariables=true",
         f"--ConnectionStrings:Default={pairs};Password=geheim",
         "--Auth:JwtAuth=true",
         f"--Auth:JwtSecret={secret}",
@@ -250,6 +251,22 @@ def validated(folder: Path, *arguments: str, **environment: str) -> dict[str, ob
     assert done.returncode == (0 if body["valid"] else 1)
     assert done.stderr == ""
     return body
+
+
+def test_validate_creates_and_removes_no_file(tmp_path: Path, database: Database) -> None:
+    logs, keys = tmp_path / "logs", tmp_path / "keys"
+    logs.mkdir()
+    (logs / "log20250131.txt").write_text("an entry\n")
+    arguments = (
+        f"--ConnectionStrings:Default={database.conninfo}",
+        *("--Log:ToFile=true", f"--Log:FilePath={logs}/log.txt", "--Log:RetainedFileCountLimit=1"),
+        *("--DataProtection:Storage=FileSystem", f"--DataProtection:FileSystemPath={keys}"),
+    )
+    assert validated(tmp_path, *arguments)["valid"] is True
+    assert [path.name for path in logs.iterdir()] == ["log20250131.txt"]
+    assert not keys.exists()
+    message = validated(tmp_path, *arguments, f"--Log:FilePath={logs}/log20250131.txt/log.txt")
+    assert message["startErrors"] == [f"Log:FilePath: no file can be created in {logs}/log20250131.txt"]
 
 
 def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Path, database: Database) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.command import COMMAND, clean_environment
+from tests.harness.command import COMMAND, clean_environment, rowcall
 from tests.harness.database import Database
 from tests.harness.waiting import wait_until
 
@@ -102,3 +102,10 @@ def test_an_interrupted_run_cleans_up(own_database: Database, tmp_path: Path) ->
     assert (tmp_path / "trace").read_text() == "file\ndown\n"
     assert own_database.fetch("select * from bed") == []
     wait_until(lambda: not own_database.backends(), "the sessions of the tests have ended")
+
+
+def test_run_without_database_is_no_failed_test(tmp_path: Path) -> None:
+    unreachable = "--ConnectionStrings:Default=Host=127.0.0.1;Port=1;Database=x"
+    done = rowcall(tmp_path, "--test", unreachable, "--ConnectionSettings:RetryOptions:Enabled=false")
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].startswith("rowcall: ")

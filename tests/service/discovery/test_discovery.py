@@ -272,6 +272,11 @@ create function shown.forbidden() returns int language sql as 'select 1';
 revoke execute on function shown.forbidden() from public;
 create function shown.returns_hidden() returns hidden.secret language sql as 'select null::hidden.secret';
 create function shown.returns_hidden_set() returns setof hidden.secret[] language sql as 'select null::hidden.secret[]';
+create function shown.returns_hidden_columns() returns table (a int, b hidden.secret) language sql as
+  'select 1, null::hidden.secret';
+create function shown.returns_hidden_arrays(out a int, inout b hidden.secret[]) language sql as 'select 1, b';
+create function shown.returns_columns() returns table (a int, b shown.open) language sql as
+  'select 1, null::shown.open';
 create function shown.takes_hidden(_s hidden.secret) returns int language sql as 'select 1';
 create function hidden.inside() returns int language sql as 'select 1';
 create role {role} login;
@@ -283,7 +288,7 @@ def test_only_routines_with_execute_privilege_are_found(own_database: Database) 
     role = f"{own_database.name}_guest"
     own_database.execute(PRIVILEGES.format(role=role))
     catalog = read(own_database.conninfo_as(role))
-    assert names(catalog) == ["shown.mine", "shown.takes_hidden"]
+    assert names(catalog) == ["shown.mine", "shown.returns_columns", "shown.takes_hidden"]
 
 
 def test_types_in_inaccessible_schemas_are_opaque(own_database: Database) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from rowcall.core.config import assemble, load_files
 from rowcall.service.log import VERBOSE, Entry, configure_logging, current_log
+from rowcall.service.log.options import log_options, names_channel
 from rowcall.service.log.sinks import ConsoleSink, SinkThread, say_on_stderr
 from tests.harness.waiting import wait_until
 
@@ -56,6 +57,28 @@ def test_channels_are_known_in_any_case_and_by_the_names_of_the_established_syst
         ("FTL", "[rowcall]"),
         ("FTL", "[rowcall.client]"),
     ]
+
+
+@pytest.mark.parametrize("channel", ["rowcall.test", "NpgsqlRestTest", "my.tests"])
+def test_the_test_runner_is_known_by_its_name_in_the_established_system(channel: str) -> None:
+    own = () if channel == "rowcall.test" else (("TestRunner:LoggerName", channel),)
+    settings = assemble(load_files([]), [*own, ("Log:MinimalLevels:NpgsqlRestTest", "Debug")], {}).settings
+    assert log_options(settings).levels[channel] == logging.DEBUG
+
+
+@pytest.mark.parametrize(
+    ("name", "channel", "expected"),
+    [
+        ("NpgsqlRest", "rowcall", True),
+        ("NpgsqlRestTest", "rowcall.test", True),
+        ("ROWCALL.TEST", "rowcall.test", True),
+        ("NpgsqlRest", "rowcall.test", False),
+        ("rowcall", "rowcall.client", False),
+    ],
+)
+def test_an_entry_names_a_channel(name: str, channel: str, expected: bool) -> None:
+    settings = assemble(load_files([]), [(f"Log:MinimalLevels:{name}", "Debug")], {}).settings
+    assert names_channel(settings, channel) == expected
 
 
 def test_an_unknown_level_does_not_change_the_channel() -> None:

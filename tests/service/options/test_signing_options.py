@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.config import assemble, load_files
+from rowcall.core.config import assemble, checks, load_files
 from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.capabilities.static_files import static_file_options
@@ -41,6 +41,10 @@ def look(settings: dict[str, str], caplog: pytest.LogCaptureFixture) -> list[str
             "Auth:Schemes:a:BearerTokenExpire: .* at least one second",
         ),
         (
+            {**JWT, "Auth:Schemes:a:Type": "Jwt", "Auth:Schemes:a:JwtClockSkew": "a while"},
+            "Auth:Schemes:a:JwtClockSkew: 'a while' is not",
+        ),
+        (
             {**COOKIES, **TOKENS, "Auth:CookieAuthScheme": "one", "Auth:BearerTokenAuthScheme": "one"},
             "two of the main schemes have the name one",
         ),
@@ -62,6 +66,16 @@ def test_invalid_signing_settings_stop_the_start(
 ) -> None:
     with pytest.raises((ConfigError, StartupError), match=message):
         look({"StaticFiles:RootPath": str(tmp_path), **settings}, caplog)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "warns"), [("30 seconds", 30, False), ("", 300, False), ("a while", 300, True)]
+)
+def test_an_invalid_clock_skew_of_the_main_scheme_is_the_default(text: str, seconds: float, warns: bool) -> None:
+    loaded = assemble(load_files([]), tuple({**JWT, "Auth:JwtClockSkew": text}.items()), {}).settings
+    (scheme,) = auth_options(loaded).schemes.jwts
+    assert scheme.clock_skew == seconds
+    assert any("Auth:JwtClockSkew" in message for message in checks.configuration_warnings(loaded)) == warns
 
 
 @pytest.mark.parametrize(
