@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.parameter_injection import hashed_parameters
 from rowcall.core.cache.key import hash_key
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.http.forwarded_headers import Client
 from rowcall.core.protection.encrypted_parameters import encrypted_parameters
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
 from rowcall.service.log.entry import escape_unprintable
 from rowcall.service.log.request_log import request_properties
+from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.redaction import HIDDEN
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -107,10 +109,11 @@ def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
         return None
     secret = _secret_parameters(endpoint)
     instead = endpoint.path if endpoint.redacted else None
+    client_of = client_reader(options.forwarding)
     resolved = {name for name, _ in endpoint.options.expressions}
 
     def describe(context: RequestContext) -> str:
-        lines = [f"-- {escape_unprintable(context.scope.method)} {_url(context, instead)}"]
+        lines = [f"-- {escape_unprintable(context.scope.method)} {_url(context, client_of(context.scope), instead)}"]
         if options.log_command_parameters:
             lines += _values(context, endpoint, resolved, secret)
         return "\n".join(lines)
@@ -126,14 +129,14 @@ def _secret_parameters(endpoint: Endpoint) -> frozenset[int]:
     return frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
 
 
-def _url(context: RequestContext, instead: str | None) -> str:
-    """Return the whole URL of a request, on one line. instead: a path that replaces the real one and its query, because
-    these contain values; None: they are shown.
+def _url(context: RequestContext, client: Client, instead: str | None) -> str:
+    """Return the whole URL of a request as its client has sent it, on one line. instead: a path that replaces the real
+    one and its query, because these contain values; None: they are shown.
     """
     scope = context.scope
     query = f"?{scope.query_string}" if scope.query_string and instead is None else ""
-    host = scope.headers.get("host") or scope.authority or scope.server
-    return escape_unprintable(f"{scope.scheme}://{host}{instead or scope.path}{query}")
+    host = client.host or scope.headers.get("host") or scope.authority or scope.server
+    return escape_unprintable(f"{client.scheme}://{host}{instead or scope.path}{query}")
 
 
 def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:

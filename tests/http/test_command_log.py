@@ -57,7 +57,7 @@ LOUD = {
 @pytest.fixture(scope="module")
 def logging_service(database: Database, serve: Serve) -> Service:
     stored = {"CacheOptions:Enabled": "true", "CacheOptions:InvalidateCacheSuffix": "forget"}
-    return serve(database, SQL, {**LOUD, **stored, "Auth:CookieAuth": "true"})
+    return serve(database, SQL, {**LOUD, **stored, "Auth:CookieAuth": "true", "ForwardedHeaders:Enabled": "true"})
 
 
 def log_block(service: Service, first: str, lines: int) -> list[str]:
@@ -85,6 +85,12 @@ def test_a_command_is_logged_with_its_url_values_and_sql(logging_service: Servic
         '-- $5 text[] = \'{"a","b"}\'',
     ]
     assert message[6].startswith('select "public"."logged"("_id" => $1::integer')
+
+
+def test_the_logged_url_has_the_host_and_scheme_of_a_trusted_proxy(logging_service: Service) -> None:
+    forwarded = {"x-forwarded-host": "shop.example", "x-forwarded-proto": "https"}
+    assert logging_service.post("/posted/seen", json={"note": "n"}, headers=forwarded).status_code == 200
+    logging_service.wait_for_log("-- POST https://shop.example/posted/seen")
 
 
 def test_null_is_logged_as_a_word_and_line_breaks_are_escaped(logging_service: Service) -> None:
