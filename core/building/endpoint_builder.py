@@ -52,7 +52,7 @@ from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineK
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
 from rowcall.core.downloads.row import download_diagnostics, with_source
-from rowcall.core.endpoint.capabilities import CommentsMode, Queryable, Tool, ValuePlace
+from rowcall.core.endpoint.capabilities import CommentsMode, Queryable, Tool
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -123,7 +123,7 @@ class EndpointDefaults:
     around: CallSurroundings = field(default_factory=CallSurroundings)
     """Facts about the settings that are made before every call."""
     forwarding: Forwarding | None = None
-    """How the host of a request is read from forwarded headers; None: these are not used."""
+    """How the host of a request is read from forwarded headers; None: never."""
     off: tuple[DisabledFeature, ...] = ()
     """Annotations whose capability is switched off in the configuration."""
 
@@ -291,8 +291,8 @@ def _changed_options(
     schema make the same changes. changes: pairs of an option and its value. Other arguments as the fields of `Options`.
     """
     changed = changed_options(_default_options(shared), dict(changes), headers, expressions, custom)
-    if changed.tenant is not None and changed.tenant.place is ValuePlace.HOST:
-        changed = replace(changed, tenant=replace(changed.tenant, forwarding=shared.value.forwarding))
+    if changed.tenant is not None:
+        changed = replace(changed, tenant=changed.tenant.with_forwarding(shared.value.forwarding))
     return without_proxies(changed) if shared.value.proxies is None else changed
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from rowcall.core.data.record import Record
@@ -176,6 +176,10 @@ class ValuePlace(enum.Enum):
 class HostReader(Protocol):
     """Options of forwarded headers, which trusted proxies write."""
 
+    @property
+    def enabled(self) -> bool:
+        """Whether forwarded headers are used."""
+
     def host_of(self, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> str | None:
         """Return the forwarded host of a request; None: the host of the request is valid. Arguments: as for
         `core.http.forwarded_headers.client_of`."""
@@ -196,6 +200,13 @@ class Tenant(Record):
     """Name of the connection with `{0}` for the tenant. Empty: the request runs on that of its endpoint."""
     forwarding: HostReader | None = None
     """Reads the host name from forwarded headers; None: it is only that of the request itself."""
+
+    def with_forwarding(self, forwarding: HostReader | None) -> Tenant:
+        """Return a copy that reads a host name also from forwarded headers, if these are used; the tenant itself if it
+        is not part of a host name."""
+        if self.place is not ValuePlace.HOST or forwarding is None or not forwarding.enabled:
+            return self
+        return replace(self, forwarding=forwarding)
 
     def connections(self, names: Iterable[str]) -> dict[str, str]:
         """Return tenant → name of its connection, for those of `names` that fit the pattern `connection`.

@@ -105,7 +105,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         around=CallSurroundings.of(
             options.before, others=options.json_application_name is not None, pooled=options.target.pooler
         ),
-        forwarding=options.forwarding if options.forwarding.enabled else None,
+        forwarding=options.forwarding,
         off=tuple(_switched_off(settings, options)),
         variables=_variables(settings),
         uploads=UploadNames(
@@ -177,6 +177,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     for warning in configuration_warnings(settings, auth, static):
         log.warning("%s", warning)
     uploads = upload_options(settings)
+    forwarding = read_forwarding(settings)
     return WorkerOptions(
         target=target,
         database=database,
@@ -214,7 +215,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         reference=reference_page(settings, settings.read(ApplicationNames).application or "API"),
         passkeys=passkey_options(settings, auth.schemes, {name.casefold(): 0 for name in connections.others}),
         antiforgery=antiforgery_options(settings),
-        forwarding=read_forwarding(settings),
+        forwarding=forwarding,
         events=event_options(settings),
         cache=cache_options(settings),
         limits=limit_options(settings),
@@ -229,7 +230,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         statistics=statistics_options(settings, connections, partial(_target, settings)),
         encrypts=settings.is_enabled(DataProtection),
         encryption_name=encryption_name(settings),
-        tenant=service.tenant,
+        tenant=service.tenant if service.tenant is None else service.tenant.with_forwarding(forwarding),
         requires_authorization=service.requires_authorization,
         hides_paths=service.hide_paths,
         headers=_request_headers(service),
