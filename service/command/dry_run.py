@@ -87,8 +87,8 @@ def _check_log(settings: Settings) -> None:
 
 
 def _check_log_file(path: Path) -> None:
-    """Raise StartupError if the folder of the log file does not take files; or, if it does not exist, the nearest folder
-    above it that does."""
+    """Raise StartupError if no file can be created in the folder of the log file, or, if that does not exist yet, in
+    the nearest folder above it that does."""
     folder = next(parent for parent in path.parents if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):  # It has no name.
