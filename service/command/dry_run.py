@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -82,16 +82,19 @@ def _check_log(settings: Settings) -> None:
     writing. Raises ConfigError, StartupError."""
     options = log_options(settings)
     if options.file is not None:
-        _check_folder(Path(options.file.path).absolute().parent)
+        _check_log_file(Path(options.file.path).absolute())
     Log(replace(options, file=None), io.StringIO()).handler.close()
 
 
-def _check_folder(folder: Path) -> None:
-    """Raise StartupError if files cannot be created in the folder, or the folder does not exist and cannot be
-    created."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise StartupError(f"Log:FilePath: no file can be created in {existing}")
+def _check_log_file(path: Path) -> None:
+    """Raise StartupError if no file can be created in the folder of the log file, or, if that does not exist yet, in
+    the nearest folder above it that does."""
+    folder = next(parent for parent in path.parents if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # It has no name.
+            pass
+    except OSError as error:
+        raise StartupError(f"Log:FilePath: {path} cannot be written: {folder}: {error.strerror}") from None
 
 
 def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:

@@ -19,8 +19,6 @@ from rowcall.core.endpoint.response_set_by_sql import (
     status_set_by_sql,
 )
 from rowcall.core.errors.problems import Problem
-from rowcall.core.sqlfile.commands import commits
-from rowcall.core.sqlfile.splitting import split
 from rowcall.core.text.cache_control import private
 from rowcall.ext.driver.execution import Execution, Part, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
@@ -72,6 +70,10 @@ def _read_at_ends(parts: Sequence[Part], reading: Statement) -> Iterator[Part]:
 
 def _commits(part: Part) -> bool:
     """Return whether the statement ends a transaction that the file has begun, other than by a rollback."""
+    # Imported here: few files set the response.
+    from rowcall.core.sqlfile.commands import commits
+    from rowcall.core.sqlfile.splitting import split
+
     statements = split(part.statement.sql.decode()).statements
     return bool(statements) and commits(statements[0])
 

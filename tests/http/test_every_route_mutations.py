@@ -224,7 +224,7 @@ MUTATIONS = {
     ),
     "health and statistics": Mutation(
         "service/operations/guard.py",
-        '    steps += admission(f"{what} is", options.access, services.options.auth.schemes.challenge)\n',
+        '        *admission(f"{what} is", options.access, services.options.auth.schemes.challenge),\n',
         "",
         "GET /stats/tables, anonymous: 200",
     ),
@@ -242,13 +242,13 @@ MUTATIONS = {
     ),
     "jobs of others that are listed": Mutation(
         "service/jobs/routes.py",
-        "owner = owner_of(user).encode() if self._roles.isdisjoint(user.roles) else None",
-        "owner = None",
+        "if self._roles.isdisjoint(user.roles):",
+        "if False:",
         "GET /jobs, plain: 200 with",
     ),
     "jobs of others": Mutation(
         "service/jobs/routes.py",
-        "if owner.decode() != owner_of(user) and self._roles.isdisjoint(roles):",
+        "if owner not in allowed and self._roles.isdisjoint(roles):",
         "if False:",
         "GET /jobs/{id}, anonymous: 200",
     ),
@@ -430,7 +430,7 @@ MUTATIONS = {
     ),
     "sessions that are known to be revoked": Mutation(
         "service/identity/introspected_sessions.py",
-        "        if cached[0] is None:\n            context.user = None\n",
+        "        if cached[0] is None:\n            self._drop(context)\n",
         "",
         "revoked session: 200",
     ),

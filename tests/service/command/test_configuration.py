@@ -266,7 +266,8 @@ def test_validate_creates_and_removes_no_file(tmp_path: Path, database: Database
     assert [path.name for path in logs.iterdir()] == ["log20250131.txt"]
     assert not keys.exists()
     message = validated(tmp_path, *arguments, f"--Log:FilePath={logs}/log20250131.txt/log.txt")
-    assert message["startErrors"] == [f"Log:FilePath: no file can be created in {logs}/log20250131.txt"]
+    file = logs / "log20250131.txt"
+    assert message["startErrors"] == [f"Log:FilePath: {file}/log.txt cannot be written: {file}: Not a directory"]
 
 
 def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Path, database: Database) -> None:
