@@ -594,6 +594,15 @@ def test_invalid_json_members_do_not_consume_the_challenge(
     assert post(caller, path, request).status_code == 200
 
 
+def test_texts_with_nul_characters_are_refused(caller: httpx.Client) -> None:
+    """PostgreSQL cannot store them. The challenge stays valid for a correct request."""
+    refused = (400, "invalid_request", "A value holds a NUL character")
+    assert refusal(post(caller, "login/options", {"userName": "ann\0"})) == refused
+    request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
+    assert refusal(post(caller, "register", {**request, "transports": ["inter\0nal"]})) == refused
+    assert post(caller, "register", request).status_code == 200
+
+
 @pytest.mark.parametrize("name", ["credentialId", "authenticatorData", "clientDataJSON", "signature", "userHandle"])
 @pytest.mark.parametrize("value", ["a b", "A", 7])
 def test_invalid_base64url_is_refused(caller: httpx.Client, name: str, value: object) -> None:
