@@ -198,6 +198,18 @@ def has_second_factor(claims: tuple[Claim, ...]) -> bool:
     return (AMR, MULTIPLE) in claims
 
 
+def refreshed_claims(claims: tuple[Claim, ...], user: User, identity: IdentityClaims) -> tuple[Claim, ...]:
+    """Return the claims of a session that replaces the session of `user` without another sign-in: the time of the
+    sign-in, and the methods of a proved second factor, are those of `user`; another user has no time of a sign-in.
+
+    claims: of the row for the new session.
+    """
+    same_user = _subject(claims, identity) == user.subject
+    retained = {SIGNED_IN_AT, AMR} if same_user and has_second_factor(user.claims) else {SIGNED_IN_AT}
+    former = (claim for claim in user.claims if claim[0] in retained) if same_user else ()
+    return (*(claim for claim in claims if claim[0] not in retained), *former)
+
+
 def latest_end(claims: Iterable[Claim]) -> float:
     """Return when an impersonation in these claims ends, in seconds since 1970; infinite: nothing limits the session.
 

@@ -11,6 +11,7 @@ from rowcall.core.auth.external.authorization import with_query
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.schemes import CookieScheme
 from rowcall.core.errors.problems import UnavailableError, unauthorized_problem
+from rowcall.service.auth.access import impersonation_refusal
 from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.login_state import digest_of
 from rowcall.service.auth.external.profiles import Profile, Profiles
@@ -52,17 +53,21 @@ class RefreshAndLogout:
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:
-        """Read the profile from the provider again, and sign in with the row of the operator's command for it. If the
-        command fails, or the provider fails otherwise than by refusing the token, the response is 500.
+        """Read the profile from the provider again, and renew the session with the row of the operator's command for
+        it. If the command fails, or the provider fails otherwise than by refusing the token, the response is 500.
 
         Raises:
             Problem: 401 if the session has no token of the provider, or the provider refuses it, which removes the
-                stored one; 403 for a page of another site; 503 if too many requests to providers are in progress; and
-                the errors of `SignInResult.reach`, except `ProviderError`.
+                stored one; 403 for a user who acts as another one, and for a page of another site; 503 if too many
+                requests to providers are in progress; and the errors of `SignInResult.complete`, except
+                `ProviderError`.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         user = await caller(context, self._identity)
+        if user is not None and user.impersonates:
+            # The refreshed session would be that of the other user, without the real one.
+            raise impersonation_refusal()
         stored = await self._stored_tokens.read(scope)
         if user is None or stored is None or stored.refresh is None or stored.user != digest_of(user):
             raise unauthorized_problem(self._challenge, "no token of the provider belongs to this session")
@@ -73,7 +78,7 @@ class RefreshAndLogout:
 
         try:
             profile = await self._shared.refresh_once(token, refresh_profile)
-            await self._outcome.complete(context, profile, user, None, [])
+            await self._outcome.complete(context, profile, user, None, [], anew=False)
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, escape_unprintable(str(error)))
             problem = unauthorized_problem(self._challenge, "the provider does not renew this sign-in")

@@ -170,8 +170,8 @@ class _SignIn:
 
         Raises `Problem`: 400 for a login state that is not valid or was used before, 403 for a page of another site,
         503 if it cannot be determined whether the login state was used before or if too many requests to providers are
-        in progress, and the errors of `read_body` (413 for a body that is too large) and those of `SignInResult.reach`,
-        except `ProviderError`.
+        in progress, and the errors of `read_body` (413 for a body that is too large) and those of
+        `SignInResult.complete`, except `ProviderError`.
         """
         scope = context.scope
         ended: list[str] = []
