@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import orjson
@@ -92,6 +92,7 @@ class _Batches:
     ) -> None:
         self._options = options
         self._refused = refused
+        self._session_cookies = frozenset(scheme.cookie for scheme in services.options.auth.schemes.cookies)
         self._database = services.main_database
         self._replicas = services.replicas
         self._limit = services.options.http.limits.body_size
@@ -191,7 +192,14 @@ class _Batches:
             own.append(("content-type", _JSON))
         headers = written.with_position(headers_for_caller(context, own))
         response: HttpResponse = await calls.call_for_caller(
-            request.method, request.target(responses.results), headers, body, context, transaction=transaction
+            request.method,
+            request.target(responses.results),
+            headers,
+            body,
+            context,
+            transaction=transaction,
+            # Otherwise the renewed session of the batch would replace that of a sign-in, or survive a sign-out.
+            renews_sessions=not responses.have_cookie(self._session_cookies),
         )
         status, fields = response.status, response.headers
         try:
@@ -283,9 +291,12 @@ class _Responses:
 
     @property
     def cookies(self) -> list[str]:
-        """Values of `Set-Cookie` of all responses; of cookies that replace each other, such as a session that each
-        request renews, the last one."""
+        """Values of `Set-Cookie` of all responses; of cookies that replace each other, the last one."""
         return list(self._cookies.values())
+
+    def have_cookie(self, names: Set[str]) -> bool:
+        """Return whether a response has set a cookie with one of these names."""
+        return any(name in names for name, *_ in self._cookies)
 
     def too_large(self) -> Problem:
         """Return the error of the request whose response is the first one that has no room."""
