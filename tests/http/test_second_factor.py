@@ -182,6 +182,15 @@ def test_the_qr_code_contains_the_enrolment_address(browser: httpx.Client, user:
     assert read_qr_code(members["qr"]) == members["uri"]
 
 
+def test_the_qr_code_of_a_user_with_a_long_name(browser: httpx.Client, user: int, database: Database) -> None:
+    database.execute(f"update account set name = repeat('ж', 5000) where user_id = {user}")
+    token = sign_in(browser, user, scheme="BearerToken").json()["accessToken"]
+    response = browser.post(f"{API}/totp", headers={"authorization": f"Bearer {token}"})
+    assert response.status_code == 200, response.text
+    members = response.json()
+    assert read_qr_code(members["qr"]) == members["uri"]
+
+
 def read_qr_code(svg: str) -> str:
     """Decode a QR code that is a path of horizontal lines, as a camera would."""
     scale = 8
