@@ -59,6 +59,8 @@ def service(database: Database, serve: Serve, provider: IdentityProvider) -> Ser
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:BearerTokenAuth": "true",
+        "Auth:ApiKey:Enabled": "true",
+        "Auth:ApiKey:Command": "select 1 as user_id where $1 = encode(sha256('key'), 'hex')",
         "Auth:Schemes:Signed:Type": "Jwt",
         "Auth:JwtSecret": TOKEN_SECRET,
         "Service:AuthenticationOptions:NoteSignInTime": "true",
@@ -376,6 +378,14 @@ def test_sign_in_links_the_identity_to_the_current_session(service: Service, dat
     assert isinstance(claims, dict)
     assert claims["user_id"] == ME["id"]
     assert claims["provider"] == "Acme"
+
+
+def test_an_api_key_links_no_identity(service: Service, database: Database) -> None:
+    """The identity would still be valid when the key has ended."""
+    key = {"X-Api-Key": "key"}
+    begun = begin(service, "/signin-id", key)
+    assert finish(service, begun.path, dict(granted(begun.url)), begun.cookie, **key).status_code == 200
+    assert last_call(database)["claims"] is None
 
 
 def test_identity_is_not_linked_if_the_session_has_changed(service: Service, database: Database) -> None:

@@ -440,6 +440,14 @@ def test_callers_with_api_keys_have_no_second_factor(service: Service, browser: 
     assert browser.get("/me", headers=headers).text == "7"
     refused(browser.post("/pay", headers=headers), 401, "insufficient_user_authentication", "second factor")
     refused(browser.post(f"{API}/verify", json={"code": "123456"}, headers=headers), 400, None, "no session")
+    assert browser.get(API, headers=headers).json()["totp"] is False
+
+
+@pytest.mark.parametrize("path", ["totp", "totp/confirm", "recovery-codes", "remove"])
+def test_api_keys_cannot_change_the_second_factor(browser: httpx.Client, path: str) -> None:
+    """A stolen key could lock its owner out."""
+    response = browser.post(f"{API}/{path}", json={"code": "123456"}, headers={"x-api-key": "key-of-seven"})
+    refused(response, 403, None, "an API key cannot set up credentials")
 
 
 def test_a_cross_site_request_cannot_remove_the_second_factor(browser: httpx.Client, user: int) -> None:
