@@ -449,8 +449,7 @@ def test_a_user_who_acts_as_another_cannot_refresh(service: Service) -> None:
         "Authorization": f"Bearer {jwt.encode(actor, claims, OctKey.import_key(TOKEN_SECRET), registry=ANY_HEADER)}",
     }
     with fresh(service) as client:
-        response = client.post("/signin-id/refresh", headers=session)
-    assert (response.status_code, response.json()["type"]) == (403, "impersonation")
+        problem(client.post("/signin-id/refresh", headers=session), 401)
 
 
 def test_concurrent_refreshes_share_one_provider_request(service: Service, provider: IdentityProvider) -> None:

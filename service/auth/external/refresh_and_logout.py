@@ -11,7 +11,6 @@ from rowcall.core.auth.external.authorization import with_query
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.schemes import CookieScheme
 from rowcall.core.errors.problems import UnavailableError, unauthorized_problem
-from rowcall.service.auth.access import impersonation_refusal
 from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.login_state import digest_of
 from rowcall.service.auth.external.profiles import Profile, Profiles
@@ -58,17 +57,17 @@ class RefreshAndLogout:
 
         Raises:
             Problem: 401 if the session has no token of the provider, or the provider refuses it, which removes the
-                stored one; 403 for a user who acts as another one, and for a page of another site; 503 if too many
+                stored one, and for a user who acts as another one; 403 for a page of another site; 503 if too many
                 requests to providers are in progress; and the errors of `SignInResult.complete`, except
                 `ProviderError`.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         user = await caller(context, self._identity)
+        stored = await self._stored_tokens.read(scope)
         if user is not None and user.impersonates:
             # The refreshed session would be that of the other user, without the real one.
-            raise impersonation_refusal()
-        stored = await self._stored_tokens.read(scope)
+            user = None
         if user is None or stored is None or stored.refresh is None or stored.user != digest_of(user):
             raise unauthorized_problem(self._challenge, "no token of the provider belongs to this session")
         token, identity, subject = stored.refresh, stored.identity, stored.subject
