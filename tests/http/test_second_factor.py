@@ -443,7 +443,7 @@ def test_callers_with_api_keys_have_no_second_factor(service: Service, browser: 
     assert browser.get(API, headers=headers).json()["totp"] is False
 
 
-@pytest.mark.parametrize("path", ["totp", "totp/confirm", "recovery-codes", "remove"])
+@pytest.mark.parametrize("path", ["totp", "totp/confirm", "recovery-codes", "remove", "devices/revoke"])
 def test_api_keys_cannot_change_the_second_factor(browser: httpx.Client, path: str) -> None:
     """A stolen key could lock its owner out."""
     response = browser.post(f"{API}/{path}", json={"code": "123456"}, headers={"x-api-key": "key-of-seven"})

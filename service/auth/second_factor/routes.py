@@ -127,6 +127,7 @@ class _Endpoints:
         """Stop remembering the device that the member `id` of the body names; without it, all devices. Respond with
         their number."""
         subject = self._subject(context)
+        refuse_api_key(context.user)
         device_id = (await self._content(context)).get("id")
         if device_id is not None and not (isinstance(device_id, str) and _UUID.fullmatch(device_id)):
             raise _invalid("id is not the id of a device")
