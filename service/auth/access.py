@@ -15,6 +15,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized_problem
 from rowcall.service.auth.basic import SCHEME as BASIC
 from rowcall.service.auth.basic import basic_step
+from rowcall.service.identity.introspected_sessions import API_KEY
 from rowcall.service.identity.sessions import is_bearer
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
@@ -97,6 +98,13 @@ def _refuse_impersonation(context: RequestContext) -> None:
 def impersonation_refusal() -> Problem:
     """Return the 403 for an action that a user must not do while impersonating another user."""
     return Problem(403, "this is not allowed while acting as another user", code="impersonation")
+
+
+def refuse_api_key(user: User) -> None:
+    """Raise `Problem` 403 for the owner of an API key, who must not set up credentials with it: they would still be
+    valid when the key has ended."""
+    if user.scheme == API_KEY:
+        raise Problem(403, "an API key cannot set up credentials of its owner; sign in")
 
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
