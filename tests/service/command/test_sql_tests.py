@@ -456,6 +456,7 @@ def whole(planted: Database, tmp_path_factory: pytest.TempPathFactory) -> Outcom
         "--TestRunner:PerTestTimeout=soon", "--TestRunner:Filtr=x", "--TestRunner:Steps:idle:Enabled=true",
         "--TestRunner:LcovOutput=coverage.info", "--TestRunner:CoberturaOutput=coverage.xml",
         "--TestRunner:Steps:shell:Command=true", "--TestRunner:Steps:shell:ConnectionName=nope",
+        "--Service:AuditTrail:Enabled=true", "--Service:AuditTrail:Command=insert into stored values ($1)",
     )  # fmt: skip
 
 
