@@ -242,9 +242,15 @@ def test_routines_run_on_the_connection_of_their_discovery(
     # Of the database where it was found, although it runs on the other one.
     assert "/* there *\\/" in text
     with operator(service, token) as console:
-        for path, body in (("sent-home", "/* there */"), ("of-other", "select (1, 2)::pair"), ("of-main", "database()")):
+        for path, body in (
+            ("sent-home", "/* there */"),
+            ("of-other", "select (1, 2)::pair"),
+            ("of-main", "database()"),
+        ):
             shown = console.get("/console/api/endpoint", params={"method": "GET", "path": f"/api/{path}"}).json()
             assert body in shown["sql"], shown["sql"]
+        findings = console.get("/console/api/diagnosis").json()["findings"]
+        assert any(item["about"].endswith(" (connection Second)") for item in findings)
     other.execute(
         "create function added() returns int language sql stable as 'select 1';"
         "comment on function added() is 'HTTP'; notify rowcall, 'reload'"
