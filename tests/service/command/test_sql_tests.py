@@ -275,6 +275,13 @@ HTTP/1.1 201
 far away
 */
 """,
+    "failed_commit": """begin;
+create temp table pair (id int unique deferrable initially deferred);
+insert into pair values (1), (1);
+commit;
+/* EXPECT ERROR 23505 pair */
+select to_regclass('pair') is null, 'the transaction has ended';
+""",
     "expectations": """begin;
 select * from bed order by id;
 /* EXPECT ROWS
