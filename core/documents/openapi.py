@@ -58,17 +58,22 @@ def document(
     catalogue: PostgRestCatalogue | None = None,
 ) -> dict[str, Any]:
     """Return the OpenAPI document of the endpoints for which `is_shown` is true, as a JSON object. Endpoints with equal
-    method and path become one operation.
+    method and path become one operation. Paths that differ only in the names of their parameters are one path, with the
+    names of the first endpoint, as such paths are identical in OpenAPI (Path Templating).
 
     catalogue: of PostgREST's interface, whose paths the document has too if `options.interface` is set; None: there is
     no such interface.
     """
     paths: dict[str, dict[str, Any]] = {}
     taken: set[str] = set()
+    templates: dict[str, str] = {}
     for endpoint in endpoints:
         if is_shown(endpoint, options):
             operation = _operation(endpoint, types_of(endpoint), taken, options)
-            methods, method = paths.setdefault(_path(endpoint), {}), endpoint.method.lower()
+            path = _path(endpoint)
+            template = templates.setdefault(_SEGMENT.sub("{}", path), path)
+            _rename_path_parameters(operation, path, template)
+            methods, method = paths.setdefault(template, {}), endpoint.method.lower()
             methods[method] = _either(methods[method], operation) if method in methods else operation
     info = {"title": options.title, "version": options.version}
     if options.description:
@@ -277,6 +282,17 @@ def _operation_id(endpoint: Endpoint, taken: set[str]) -> str:
 def _path(endpoint: Endpoint) -> str:
     names = _path_names(endpoint)
     return _SEGMENT.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", endpoint.path)
+
+
+def _rename_path_parameters(operation: dict[str, Any], path: str, template: str) -> None:
+    """Give the path parameters of an operation the names in `template`, which differs from `path` only in names. A
+    parameter that occurs in several places there becomes several parameters."""
+    if path == template:
+        return
+    pairs = dict.fromkeys(zip(_SEGMENT.findall(path), _SEGMENT.findall(template), strict=True))
+    described = {each["name"]: each for each in operation["parameters"] if each["in"] == "path"}
+    renamed = {name: {**described[own], "name": name} for own, name in pairs}
+    operation["parameters"] = [*renamed.values(), *(each for each in operation["parameters"] if each["in"] != "path")]
 
 
 def _path_names(endpoint: Endpoint) -> dict[str, str]:

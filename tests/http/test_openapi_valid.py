@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ param b default x';
 create function shown_in_body(_a jsonb, _b int) returns int language sql as 'select 1';
 create function shown_twice(_a int) returns int language sql stable as 'select 1';
 comment on function shown_twice is 'HTTP GET /api/{_a}/twice/{_a}';
+create function shown_by_id(_id int) returns int language sql stable as 'select 1';
+comment on function shown_by_id is 'HTTP GET /api/shown/{_id}/parts/{_part}
+unknown_query_parameters ignore';
+create function shown_change(_shown_id bigint, _part_id text, _n int) returns int language sql as 'select 1';
+comment on function shown_change is 'HTTP PATCH /api/shown/{_shown_id}/parts/{_part_id}';
 comment on function shown_in_body is 'HTTP
 openapi example a = {}
 openapi example b = 3';
@@ -41,6 +47,17 @@ def snapshot(database: Database) -> SchemaSnapshot:
         "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",
     }
     return read_snapshot(database, {**EVERYTHING, **files})
+
+
+def test_paths_that_differ_only_in_names_are_one(snapshot: SchemaSnapshot) -> None:
+    made = document(snapshot.endpoints, snapshot.types_of, OpenApiOptions())
+    shapes = [re.sub(r"\{[^{}]*\}", "{}", path) for path in made["paths"]]
+    assert len(shapes) == len(set(shapes))
+    ((path, methods),) = ((path, item) for path, item in made["paths"].items() if path.startswith("/api/shown/"))
+    names = re.findall(r"\{([^{}]*)\}", path)
+    assert [[each["name"] for each in item["parameters"]] for item in methods.values()] == [names, names]
+    formats = {name: item["parameters"][0]["schema"]["format"] for name, item in methods.items()}
+    assert formats == {"get": "int32", "patch": "int64"}
 
 
 @pytest.mark.slow
