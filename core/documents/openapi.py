@@ -131,10 +131,16 @@ PROBLEM: Schema = {
 
 
 def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
-    """Return whether the document contains the endpoint: it is neither internal nor hidden, and the filters of the
-    options allow it. OpenAPI has no method QUERY, so that such endpoints are left out."""
+    """Return whether the document contains the endpoint: it is published, and its method is not QUERY, which OpenAPI
+    does not have."""
+    return endpoint.method != "QUERY" and is_published(endpoint, options)
+
+
+def is_published(endpoint: Endpoint, options: OpenApiOptions) -> bool:
+    """Return whether the endpoint may be described to clients: it is neither internal nor hidden, and the filters of
+    the options allow it."""
     routine, requested = endpoint.routine, endpoint.options
-    if requested.internal or (requested.document or _DEFAULTS).hidden or endpoint.method == "QUERY":
+    if requested.internal or (requested.document or _DEFAULTS).hidden:
         return False
     if options.closed_only and endpoint.access.anonymous:
         return False
