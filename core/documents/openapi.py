@@ -426,22 +426,20 @@ def _request_body(
         return None
     patch = endpoint.options.patch_parameter
     members = [item for item in parameters if not item.path and not item.of_query and item.db_name != patch]
-    if patch is not None:
-        schema: Schema = {"properties": {item.api_name: _member(endpoint, item, options) for item in members}}
-        open_object = {"schema": {"type": "object", **schema, "additionalProperties": True}}
-        content = dict.fromkeys(("application/merge-patch+json", "application/json"), open_object)
-        return {"required": False, "content": content}
-    if not members:
+    if patch is None and not members:
         return None
-    schema = {
+    schema: Schema = {
         "type": "object",
         "properties": {item.api_name: _member(endpoint, item, options) for item in members},
     }
     required = [item.api_name for item in members if not is_optional(item)]
     if required:
         schema["required"] = required
+    if patch is not None:
+        schema["additionalProperties"] = True
+    types = ("application/json",) if patch is None else ("application/merge-patch+json", "application/json")
     # If no member is required, a request without a body counts as an empty object.
-    return {"required": bool(required), "content": {"application/json": {"schema": schema}}}
+    return {"required": bool(required), "content": {name: {"schema": schema} for name in types}}
 
 
 class ResponseKind(enum.Enum):

@@ -25,6 +25,10 @@ param b default x';
 create function shown_in_body(_a jsonb, _b int) returns int language sql as 'select 1';
 create function shown_twice(_a int) returns int language sql stable as 'select 1';
 comment on function shown_twice is 'HTTP GET /api/{_a}/twice/{_a}';
+create function shown_patch(_id int, _n int, _note text default null, _changes jsonb default null) returns int
+  language sql as 'select 1';
+comment on function shown_patch is 'HTTP PATCH /api/shown-patch/{_id}
+param _changes is merge patch';
 create function shown_by_id(_id int) returns int language sql stable as 'select 1';
 comment on function shown_by_id is 'HTTP GET /api/shown/{_id}/parts/{_part}
 unknown_query_parameters ignore';
@@ -47,6 +51,14 @@ def snapshot(database: Database) -> SchemaSnapshot:
         "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",
     }
     return read_snapshot(database, {**EVERYTHING, **files})
+
+
+def test_members_beside_a_merge_patch_are_required_as_in_other_bodies(snapshot: SchemaSnapshot) -> None:
+    made = document(snapshot.endpoints, snapshot.types_of, OpenApiOptions())
+    body = made["paths"]["/api/shown-patch/{id}"]["patch"]["requestBody"]
+    schema = body["content"]["application/merge-patch+json"]["schema"]
+    assert (body["required"], schema["required"], list(schema["properties"])) == (True, ["n"], ["n", "note"])
+    assert schema["additionalProperties"] is True
 
 
 def test_paths_that_differ_only_in_names_are_one(snapshot: SchemaSnapshot) -> None:
