@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import rowcall.service.embedded
+from rowcall.core.documents.http_files import example_request
 from rowcall.core.documents.openapi import document
-from rowcall.core.documents.options import VERSIONS, OpenApiOptions
+from rowcall.core.documents.options import VERSIONS, HttpFileOptions, OpenApiOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from tests.harness.database import Database
 from tests.harness.snapshots import read_snapshot
@@ -51,6 +52,11 @@ def snapshot(database: Database) -> SchemaSnapshot:
         "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",
     }
     return read_snapshot(database, {**EVERYTHING, **files})
+
+
+def test_example_requests_have_examples_and_defaults_of_the_comment(snapshot: SchemaSnapshot) -> None:
+    (shown,) = (item for item in snapshot.endpoints if item.path == "/api/shown-in-query")
+    assert example_request(shown, HttpFileOptions("")) == "GET {{host}}/api/shown-in-query?a=1&b=x"
 
 
 def test_members_beside_a_merge_patch_are_required_as_in_other_bodies(snapshot: SchemaSnapshot) -> None:
