@@ -24,13 +24,18 @@ if TYPE_CHECKING:
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sets `context.user`. None: no part of this endpoint uses the identity of the caller, or no
-    sign-in scheme is configured. With HTTP Basic, the step also refuses wrong credentials. With introspected sessions,
-    it raises `Problem` if a command that checks them fails."""
+    """Return the step that sets `context.user`. None: neither this endpoint nor the audit trail uses the identity of
+    the caller, or no sign-in scheme is configured. With HTTP Basic, the step also refuses wrong credentials. With
+    introspected sessions, it raises `Problem` if a command that checks them fails."""
     if endpoint.access.basic is not None:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
-    identity_used = services.options.needs_caller or (limited_by is not None and limited_by.depends_on_user)
+    trail = services.options.audit_trail
+    # The user of a sign-in is the one who signs in, and not that of an earlier session.
+    is_recorded = trail is not None and trail.records(endpoint.options.audit) and not endpoint.options.login
+    identity_used = (
+        services.options.needs_caller or is_recorded or (limited_by is not None and limited_by.depends_on_user)
+    )
     if not needs_identity(endpoint) and not identity_used:
         return None
     # Without a sign-in scheme no request can carry an identity.
