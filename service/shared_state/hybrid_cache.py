@@ -158,19 +158,32 @@ class HybridCache:
             Problem: it is not confirmed that the entry is removed everywhere.
         """
         name = stored_name(key)
-        self._invalidations += 1
-        held = self._memory.invalidate(_COPY + name, noted=True)
+        held = self._forget(name)
         result = await self._redis.invalidate(key)
+        # A lookup that Redis has answered before may have copied the response since.
+        held |= self._forget(name)
         await self._publish(b"n" + name)
         return result or held
 
     async def invalidate_tag(self, tag: str) -> int:
         """Invalidate a tag on all hosts; return the number of removed entries. Raises `Problem` like `invalidate`."""
-        self._invalidations += 1
-        self._memory.invalidate_tag(tag)
+        self._forget_tag(tag)
         count = await self._redis.invalidate_tag(tag)
+        # As in `invalidate`.
+        self._forget_tag(tag)
         await self._publish(b"t" + tag.encode())
         return count
+
+    def _forget(self, name: bytes) -> bool:
+        """Remove the copy of a response, also one that a lookup is about to store. Return whether there was one. name:
+        from `stored_name`."""
+        self._invalidations += 1
+        return self._memory.invalidate(_COPY + name, noted=True)
+
+    def _forget_tag(self, tag: str) -> None:
+        """Remove the copies with this tag, also those that lookups are about to store."""
+        self._invalidations += 1
+        self._memory.invalidate_tag(tag)
 
     async def _publish(self, word: bytes) -> None:
         """Send an invalidation to the workers with copies, and wait until all have confirmed it or cannot use copies
@@ -243,11 +256,10 @@ class HybridCache:
         `_publish` sends it, the key for confirmations followed by the word.
         """
         reply, kind, rest = data[:30], data[30:31], data[31:]
-        self._invalidations += 1
         if kind == b"t":
-            self._memory.invalidate_tag(rest.decode())
+            self._forget_tag(rest.decode())
         else:
-            self._memory.invalidate(_COPY + rest, noted=True)
+            self._forget(rest)
         client = self._redis.link.client
         with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(SILENT):

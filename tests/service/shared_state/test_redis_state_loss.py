@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from rowcall.core.cache.entry import Entry
+from rowcall.core.cache.options import HybridOptions
 from rowcall.core.cache.redis_address import parse_redis
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.hybrid_cache import HybridCache
+from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.redis_cache import RedisCache, RedisLease, stored_name
 from rowcall.service.shared_state.redis_link import RedisLink, RedisUnavailableError
 from rowcall.service.shared_state.single_flight import RETRY_LOOKUP, SingleFlightWaiters
@@ -80,6 +85,56 @@ def test_an_interrupted_tag_invalidation_is_completed_by_the_next(redis: RedisSe
             again = await made.begin(KEY, 1.0)
             assert isinstance(again, RedisLease)
             again.give_up(None)
+
+    run(work())
+
+
+class Overtaken(RedisCache):
+    """Another request looks the response up just before an invalidation reaches Redis."""
+
+    copies: HybridCache | None = None
+
+    async def invalidate(self, key: bytes) -> bool:
+        await self._look_up()
+        return await super().invalidate(key)
+
+    async def invalidate_tag(self, tag: str) -> int:
+        await self._look_up()
+        return await super().invalidate_tag(tag)
+
+    async def _look_up(self) -> None:
+        assert self.copies is not None
+        assert isinstance(await self.copies.begin(KEY, 1.0), Entry)
+
+
+class Inspected(HybridCache):
+    """Records whether the host has a copy when the other hosts are informed of an invalidation."""
+
+    copied: Entry | None = None
+
+    async def _publish(self, word: bytes) -> None:
+        self.copied = self._get_copy(KEY)
+        await super()._publish(word)
+
+
+@pytest.mark.parametrize("by_tag", [False, True])
+def test_a_copy_made_while_an_invalidation_is_sent_does_not_outlive_it(
+    redis: RedisServer, tmp_path: Path, by_tag: bool
+) -> None:
+    async def work() -> None:
+        async with connected_cache(redis, Overtaken) as made:
+            assert isinstance(made, Overtaken)
+            host = HostState(tmp_path)
+            memory = MemoryCache(host.cached_responses("answers", 8_388_608), host.message_bus)
+            made.copies = hybrid = Inspected(made, memory, HybridOptions())
+            lease = await begin_lease(made)
+            assert await made.complete(stored_name(KEY), lease.number, Entry(b"old", 1, tags=(TAG,)), None)
+            while memory.count() == 0:  # no copies before it listens
+                assert isinstance(await hybrid.begin(KEY, 1.0), Entry)
+            assert await (hybrid.invalidate_tag(TAG) if by_tag else hybrid.invalidate(KEY))
+            assert hybrid.copied is None
+            memory.close()
+            host.close()
 
     run(work())
 
