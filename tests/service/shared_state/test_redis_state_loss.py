@@ -17,7 +17,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.hybrid_cache import HybridCache
 from rowcall.service.shared_state.memory_cache import MemoryCache
-from rowcall.service.shared_state.redis_cache import RedisCache, RedisLease, stored_name
+from rowcall.service.shared_state.redis_cache import COMPUTING, RedisCache, RedisLease, stored_name, tag_keys
 from rowcall.service.shared_state.redis_link import RedisLink, RedisUnavailableError
 from rowcall.service.shared_state.single_flight import RETRY_LOOKUP, SingleFlightWaiters
 from tests.ext.wire import run, until
@@ -146,6 +146,26 @@ def test_an_invalidated_tag_leaves_no_keys(redis: RedisServer) -> None:
             assert await made.invalidate_tag(TAG) == 1
             values = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
             assert [name for name in values if not name.endswith(b":turns")] == []
+
+    run(work())
+
+
+def test_a_tag_loses_the_names_of_expired_responses(redis: RedisServer) -> None:
+    async def work() -> None:
+        async with connected_cache(redis) as made:
+            moment = 0.005 - COMPUTING
+            assert await made.announce(b"unlimited", (TAG,), None)
+            for seconds in (moment, 60.0, moment):
+                assert await made.announce(b"announced again", (TAG,), seconds)
+            for number in range(500):
+                assert await made.announce(b"%d" % number, (TAG,), moment)
+            with redis.client() as client:
+                names, _, _, ends = tag_keys(TAG)
+                values = client.smembers(names)
+                assert isinstance(values, set)
+                assert {b"unlimited", b"announced again"} <= values
+                assert len(values) < 250
+                assert client.zcard(ends) == len(values) - 1
 
     run(work())
 
