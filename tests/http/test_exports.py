@@ -8,6 +8,7 @@ import decimal
 import io
 import json
 import math
+from pathlib import Path
 
 import httpx
 import openpyxl
@@ -98,13 +99,32 @@ SETTINGS = {
     "Auth:BearerTokenAuth": "true",
     "CacheOptions:Enabled": "true",
 }
+FILES = {
+    "crates.sql": """
+-- HTTP GET /crates
+-- queryable
+select 1 as id, row(2, 3)::crate as outer_size, 'a' as name
+union all select 2, null, 'b' order by 1;
+""",
+    "crate_table.sql": """
+-- HTTP GET /crate-table
+-- queryable
+-- table_format = html
+select 1 as id, row(2, 3)::crate as outer_size, 'a' as name;
+""",
+}
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 PARQUET = "application/vnd.apache.parquet"
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL, SETTINGS, workers=2)
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in FILES.items():
+        Path(folder, name).write_text(text)
+    tables = {"Service:TableFormatOptions:Enabled": "true", "Service:TableFormatOptions:HtmlHeader": ""}
+    settings = {**SETTINGS, **tables, "Service:SqlFileSource:FilePattern": f"{folder}/*.sql"}
+    return serve(database, SQL, settings, workers=2)
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -137,6 +157,23 @@ def test_rows_are_exported_as_json_lines(service: Service) -> None:
     assert (lines.headers["content-type"], lines.text) == ("application/x-ndjson", response.text)
     nested = service.get("/nested?format=jsonl")
     assert json.loads(nested.text) == {"id": 1, "size": {"width": 2, "height": 3}}
+
+
+def test_a_composite_of_a_file_is_one_column_of_a_table(service: Service) -> None:
+    assert service.get("/crates").json()[0] == {"id": 1, "width": 2, "height": 3, "name": "a"}
+    for query, titles, first in (
+        ("", ("id", "outerSize", "name"), (1, "(2,3)", "a")),
+        ("&select=name,outer_size", ("name", "outerSize"), ("a", "(2,3)")),
+    ):
+        sheet = openpyxl.load_workbook(io.BytesIO(service.get(f"/crates?format=excel{query}").content)).active
+        assert sheet is not None
+        assert list(sheet.iter_rows(values_only=True))[:2] == [titles, first]
+        table = pq.read_table(io.BytesIO(service.get(f"/crates?format=parquet{query}").content))
+        assert tuple(table.column_names) == titles
+        assert tuple(table.to_pylist()[0].values()) == first
+    shown = service.get("/crate-table?id=eq.1&select=outer_size,id").text
+    assert shown == "<table><tr><th>outerSize</th><th>id</th></tr><tr><td>(2,3)</td><td>1</td></tr></table>"
+    assert "<td>(2,3)</td><td>a</td>" in service.get("/crate-table").text
 
 
 def test_rows_are_exported_as_a_spreadsheet(service: Service) -> None:
