@@ -307,6 +307,8 @@ def test_exports_respect_access_caching_and_query_parameters(service: Service) -
     assert service.get("/kept").json() == first
     response = service.get("/asked?id=gt.1&order=id.desc&select=id&format=csv")
     assert rows_of(response.text) == [["id"], ["3"], ["2"]]
+    response = service.get("/asked?limit=1&format=jsonl")
+    assert (response.text.count("\n"), "link" in response.headers) == (1, False)
 
 
 def test_the_format_parameter_does_not_select_an_overload(service: Service) -> None:
