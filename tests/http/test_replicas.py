@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaServer
 from rowcall.service.database.replicas.primary import Primary
 from rowcall.service.database.replicas.replica import Replica
+from rowcall.service.installation.script import install_sql
 from tests.conftest import INSTALLATIONS
 from tests.ext.wire import run, until
 from tests.harness.database import Database, create_database
@@ -65,6 +67,10 @@ for select';
      "begin perform pg_advisory_xact_lock_shared(7); return current_setting('port'); end", "HTTP GET /held"),
     ("sign_in(_name text) returns table (user_id text, user_name text, user_roles text[])",
      "select 'id of ' || _name, _name, array[_name]", "HTTP POST /sign-in\nlogin"),
+    ("sign_in_fast(_name text) returns table (user_id text, user_name text) stable",
+     "select _name, current_setting('port')", "HTTP POST /sign-in-fast\nlogin"),
+    ("announced() returns int stable", PORT, "HTTP POST /announced\npublishes port.read"),
+    ("once() returns int stable", PORT, "HTTP POST /once\nidempotent"),
     ("who(_user_id text default null) returns json stable",
      "select json_build_object('port', current_setting('port')::int, 'seen', array[_user_id,"
      " current_setting('request.user_id', true), current_setting('request.user_name', true)])",
@@ -89,7 +95,7 @@ def servers(run_folder: Path) -> Iterator[Servers]:
 @pytest.fixture(scope="module")
 def shop(servers: Servers) -> Database:
     made = create_database(servers[0])
-    made.execute(SQL)
+    made.execute(install_sql() + SQL)
     for standby in servers[1:]:
         wait_until(lambda item=standby: item.has_reached(servers[0]), "the standby has it")  # type: ignore[misc]
     return made
@@ -151,6 +157,20 @@ def test_claims_reach_the_replicas_and_do_not_reach_other_requests(service: Serv
                 [None, None, None] if caller is None else [f"id of {caller}", f"id of {caller}", caller]
             )
     assert ports == {server.port for server in servers[1:]}
+
+
+def test_sign_ins_and_calls_that_write_something_of_the_service_run_on_the_primary(
+    service: Service, servers: Servers, shop: Database
+) -> None:
+    before = shop.value("select count(*) from rowcall.webhook_message")
+    for _ in range(4):
+        cookie = service.post("/sign-in-fast", json={"name": "cy"}).headers["set-cookie"].partition(";")[0]
+        service.client.cookies.clear()
+        assert service.get("/who", headers={"Cookie": cookie}).json()["seen"][2] == str(servers[0].port)
+        for path in ("/announced", "/once"):
+            response = service.post(path, headers={"Idempotency-Key": f'"{uuid.uuid4()}"'})
+            assert response.text == str(servers[0].port), path
+    assert shop.value("select count(*) from rowcall.webhook_message") == before + 4
 
 
 def test_tables_are_read_from_replicas_too(service: Service, servers: Servers) -> None:
