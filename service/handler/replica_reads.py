@@ -21,9 +21,12 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 
-def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -> Reads | None:
+def reads_of(
+    call: Call, begin: Begin, endpoint: Endpoint, services: Services, *, current: bool = False
+) -> Reads | None:
     """Return the object that runs the requests of a call on replicas, or on the primary if no replica is recent enough.
-    None: the call always runs on the connection of its endpoint. begin: starts the call on a database."""
+    None: the call always runs on the connection of its endpoint. begin: starts the call on a database. current: a
+    replica must have everything that is committed when the call begins, because the response is stored."""
     replicas = services.replicas
     options = endpoint.options
     if replicas is None or services.main is not None or call.procedure or options.upload is not None:
@@ -45,7 +48,7 @@ def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -
     def position(context: RequestContext) -> int | None:
         return position_of_request(replica_options, context.scope.headers)
 
-    return Reads(call, begin, services.database, replicas, longest, position)
+    return Reads(call, begin, services.database, replicas, longest, position, current=current)
 
 
 def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:

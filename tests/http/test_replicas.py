@@ -60,6 +60,8 @@ for select';
     ("seen(_note text) returns json stable",
      "select json_build_object('port', current_setting('port')::int,"
      " 'seen', exists(select from notes where note = _note))", "HTTP GET /seen"),
+    ("listed(_note text) returns bool stable", "select exists(select from notes where note = _note)",
+     "HTTP GET /listed\ncached\ncache_tags notes"),
     ("turn() returns bigint stable", "select nextval('turns')", "HTTP GET /turn"),
     ("many(_rows int) returns table(n int, filler text) stable",
      "select n, repeat('x', 100) from generate_series(1, _rows) n", "HTTP GET /many"),
@@ -120,6 +122,7 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
         "Service:CrudSource:Enabled": "true",
         "Auth:CookieAuth": "true",
         "Batch:Enabled": "true",
+        "CacheOptions:Enabled": "true",
         "Service:McpOptions:Enabled": "true",
         "Service:McpOptions:UrlPath": "/mcp",
     }
@@ -212,6 +215,21 @@ def test_a_client_reads_its_own_writes(service: Service, servers: Servers, write
             "a replica has it",
         )
         assert result["seen"] is True
+
+
+def test_a_response_that_is_cached_after_an_invalidation_is_not_older(
+    service: Service, servers: Servers, shop: Database
+) -> None:
+    note = {"note": "that is listed"}
+    with ExitStack() as still:
+        for standby in servers[1:]:
+            still.enter_context(standby.standing_still())
+        assert service.get("/listed", params=note).text == "f"
+        assert service.post("/note", json=note).is_success
+        service.client.cookies.clear()
+        shop.execute("notify rowcall, 'forget notes'")
+        wait_until(lambda: service.get("/listed", params=note).text == "t", "it is computed again")
+    assert service.get("/listed", params=note).text == "t"
 
 
 @pytest.mark.parametrize("query", ["", "?transaction=false"])
