@@ -132,19 +132,20 @@ class HybridCache:
             remaining = await self._redis.remaining_lifetime(key)
         except RedisUnavailableError:
             return
-        seconds = self._lifetime(entry, None if remaining is None else remaining - stale)
+        whole = entry.ends - stale if entry.ends else None
+        seconds = self._lifetime(whole, None if remaining is None else remaining - stale)
         if seen == self._invalidations and self._hears() and (seconds is None or seconds > 0):
             elapsed = time.monotonic() - requested
             self._memory.store_copy(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
-    def _lifetime(self, entry: Entry, left: float | None) -> float | None:
+    def _lifetime(self, whole: float | None, left: float | None) -> float | None:
         """Return for how many seconds the copy of a response is used; None: without limit.
 
-        That is the remaining lifetime of the response (`left`, in seconds; None: unlimited). If the response has the
-        default lifetime or none, the configured lifetime of copies is an upper limit. entry: as stored in Redis, where
-        `ends` is the whole lifetime in seconds, or 0.
+        That is the remaining time for which the response is fresh (`left`, in seconds; None: unlimited). If it is fresh
+        for the default lifetime or without limit, the configured lifetime of copies is an upper limit. whole: seconds
+        for which it was fresh when it was stored; None: unlimited.
         """
-        is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
+        is_default = whole is None or (self._default is not None and abs(whole - self._default) < 0.01)
         if self._local is None or not is_default:
             return left
         return self._local if left is None else min(left, self._local)

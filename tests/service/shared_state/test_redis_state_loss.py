@@ -139,6 +139,28 @@ def test_a_copy_made_while_an_invalidation_is_sent_does_not_outlive_it(
     run(work())
 
 
+@pytest.mark.parametrize("stale", [0.0, 30.0])
+def test_copies_of_responses_with_the_default_lifetime_have_their_own(
+    redis: RedisServer, tmp_path: Path, stale: float
+) -> None:
+    async def work() -> None:
+        async with connected_cache(redis) as made:
+            host = HostState(tmp_path)
+            memory = MemoryCache(host.cached_responses("answers", 8_388_608), host.message_bus)
+            hybrid = HybridCache(made, memory, HybridOptions(seconds=60.0, local_seconds=5.0))
+            lease = await begin_lease(made)
+            entry = Entry(b"old", 1, ends=60.0 + stale)
+            assert await made.complete(stored_name(KEY), lease.number, entry, entry.ends)
+            while memory.count() == 0:  # no copies before it listens
+                assert isinstance(await hybrid.begin_stale(KEY, 1.0, Stale(stale, stale)), Entry)
+            copy = hybrid.begin_stale(KEY, 1.0, Stale(stale, stale))
+            assert copy.ends - copy.written <= 5.0
+            memory.close()
+            host.close()
+
+    run(work())
+
+
 def test_an_invalidated_tag_leaves_no_keys(redis: RedisServer) -> None:
     async def work() -> None:
         async with connected_cache(redis) as made:
