@@ -65,7 +65,7 @@ def with_proxy_cache(
     report = status_reporter(services.options.cache.status_header, count)
     place_of = _place_reader(services)
     always = frozenset({_PLACE}) if services.options.outbound.proxy.forwarded_headers else frozenset[str]()
-    announced = announce(endpoint, plan) if plan.tags or plan.operator_tags else None
+    announced = announce(endpoint, plan) if plan.tags or plan.further_tags else None
 
     def report_outcome(context: RequestContext, word: str) -> None:
         if report is not None:

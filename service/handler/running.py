@@ -207,7 +207,7 @@ def _run(
         # A result is cached whole or not at all: it is streamed once it is known that it will not be cached.
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.caches.largest(plan.place)
-    can_be_invalidated = plan is not None and bool(plan.tags or plan.operator_tags or services.options.cache.suffix)
+    can_be_invalidated = plan is not None and bool(plan.tags or plan.further_tags or services.options.cache.suffix)
     steps = _begin(call, endpoint, services, current=can_be_invalidated)
     if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
         steps = (sealing, *steps)
