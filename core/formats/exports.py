@@ -83,8 +83,11 @@ class ExportOptions(Record):
 
     def by_parameter(self, endpoint: Endpoint) -> bool:
         """Return whether requests may choose by the parameter. They may not if it is switched off, or the endpoint has
-        a parameter with this name in any case."""
+        a parameter with this name in any case, or a column by which requests may filter (`queryable`)."""
         names = {item.api_name.lower() for item in endpoint.parameters}
+        queryable = endpoint.options.queryable
+        if queryable is not None and queryable.filter:
+            names.update(*(column.names for column in endpoint.shape.columns))
         return bool(self.parameter) and self.parameter.lower() not in names
 
 

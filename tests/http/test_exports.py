@@ -54,6 +54,10 @@ cached';
 create function asked() returns table (id int, name text) language sql stable as 'select id, name from product';
 comment on function asked() is 'HTTP GET /asked
 queryable';
+create table picture (id int primary key, format text);
+insert into picture values (1, 'png'), (2, 'csv');
+comment on table picture is 'HTTP GET /pictures
+queryable';
 create function nested() returns table (id int, size crate) language sql stable as $$ select 1, row(2, 3)::crate $$;
 comment on function nested() is 'HTTP GET /nested
 nested';
@@ -309,6 +313,13 @@ def test_exports_respect_access_caching_and_query_parameters(service: Service) -
     assert rows_of(response.text) == [["id"], ["3"], ["2"]]
     response = service.get("/asked?limit=1&format=jsonl")
     assert (response.text.count("\n"), "link" in response.headers) == (1, False)
+
+
+def test_a_column_with_the_name_of_the_parameter_can_be_filtered(service: Service) -> None:
+    assert service.get("/pictures?format=eq.png").json() == [{"id": 1, "format": "png"}]
+    response = service.get("/pictures?format=eq.csv", headers={"accept": "text/csv"})
+    assert rows_of(response.text) == [["id", "format"], ["2", "csv"]]
+    problem(service.get("/pictures?format=csv"), 400)
 
 
 def test_the_format_parameter_does_not_select_an_overload(service: Service) -> None:
