@@ -216,6 +216,8 @@ def _replica_refusal(endpoint: Endpoint) -> str | None:
         return "uploads write"
     if options.login or options.logout:
         return "sign-ins are not"
+    if endpoint.recorded or options.publishing is not None:
+        return "its requests are recorded, or its results published, with the call"
     if options.connection is not None:
         return f"it runs on the connection {options.connection}"
     return "its routine does not run" if endpoint.passes_through else None

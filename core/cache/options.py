@@ -240,6 +240,10 @@ class CacheOptions:
         return frozenset((self.place, *(item.place for item in self.profiles))) if self.enabled else frozenset()
 
 
+TAGGED = "any tag"
+"""Tag of every response that has tags of a comment, which contain no blanks."""
+
+
 def profile_tag(name: str) -> str:
     """Return the tag by which operators invalidate the responses of a profile. name: empty for endpoints without a
     profile."""

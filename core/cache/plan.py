@@ -16,7 +16,7 @@ from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import filled_parameters
 from rowcall.core.binding.json_values import Reader
 from rowcall.core.cache.key import characters
-from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule, endpoint_tag, profile_tag
+from rowcall.core.cache.options import TAGGED, CacheOptions, Place, Profile, Rule, endpoint_tag, profile_tag
 from rowcall.core.endpoint.before_routine import BeforeCommand, BeforeValue
 from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from rowcall.core.endpoint.capabilities import Stale
@@ -43,8 +43,8 @@ class CachePlan:
     """Maximum number of rows of a set; 0: no limit."""
     tags: tuple[str, ...] = ()
     """Tags by which responses are invalidated together; may contain `{parameter}`."""
-    operator_tags: tuple[str, ...] = ()
-    """Further tags of every response. They contain blanks, which tags of comments cannot."""
+    further_tags: tuple[str, ...] = ()
+    """Tags of every response besides those of the comment. They contain blanks, which tags of comments cannot."""
     hash_from: int | None = None
     """Keys with more characters are replaced by their hash."""
     longest_key: int | None = None
@@ -100,7 +100,10 @@ def cache_plan(
         rules=rules,
         max_rows=(options.max_rows or 0) if is_set(endpoint) else 0,
         tags=caching.tags,
-        operator_tags=(profile_tag(profile.name), endpoint_tag(endpoint.name)) if options.operator_tags else (),
+        further_tags=(
+            *((profile_tag(profile.name), endpoint_tag(endpoint.name)) if options.operator_tags else ()),
+            *((TAGGED,) if caching.tags else ()),
+        ),
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
         uncounted=characters(prefix) - len(profile.name) - len(endpoint.routine.identity),

@@ -6,7 +6,8 @@ Decided from the catalogue only. A routine has the same shape for all values tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import NamedTuple
 
 from rowcall.core.catalogue.casting import base_of, cast_text, is_any_array
@@ -87,6 +88,20 @@ def _shape(
         blank_is_null=nested and not routine.returns_composite,
         type_oids=_wire(Same(columns), known) if columns else (wire_type(routine.return_type_oid, types),),
     )
+
+
+def with_whole_composites(shape: ResultShape, camel: bool) -> ResultShape:
+    """Return the shape of a result as a table: a composite that is expanded in the JSON of a file, whose SQL cannot be
+    changed, is one column (formats-2). camel: keys in camel case."""
+    columns: list[ResultColumn] = []
+    for position, neighbours in groupby(shape.columns, key=lambda column: column.position):
+        if position is None:
+            columns += neighbours
+        else:
+            first = next(neighbours)
+            whole = first.group or first.column
+            columns.append(ResultColumn("", api_name(whole.name, camel).encode(), whole))
+    return replace(shape, columns=tuple(columns))
 
 
 def _is_bare(routine: _ReturnProperties, returned: TypeInfo | None, nested: bool) -> bool:

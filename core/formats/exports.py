@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.result_shape import with_whole_composites
 from rowcall.core.formats.table_formats import EXCEL, PARQUET, TableFormats, Workbooks
 from rowcall.core.formats.workbook_names import content_disposition
 from rowcall.core.sections.declaration import flag, section, text, texts
@@ -83,22 +84,26 @@ class ExportOptions(Record):
 
     def by_parameter(self, endpoint: Endpoint) -> bool:
         """Return whether requests may choose by the parameter. They may not if it is switched off, or the endpoint has
-        a parameter with this name in any case."""
+        a parameter with this name in any case, or a column by which requests may filter (`queryable`)."""
         names = {item.api_name.lower() for item in endpoint.parameters}
+        queryable = endpoint.options.queryable
+        if queryable is not None and queryable.filter:
+            names.update(*(column.names for column in endpoint.shape.columns))
         return bool(self.parameter) and self.parameter.lower() not in names
 
 
-def with_export_format(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
+def with_export_format(endpoint: Endpoint, name: str, media_type: str, *, camel: bool) -> Endpoint:
     """Return a copy of the endpoint whose response is a file in one format, and is not cached.
 
-    name: a key of `FORMATS`. media_type: one of its media types; only that of JSON lines has an effect.
+    name: a key of `FORMATS`. media_type: one of its media types; only that of JSON lines has an effect. camel: keys are
+    in camel case.
     """
     options = endpoint.options
     routine = endpoint.routine.name.strip('"')
     headers = tuple(item for item in options.headers if item[0].lower() not in ("content-type", "content-disposition"))
     if name in _TABLES:
         options = replace(options, table_format=name, caching=None, headers=headers)
-        return replace(endpoint, options=options, table_shape=endpoint.shape)
+        return replace(endpoint, options=options, table_shape=with_whole_composites(endpoint.shape, camel))
     file = ("Content-Disposition", content_disposition(f"{routine}.{name}"))
     options = replace(options, caching=None, headers=(*headers, file))
     if name == "jsonl":

@@ -126,9 +126,9 @@ def _output(column: QueryColumn, item: SelectColumn, *, changed: bool, number: i
     """Yield the columns of the result for one item of `select`: several, if the column is an expanded composite.
     changed: the item has a cast or a JSON path. number: of the column in the result of the query, from 1."""
     for part in column.columns:
-        key = part.key if len(column.columns) > 1 else item.output_name.encode()
         # Composites of files are recognized by their positions; all other columns are named by the query.
         position = number if part.position is not None and not changed else None
+        key = part.key if position is not None and item.alias is None else item.output_name.encode()
         expression = part.expression or ("" if position is not None else quote_identifier(item.output_name))
         yield replace(part, key=key, position=position, expression=expression)
 

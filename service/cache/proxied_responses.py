@@ -71,7 +71,7 @@ def with_proxy_cache(
     always = frozenset({_PLACE}) if services.options.outbound.proxy.forwarded_headers else frozenset[str]()
     # Upstream values of `Vary` are added to those of the comment, so that this header is stored.
     of_comment = frozenset(name.lower() for name, _ in endpoint.options.headers) - {"vary"}
-    announced = announce(endpoint, plan) if plan.tags or plan.operator_tags else None
+    announced = announce(endpoint, plan) if plan.tags or plan.further_tags else None
 
     def report_outcome(context: RequestContext, word: str) -> None:
         if report is not None:

@@ -73,7 +73,7 @@ def with_response_cache(
         largest = services.caches.largest(plan.place)
         needs_row = _needs_row(endpoint) or endpoint.shape.path is ResultPath.SCALAR
         keep = store.cache_writer(plan.seconds, largest, plan.max_rows, keep, needs_row=needs_row)
-    if plan.tags or plan.operator_tags:
+    if plan.tags or plan.further_tags:
         run = (announce(endpoint, plan), *run)
 
     def give(context: RequestContext, entry: Entry, word: str) -> None:
@@ -196,11 +196,11 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
 
 def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], tuple[str, ...]]:
     """Return the function for the tags of the response to a request: those of the comment, with values of the request
-    in their placeholders, and those of the operator.
+    in their placeholders, and the further ones.
     """
     names = placeholder_names(endpoint.parameters)
     templates = tuple(parse_template(tag, names) for tag in plan.tags)
-    further = plan.operator_tags
+    further = plan.further_tags
     if all("{" not in tag for tag in plan.tags):
         constant = (*plan.tags, *further)
         return lambda _context: constant

@@ -49,6 +49,10 @@ _PERMANENT = frozenset({"error_view_not_updatable", "RewriteQuery", "rewriteTarg
 and a sequence that the session has not used.
 """
 
+SYNTAX = "42601"
+_OF_SEARCHES = frozenset({"makepol", "prssyntaxerror", "gettoken_query_standard"})
+"""Functions of PostgreSQL that report 42601 for the text of a `tsquery`."""
+
 RAISE = "exec_stmt_raise"
 """The function of PostgreSQL that reports errors raised by PL/pgSQL."""
 
@@ -305,11 +309,15 @@ def _has_no_tenant(call: Call, execution: Execution) -> bool:
 def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:
     """Return whether PostgreSQL refuses the filter, order or columns that the request applies to the result of the
     endpoint (`Call.inner`): the position of the error is in the statement with this mask, but outside the routine's
-    SQL."""
+    SQL; or the value of a filter (`fts`) is no text search query, which has no position."""
     error = execution.error
-    if call.inner is None or error is None or not error.sqlstate.startswith("42") or error.position is None:
+    if call.inner is None or error is None or not error.sqlstate.startswith("42"):
         return False
-    if error.context is not None or execution.failed_ahead or not error.position.isdigit():
+    if error.context is not None or execution.failed_ahead:
+        return False
+    if error.sqlstate == SYNTAX and error.source_function in _OF_SEARCHES:
+        return True
+    if error.position is None or not error.position.isdigit():
         return False
     inner = call.inner(mask)
     begin = execution.statement.sql.decode().find(inner)

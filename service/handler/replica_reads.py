@@ -21,13 +21,20 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 
-def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -> Reads | None:
+def reads_of(
+    call: Call, begin: Begin, endpoint: Endpoint, services: Services, *, current: bool = False
+) -> Reads | None:
     """Return the object that runs the requests of a call on replicas, or on the primary if no replica is recent enough.
-    None: the call always runs on the connection of its endpoint. begin: starts the call on a database."""
+    None: the call always runs on the connection of its endpoint. begin: starts the call on a database. current: a
+    replica must have everything that is committed when the call begins, because the response is stored."""
     replicas = services.replicas
-    if replicas is None or services.main is not None or call.procedure or endpoint.options.upload is not None:
+    options = endpoint.options
+    if replicas is None or services.main is not None or call.procedure or options.upload is not None:
         return None
-    wish = endpoint.options.reading
+    # A replica may not know yet that a user was locked; and what is recorded or published is written with the call.
+    if options.login or options.logout or endpoint.recorded or call.publish is not None:
+        return None
+    wish = options.reading
     if wish is None:
         if replicas.options.only_annotated or call.volatile or call.hear is not None:
             return None
@@ -36,12 +43,12 @@ def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -
     longest = replicas.options.longest_lag
     if wish is not None and wish.lag is not None:
         longest = wish.lag if longest is None else min(wish.lag, longest)
-    options = replicas.options
+    replica_options = replicas.options
 
     def position(context: RequestContext) -> int | None:
-        return position_of_request(options, context.scope.headers)
+        return position_of_request(replica_options, context.scope.headers)
 
-    return Reads(call, begin, services.database, replicas, longest, position)
+    return Reads(call, begin, services.database, replicas, longest, position, current=current)
 
 
 def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:

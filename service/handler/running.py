@@ -151,9 +151,9 @@ def is_sign_in_or_out(endpoint: Endpoint) -> bool:
     return endpoint.options.login or endpoint.options.logout
 
 
-def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+def _begin(call: Call, endpoint: Endpoint, services: Services, *, current: bool = False) -> tuple[Step, ...]:
     """Return the steps that run the call in the way that the endpoint needs: with uploads or tokens, on a replica, in a
-    job or a batch, once for an idempotency key, or simply on a pool.
+    job or a batch, once for an idempotency key, or simply on a pool. current: as for `reads_of`.
     """
     database = services.database
     logged = log_command(call, endpoint, services.options)
@@ -170,7 +170,7 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     begin = Database.begin if call.preamble is None else Database.begin_with_preamble
     if may_have_deadline(endpoint, services):
         begin = Database.begin_by_deadline
-    reads = reads_of(call, begin, endpoint, services)
+    reads = reads_of(call, begin, endpoint, services, current=current)
     if reads is not None:
         return (*((logged,) if logged else ()), reads.begin, reads.settle)
     if services.job_runs:
@@ -233,7 +233,8 @@ def _run(
         # A result is cached whole or not at all: it is streamed once it is known that it will not be cached.
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.caches.largest(plan.place)
-    steps = _begin(call, endpoint, services)
+    can_be_invalidated = plan is not None and bool(plan.tags or plan.further_tags or services.options.cache.suffix)
+    steps = _begin(call, endpoint, services, current=can_be_invalidated)
     steps = (start_clock, *steps) if timed else steps
     if plan is None:
         return steps

@@ -114,9 +114,10 @@ class _Links:
         self._start = cursors.start(query.request.order)
 
     def of(self, page: _Page) -> str:
-        """Return the value of `Link`; empty if the query has no limit, or there is no other page."""
+        """Return the value of `Link`; empty if the query has no limit, there is no other page, or rows are JSON lines:
+        the step that chose this format has taken it out of the query string."""
         limit = self._query.request.limit or 0
-        if not limit:
+        if not limit or self._query.language.endpoint.options.json_lines:
             return ""
         by_offset = page.offset is not None or not self._keyset
         places = self._by_offset(page, limit) if by_offset else self._by_cursor(page)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.endpoint.result_shape import with_whole_composites
 from rowcall.core.errors.binding_error import BindingError, quote_value
 from rowcall.core.queryable.language import AFTER, BEFORE, LIMIT, OFFSET, ORDER, SELECT, Language
 from rowcall.core.queryable.request import ResultRequest, read_request
@@ -59,6 +60,7 @@ class Queries:
         self._bound = bound
         self._compile = compile_query
         self._open = Cursors(services.auth.keys, language).open
+        self._camel = services.options.camel_case
         self._positioned = language.abilities.page and not language.endpoint.options.raw
         self._queries: dict[tuple[object, ...], CompiledQuery] = {}
         self._shapes: dict[Shape, tuple[CompiledQuery | None, Values]] = {}
@@ -124,7 +126,7 @@ class Queries:
         key = rendered.sql, tuple(column.key for column in columns), request.order, request.position is None
         compiled = self._queries.get(key)
         if compiled is None:
-            endpoint = _with_query(self._language.endpoint, query, rendered.labels)
+            endpoint = _with_query(self._language.endpoint, query, rendered.labels, camel=self._camel)
             own = len(self._language.endpoint.parameters)
             mask = (1 << len(endpoint.parameters)) - (1 << own)
             compiled = CompiledQuery(self._compile(endpoint), mask)
@@ -165,8 +167,8 @@ def _add_values(mask: int, values: list[bytes | None], context: RequestContext) 
     context.mask |= mask
 
 
-def _with_query(endpoint: Endpoint, query: Query, labels: Sequence[str]) -> Endpoint:
-    """Return the endpoint whose SQL contains the query. labels: of its values."""
+def _with_query(endpoint: Endpoint, query: Query, labels: Sequence[str], *, camel: bool) -> Endpoint:
+    """Return the endpoint whose SQL contains the query. labels: of its values. camel: keys are in camel case."""
     values = tuple(
         EndpointParameter(
             db_name="",
@@ -185,7 +187,7 @@ def _with_query(endpoint: Endpoint, query: Query, labels: Sequence[str]) -> Endp
         endpoint,
         parameters=(*endpoint.parameters, *values),
         shape=shape,
-        table_shape=None if endpoint.table_shape is None else shape,
+        table_shape=None if endpoint.table_shape is None else with_whole_composites(shape, camel),
         query=query,
     )
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rowcall.core.binding.json_values import Reader
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.errors.problems import Problem
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.tables.versions import (
+    IF_MATCH,
     READING,
     array_of,
     entity_tag,
@@ -34,10 +36,11 @@ _EXISTS = "the row exists already"
 _EXCLUDED = "the header If-None-Match excludes the version in If-Match; leave it out"
 
 
-def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
+def require_version(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step after binding that sets the parameter for the version from `If-Match`; None: the endpoint has no
     version. For a table, it drops a value that the request supplies for the column of the version, passes several
-    versions as an array, and for `*` no version, so that each one is accepted.
+    versions as an array, without those that are no values of the column's type, and for `*` no version, so that each
+    one is accepted.
 
     The step raises `Problem`: 428 without the header; 412 if no version can match, or `If-None-Match` excludes all of
     them; 400 for headers that are invalid, or that the endpoint cannot use (`*` or several versions, except for a
@@ -50,6 +53,7 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
         return partial(_require_absence, index)
     many = isinstance(endpoint.routine.source, TableOperation)
     sent = version_parameter_index(endpoint)
+    reader = None if sent is None else Reader.of(IF_MATCH, endpoint.parameters[sent], services.options.timestamps_utc)
 
     def fill(context: RequestContext) -> None:
         if sent is not None:
@@ -73,13 +77,24 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
         if not versions:
             raise Problem(412, _CHANGED)
         if many:
-            set_argument(context, index, array_of(versions))
+            # A single one is refused by the server, with the reason.
+            fitting = versions if reader is None else tuple(item for item in versions if _is_readable(reader, item))
+            set_argument(context, index, array_of(fitting or versions))
         elif len(versions) > 1:
             raise Problem(400, "the header If-Match: this endpoint takes one version")
         else:
             set_argument(context, index, versions[0].encode())
 
     return fill
+
+
+def _is_readable(reader: Reader, text: str) -> bool:
+    """Return whether the text is a value of the type of the reader."""
+    try:
+        reader.convert_text(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _require_absence(index: int, context: RequestContext) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from rowcall.core.cache.entry import Entry
-from rowcall.core.cache.options import CacheOptions, Place
+from rowcall.core.cache.options import TAGGED, CacheOptions, Place
 from rowcall.core.cache.redis_address import BadAddressError, parse_redis
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem, unavailable
-from rowcall.service.shared_state.host_state import INVALIDATE_TAGS, HostState
+from rowcall.service.shared_state.host_state import INVALIDATE_TAGGED, INVALIDATE_TAGS, HostState
 from rowcall.service.shared_state.memory_cache import LARGEST, MemoryCache
 from rowcall.service.shared_state.message_bus import WORKER_GONE
 from rowcall.service.shared_state.single_flight import (
@@ -64,7 +64,9 @@ class CacheBackends:
         if uses_redis & self.options.places:
             self._connect()
         if self.options.enabled:
-            self._host.message_bus.subscribe(INVALIDATE_TAGS, self._hear_tags)
+            bus = self._host.message_bus
+            bus.subscribe(INVALIDATE_TAGS, self._hear_tags, self._invalidate_tagged)
+            bus.subscribe(INVALIDATE_TAGGED, lambda _message: self._invalidate_tagged())
 
     def of(self, place: Place) -> CacheBackend:
         """Return the backend for a `Type`, which is created at the first call."""
@@ -124,7 +126,15 @@ class CacheBackends:
         """Invalidate tags that the supervisor has received (`NOTIFY rowcall, 'forget orders, customer:5'`). message:
         the tags, separated by commas or blanks.
         """
-        for tag in message.decode().replace(",", " ").split():
+        self._invalidate_later(message.decode().replace(",", " ").split())
+
+    def _invalidate_tagged(self) -> None:
+        """Invalidate all responses with tags, because invalidations of tags may have been lost."""
+        self._invalidate_later((TAGGED,))
+
+    def _invalidate_later(self, tags: Sequence[str]) -> None:
+        """Invalidate these tags in all backends; in Redis in the background, and again until it has confirmed that."""
+        for tag in tags:
             for store in self.every():
                 result = store.invalidate_tag(tag)
                 if isinstance(result, Awaitable):

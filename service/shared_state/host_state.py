@@ -16,6 +16,8 @@ from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 SharedObject = TypeVar("SharedObject")
 INVALIDATE_TAGS = "forget-tags"
 """Topic of the message bus for tags whose cached responses are invalid."""
+INVALIDATE_TAGGED = "forget-tagged"
+"""Topic of the message bus for the loss of such tags, after which all responses with tags are invalid."""
 
 
 class HostState:
@@ -96,6 +98,13 @@ class HostState:
         """
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(INVALIDATE_TAGS, tags.encode())
+
+    def announce_lost_invalidations(self) -> None:
+        """Publish that invalidations of tags may have been lost. Does nothing if no process of the host has opened the
+        message bus.
+        """
+        if (self._folder / "bus").is_dir():
+            self.message_bus.publish(INVALIDATE_TAGGED, b"")
 
     def close(self) -> None:
         for shared_object in self._objects.values():

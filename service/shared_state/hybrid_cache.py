@@ -132,19 +132,20 @@ class HybridCache:
             remaining = await self._redis.remaining_lifetime(key)
         except RedisUnavailableError:
             return
-        seconds = self._lifetime(entry, None if remaining is None else remaining - stale)
+        whole = entry.ends - stale if entry.ends else None
+        seconds = self._lifetime(whole, None if remaining is None else remaining - stale)
         if seen == self._invalidations and self._hears() and (seconds is None or seconds > 0):
             elapsed = time.monotonic() - requested
             self._memory.store_copy(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
-    def _lifetime(self, entry: Entry, left: float | None) -> float | None:
+    def _lifetime(self, whole: float | None, left: float | None) -> float | None:
         """Return for how many seconds the copy of a response is used; None: without limit.
 
-        That is the remaining lifetime of the response (`left`, in seconds; None: unlimited). If the response has the
-        default lifetime or none, the configured lifetime of copies is an upper limit. entry: as stored in Redis, where
-        `ends` is the whole lifetime in seconds, or 0.
+        That is the remaining time for which the response is fresh (`left`, in seconds; None: unlimited). If it is fresh
+        for the default lifetime or without limit, the configured lifetime of copies is an upper limit. whole: seconds
+        for which it was fresh when it was stored; None: unlimited.
         """
-        is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
+        is_default = whole is None or (self._default is not None and abs(whole - self._default) < 0.01)
         if self._local is None or not is_default:
             return left
         return self._local if left is None else min(left, self._local)
@@ -158,19 +159,32 @@ class HybridCache:
             Problem: it is not confirmed that the entry is removed everywhere.
         """
         name = stored_name(key)
-        self._invalidations += 1
-        held = self._memory.invalidate(_COPY + name, noted=True)
+        held = self._forget(name)
         result = await self._redis.invalidate(key)
+        # A lookup that Redis has answered before may have copied the response since.
+        held |= self._forget(name)
         await self._publish(b"n" + name)
         return result or held
 
     async def invalidate_tag(self, tag: str) -> int:
         """Invalidate a tag on all hosts; return the number of removed entries. Raises `Problem` like `invalidate`."""
-        self._invalidations += 1
-        self._memory.invalidate_tag(tag)
+        self._forget_tag(tag)
         count = await self._redis.invalidate_tag(tag)
+        # As in `invalidate`.
+        self._forget_tag(tag)
         await self._publish(b"t" + tag.encode())
         return count
+
+    def _forget(self, name: bytes) -> bool:
+        """Remove the copy of a response, also one that a lookup is about to store. Return whether there was one. name:
+        from `stored_name`."""
+        self._invalidations += 1
+        return self._memory.invalidate(_COPY + name, noted=True)
+
+    def _forget_tag(self, tag: str) -> None:
+        """Remove the copies with this tag, also those that lookups are about to store."""
+        self._invalidations += 1
+        self._memory.invalidate_tag(tag)
 
     async def _publish(self, word: bytes) -> None:
         """Send an invalidation to the workers with copies, and wait until all have confirmed it or cannot use copies
@@ -243,11 +257,10 @@ class HybridCache:
         `_publish` sends it, the key for confirmations followed by the word.
         """
         reply, kind, rest = data[:30], data[30:31], data[31:]
-        self._invalidations += 1
         if kind == b"t":
-            self._memory.invalidate_tag(rest.decode())
+            self._forget_tag(rest.decode())
         else:
-            self._memory.invalidate(_COPY + rest, noted=True)
+            self._forget(rest)
         client = self._redis.link.client
         with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(SILENT):

@@ -7,14 +7,16 @@ For each key, Redis has three entries in the same slot of a Cluster (the part in
     rowcall:{KEY}:w   set if requests wait
 
     rowcall:tag:{TAG}:names   names of the responses that have a tag, or are being computed with it
+    rowcall:tag:{TAG}:ends    of names of responses with a lifetime: when they leave the tag
     rowcall:tag:{TAG}:going   names that are being invalidated by the tag, with the number of the latest invalidation
     rowcall:tag:{TAG}:turns   number of invalidations of the tag
 
 To acquire or release a lease, and to write or invalidate a response, one script each is run, so each is atomic. As in
 the memory backend, an invalidation deletes the lease too, and a response whose lease is gone is not written. The name
 of a response is added to its tags before it is computed, so an invalidation of a tag deletes its lease as well. A name
-leaves a tag only by an invalidation: this moves all names of the tag aside in one step, so that a computation that
-begins later adds its name again, and moved names are processed by the next invalidation if Redis is lost meanwhile.
+leaves a tag when its response has certainly expired, and by an invalidation: this moves all names of the tag aside in
+one step, so that a computation that begins later adds its name again, and moved names are processed by the next
+invalidation if Redis is lost meanwhile.
 
 All times are those of Redis, so that setting the clock of a host changes nothing.
 """
@@ -60,6 +62,8 @@ RENEW = 1.0
 """Seconds between two renewals of a lease."""
 COMPUTING = 3600
 """Seconds for which a tag has the name of a response beyond its lifetime: longer than any computation takes."""
+MOST_EXPIRED = 10
+"""Number of names of expired responses that a tag loses when it gets a name."""
 MOST_REFUSALS = 3
 """Number of corrupt entries of one key after which a request computes without the cache."""
 AT_ONCE = 100
@@ -122,8 +126,22 @@ _BREAK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL',
 _ANNOUNCE = """
 local left = redis.call('PTTL', KEYS[1])
 redis.call('SADD', KEYS[1], ARGV[1])
-if ARGV[2] == '' then redis.call('PERSIST', KEYS[1])
-elseif left == -2 or (left >= 0 and left < tonumber(ARGV[2])) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+if ARGV[2] == '' then
+  redis.call('PERSIST', KEYS[1])
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  return
+end
+local life = tonumber(ARGV[2])
+if left == -2 or (left >= 0 and left < life) then redis.call('PEXPIRE', KEYS[1], life) end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ends = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[1]) or 0)
+redis.call('ZADD', KEYS[2], math.max(ends, now + life), ARGV[1])
+if redis.call('PTTL', KEYS[2]) < life then redis.call('PEXPIRE', KEYS[2], life) end
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, ARGV[3])) do
+  redis.call('SREM', KEYS[1], name)
+  redis.call('ZREM', KEYS[2], name)
+end
 """
 _MOVE_ASIDE = """
 local turn = redis.call('INCR', KEYS[3])
@@ -133,7 +151,7 @@ local life = redis.call('PTTL', KEYS[1])
 local before = redis.call('PTTL', KEYS[2])
 for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do names[#names + 1] = name end
 for _, name in ipairs(names) do redis.call('ZADD', KEYS[2], turn, name) end
-redis.call('DEL', KEYS[1])
+redis.call('DEL', KEYS[1], KEYS[4])
 if life == -1 or before == -1 then redis.call('PERSIST', KEYS[2])
 elseif #names > 0 then redis.call('PEXPIRE', KEYS[2], math.max(life, before)) end
 return {turn, names}
@@ -163,10 +181,11 @@ def _keys(name: bytes) -> list[bytes]:
     return [b"rowcall:{%b}:%b" % (name, kind) for kind in (b"a", b"l", b"w")]
 
 
-def _tag_keys(tag: str) -> list[bytes]:
-    """Return the keys in Redis of the names of a tag, of those being invalidated, and of its number of `turns`."""
+def tag_keys(tag: str) -> list[bytes]:
+    """Return the keys in Redis of the names of a tag, of those being invalidated, of its number of `turns`, and of the
+    times at which names leave it."""
     name = hashlib.sha256(tag.encode()).hexdigest().encode()
-    return [b"rowcall:tag:{%b}:%b" % (name, kind) for kind in (b"names", b"going", b"turns")]
+    return [b"rowcall:tag:{%b}:%b" % (name, kind) for kind in (b"names", b"going", b"turns", b"ends")]
 
 
 def _milliseconds(seconds: float) -> int:
@@ -379,13 +398,16 @@ class RedisCache:
     # --- completion ------------------------------------------------------------------------------------------------
 
     async def announce(self, name: bytes, tags: tuple[str, ...], seconds: float | None) -> bool:
-        """Add the name of a response to its tags, before it is computed. Return False if Redis does not answer.
+        """Add the name of a response to its tags, before it is computed. Return False if Redis does not answer. Names
+        of expired responses are removed from the tags, `MOST_EXPIRED` at a time.
+
         seconds: lifetime of the response; None: unlimited.
         """
         life: bytes | int = b"" if seconds is None else _milliseconds(seconds + COMPUTING)
         try:
             for tag in tags:
-                await self.link.run(_ANNOUNCE, _tag_keys(tag)[:1], [name, life])
+                names, *_, ends = tag_keys(tag)
+                await self.link.run(_ANNOUNCE, [names, ends], [name, life, MOST_EXPIRED])
         except RedisUnavailableError:
             return False
         return True
@@ -448,7 +470,7 @@ class RedisCache:
     async def invalidate_tag(self, tag: str) -> int:
         """Invalidate a tag on all hosts; return the number of removed entries. Raises `Problem` like `invalidate`."""
         try:
-            keys = _tag_keys(tag)
+            keys = tag_keys(tag)
             turn, names = await self.link.run(_MOVE_ASIDE, keys, [_milliseconds(COMPUTING)])
             names = list(dict.fromkeys(names))
             count = 0

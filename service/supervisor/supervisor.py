@@ -257,7 +257,7 @@ class Supervisor:
                 heard = NotificationHandlers(
                     self._updates.request_check,
                     self._host.announce_invalidation,
-                    self._updates.read_whole,
+                    self._on_listening_again,
                     self._operators.hear_console,
                 )
                 await listen(self._reader.sources(), heard, self._background)
@@ -273,6 +273,11 @@ class Supervisor:
         await self._take_place()
         self._announce()
         self._updates.start(self._background)
+
+    def _on_listening_again(self) -> None:
+        """Make up for notifications that were sent while the connection that listens was lost."""
+        self._host.announce_lost_invalidations()
+        self._updates.read_whole()
 
     async def _listen_for_postgrest(self) -> None:
         """Listen for `NOTIFY pgrst` (or the configured channel), which reads the schema and the configuration of the

@@ -175,6 +175,16 @@ def test_trigger_invalidates_tags_at_commit(service: Service, prepared: Database
     assert everywhere(service, "prices?sku=b") == other
 
 
+def test_an_invalidation_that_no_listener_has_received_is_made_up_for(service: Service, prepared: Database) -> None:
+    untagged = everywhere(service, "untagged?sku=lost")
+    assert ask(service, "/api/prices?sku=a").is_success
+    prepared.terminate("query like 'listen %'")
+    prepared.execute("update price set cents = cents + 1 where sku = 'a'")
+    cents = prepared.value("select cents from price where sku = 'a'")
+    wait_until(lambda: ask(service, "/api/prices?sku=a").json()["cents"] == cents, "the price is new")
+    assert everywhere(service, "untagged?sku=lost") == untagged
+
+
 def test_response_computed_during_an_invalidation_is_not_stored(
     service: Service, prepared: Database, boss: dict[str, str]
 ) -> None:

@@ -8,6 +8,7 @@ import decimal
 import io
 import json
 import math
+from pathlib import Path
 
 import httpx
 import openpyxl
@@ -52,6 +53,10 @@ comment on function kept() is 'HTTP GET /kept
 cached';
 create function asked() returns table (id int, name text) language sql stable as 'select id, name from product';
 comment on function asked() is 'HTTP GET /asked
+queryable';
+create table picture (id int primary key, format text);
+insert into picture values (1, 'png'), (2, 'csv');
+comment on table picture is 'HTTP GET /pictures
 queryable';
 create function nested() returns table (id int, size crate) language sql stable as $$ select 1, row(2, 3)::crate $$;
 comment on function nested() is 'HTTP GET /nested
@@ -102,13 +107,32 @@ SETTINGS = {
     "Auth:BearerTokenAuth": "true",
     "CacheOptions:Enabled": "true",
 }
+FILES = {
+    "crates.sql": """
+-- HTTP GET /crates
+-- queryable
+select 1 as id, row(2, 3)::crate as outer_size, 'a' as name
+union all select 2, null, 'b' order by 1;
+""",
+    "crate_table.sql": """
+-- HTTP GET /crate-table
+-- queryable
+-- table_format = html
+select 1 as id, row(2, 3)::crate as outer_size, 'a' as name;
+""",
+}
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 PARQUET = "application/vnd.apache.parquet"
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL, SETTINGS, workers=2)
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in FILES.items():
+        Path(folder, name).write_text(text)
+    tables = {"Service:TableFormatOptions:Enabled": "true", "Service:TableFormatOptions:HtmlHeader": ""}
+    settings = {**SETTINGS, **tables, "Service:SqlFileSource:FilePattern": f"{folder}/*.sql"}
+    return serve(database, SQL, settings, workers=2)
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -148,6 +172,23 @@ def test_a_row_is_one_line_although_its_json_has_line_feeds(service: Service) ->
     assert "\n" in expected.text
     response = service.get("/documents?format=jsonl")
     assert [json.loads(line) for line in response.text.splitlines()] == expected.json()
+
+
+def test_a_composite_of_a_file_is_one_column_of_a_table(service: Service) -> None:
+    assert service.get("/crates").json()[0] == {"id": 1, "width": 2, "height": 3, "name": "a"}
+    for query, titles, first in (
+        ("", ("id", "outerSize", "name"), (1, "(2,3)", "a")),
+        ("&select=name,outer_size", ("name", "outerSize"), ("a", "(2,3)")),
+    ):
+        sheet = openpyxl.load_workbook(io.BytesIO(service.get(f"/crates?format=excel{query}").content)).active
+        assert sheet is not None
+        assert list(sheet.iter_rows(values_only=True))[:2] == [titles, first]
+        table = pq.read_table(io.BytesIO(service.get(f"/crates?format=parquet{query}").content))
+        assert tuple(table.column_names) == titles
+        assert tuple(table.to_pylist()[0].values()) == first
+    shown = service.get("/crate-table?id=eq.1&select=outer_size,id").text
+    assert shown == "<table><tr><th>outerSize</th><th>id</th></tr><tr><td>(2,3)</td><td>1</td></tr></table>"
+    assert "<td>(2,3)</td><td>a</td>" in service.get("/crate-table").text
 
 
 def test_rows_are_exported_as_a_spreadsheet(service: Service) -> None:
@@ -281,6 +322,15 @@ def test_exports_respect_access_caching_and_query_parameters(service: Service) -
     assert service.get("/kept").json() == first
     response = service.get("/asked?id=gt.1&order=id.desc&select=id&format=csv")
     assert rows_of(response.text) == [["id"], ["3"], ["2"]]
+    response = service.get("/asked?limit=1&format=jsonl")
+    assert (response.text.count("\n"), "link" in response.headers) == (1, False)
+
+
+def test_a_column_with_the_name_of_the_parameter_can_be_filtered(service: Service) -> None:
+    assert service.get("/pictures?format=eq.png").json() == [{"id": 1, "format": "png"}]
+    response = service.get("/pictures?format=eq.csv", headers={"accept": "text/csv"})
+    assert rows_of(response.text) == [["id", "format"], ["2", "csv"]]
+    problem(service.get("/pictures?format=csv"), 400)
 
 
 def test_the_format_parameter_does_not_select_an_overload(service: Service) -> None:

@@ -163,7 +163,8 @@ def test_writing_needs_the_version(service: Service, method: str) -> None:
         assert send(service, method, path, wrong, **body).status_code == 412, wrong
     problem(send(service, method, path, "1", **body), 400)
     assert service.get(path).headers["etag"] == tag
-    done = send(service, method, path, f'"7", {tag}', **body)
+    assert send(service, method, path, '"x", "7"', **body).status_code == 412
+    done = send(service, method, path, f'"7", "1-gzip", {tag}', **body)
     assert done.status_code == (204 if method != "PATCH" else 200), done.text
     if method == "PATCH":
         assert done.headers["etag"] == '"2"'

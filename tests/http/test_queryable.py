@@ -19,6 +19,7 @@ from tests.http.conftest import Serve
 
 SQL = """
 create type cabin as (deck int, label text);
+create type bunk as (bed int);
 create table ship (
   id int primary key, ship_name text not null, home text, crew int, built timestamptz, about jsonb, tags text[],
   weight numeric);
@@ -101,6 +102,11 @@ comment on function named() is 'HTTP GET /named
 queryable';
 """
 FILES = {
+    "bunks.sql": """
+-- HTTP GET /bunks
+-- queryable by id
+select 1 as id, row(2)::bunk as place;
+""",
     "crew.sql": """-- HTTP GET /crew
 -- @param $1 least
 -- queryable page 5 filter by id
@@ -365,6 +371,9 @@ def test_columns_of_composites_and_with_odd_names(service: Service) -> None:
     assert rows(service, "/cabins?and=(select.eq.-3)&select=select") == [{"select": -3}]
     assert rows(service, "/nested-cabins?id=eq.2") == [{"id": 2, "place": {"deck": 2, "label": "c2"}}]
     assert rows(service, "/nested-cabins?place->>label=eq.c3&select=place") == [{"place": {"deck": 3, "label": "c3"}}]
+    assert rows(service, "/bunks") == rows(service, "/bunks?select=*") == [{"id": 1, "bed": 2}]
+    assert rows(service, "/bunks?select=place") == [{"bed": 2}]
+    assert rows(service, "/bunks?select=a:place,b:id") == [{"a": 2, "b": 1}]
     assert rows(service, "/named?select=count") == [{"count": 1}]
     assert rows(service, '/named?weird "name=eq.x&select="weird \\"name"') == [{'weird "name': "x"}]
     assert rows(service, '/named?and=(order.eq.2)&order="order".desc') == rows(service, "/named")
@@ -386,6 +395,9 @@ def test_other_formats_have_pages_without_links(service: Service) -> None:
         ("/ships?id=eq.abc", 400, "parameter 'id' (integer): invalid input syntax"),
         ("/ships?id=like.1*", 400, "operator does not exist"),
         ("/ships?crew=fts.1", 400, "to_tsvector(integer) does not exist"),
+        ("/ships?shipName=fts.two words", 400, 'syntax error in tsquery: "two words"'),
+        ("/ships?shipName=not.fts.!", 400, 'no operand in tsquery: "!"'),
+        ("/ships?shipName=fts.'two", 400, "syntax error in tsquery"),
         ("/ships?shipName=match.[", 400, "2201B"),
         ("/ships?select=id,id", 400, "two columns would be called 'id'"),
         ("/ships?select=nope", 404, "unknown column 'nope'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,6 +22,7 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaServer
 from rowcall.service.database.replicas.primary import Primary
 from rowcall.service.database.replicas.replica import Replica
+from rowcall.service.installation.script import install_sql
 from tests.conftest import INSTALLATIONS
 from tests.ext.wire import run, until
 from tests.harness.database import Database, create_database
@@ -58,6 +60,8 @@ for select';
     ("seen(_note text) returns json stable",
      "select json_build_object('port', current_setting('port')::int,"
      " 'seen', exists(select from notes where note = _note))", "HTTP GET /seen"),
+    ("listed(_note text) returns bool stable", "select exists(select from notes where note = _note)",
+     "HTTP GET /listed\ncached\ncache_tags notes"),
     ("turn() returns bigint stable", "select nextval('turns')", "HTTP GET /turn"),
     ("many(_rows int) returns table(n int, filler text) stable",
      "select n, repeat('x', 100) from generate_series(1, _rows) n", "HTTP GET /many"),
@@ -65,6 +69,10 @@ for select';
      "begin perform pg_advisory_xact_lock_shared(7); return current_setting('port'); end", "HTTP GET /held"),
     ("sign_in(_name text) returns table (user_id text, user_name text, user_roles text[])",
      "select 'id of ' || _name, _name, array[_name]", "HTTP POST /sign-in\nlogin"),
+    ("sign_in_fast(_name text) returns table (user_id text, user_name text) stable",
+     "select _name, current_setting('port')", "HTTP POST /sign-in-fast\nlogin"),
+    ("announced() returns int stable", PORT, "HTTP POST /announced\npublishes port.read"),
+    ("once() returns int stable", PORT, "HTTP POST /once\nidempotent"),
     ("who(_user_id text default null) returns json stable",
      "select json_build_object('port', current_setting('port')::int, 'seen', array[_user_id,"
      " current_setting('request.user_id', true), current_setting('request.user_name', true)])",
@@ -89,7 +97,7 @@ def servers(run_folder: Path) -> Iterator[Servers]:
 @pytest.fixture(scope="module")
 def shop(servers: Servers) -> Database:
     made = create_database(servers[0])
-    made.execute(SQL)
+    made.execute(install_sql() + SQL)
     for standby in servers[1:]:
         wait_until(lambda item=standby: item.has_reached(servers[0]), "the standby has it")  # type: ignore[misc]
     return made
@@ -114,6 +122,7 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
         "Service:CrudSource:Enabled": "true",
         "Auth:CookieAuth": "true",
         "Batch:Enabled": "true",
+        "CacheOptions:Enabled": "true",
         "Service:McpOptions:Enabled": "true",
         "Service:McpOptions:UrlPath": "/mcp",
     }
@@ -151,6 +160,20 @@ def test_claims_reach_the_replicas_and_do_not_reach_other_requests(service: Serv
                 [None, None, None] if caller is None else [f"id of {caller}", f"id of {caller}", caller]
             )
     assert ports == {server.port for server in servers[1:]}
+
+
+def test_sign_ins_and_calls_that_write_something_of_the_service_run_on_the_primary(
+    service: Service, servers: Servers, shop: Database
+) -> None:
+    before = shop.value("select count(*) from rowcall.webhook_message")
+    for _ in range(4):
+        cookie = service.post("/sign-in-fast", json={"name": "cy"}).headers["set-cookie"].partition(";")[0]
+        service.client.cookies.clear()
+        assert service.get("/who", headers={"Cookie": cookie}).json()["seen"][2] == str(servers[0].port)
+        for path in ("/announced", "/once"):
+            response = service.post(path, headers={"Idempotency-Key": f'"{uuid.uuid4()}"'})
+            assert response.text == str(servers[0].port), path
+    assert shop.value("select count(*) from rowcall.webhook_message") == before + 4
 
 
 def test_tables_are_read_from_replicas_too(service: Service, servers: Servers) -> None:
@@ -192,6 +215,21 @@ def test_a_client_reads_its_own_writes(service: Service, servers: Servers, write
             "a replica has it",
         )
         assert result["seen"] is True
+
+
+def test_a_response_that_is_cached_after_an_invalidation_is_not_older(
+    service: Service, servers: Servers, shop: Database
+) -> None:
+    note = {"note": "that is listed"}
+    with ExitStack() as still:
+        for standby in servers[1:]:
+            still.enter_context(standby.standing_still())
+        assert service.get("/listed", params=note).text == "f"
+        assert service.post("/note", json=note).is_success
+        service.client.cookies.clear()
+        shop.execute("notify rowcall, 'forget notes'")
+        wait_until(lambda: service.get("/listed", params=note).text == "t", "it is computed again")
+    assert service.get("/listed", params=note).text == "t"
 
 
 @pytest.mark.parametrize("query", ["", "?transaction=false"])

@@ -6,9 +6,12 @@ that does no harm. Errors of the routine itself are returned, wherever it ran.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+
+import psycopg
 
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.execution import Execution
@@ -42,10 +45,18 @@ class Reads:
     """Runs the requests of one read-only call. `begin` and `settle` are used like those of `Database`."""
 
     def __init__(
-        self, call: Call, begin: Begin, primary: Database, replicas: Replicas, lag: float | None, position: Position
+        self,
+        call: Call,
+        begin: Begin,
+        primary: Database,
+        replicas: Replicas,
+        lag: float | None,
+        position: Position,
+        *,
+        current: bool = False,
     ) -> None:
         """begin: starts a request of the call on a database. lag: largest accepted lag of a replica in seconds; None:
-        any.
+        any. current: a replica must have everything that is committed when the call begins.
         """
         self._call = call
         self._begin = begin
@@ -53,6 +64,7 @@ class Reads:
         self._replicas = replicas
         self._lag = lag
         self._position = position
+        self._current = current
         self._calls: dict[Replica, Call] = {}
         """The call for each replica, as durations are learned separately."""
         self._shared: dict[RequestContext, Replica] = {}
@@ -67,12 +79,22 @@ class Reads:
         position = None if self._writes else self._position(context)
         if position is None:
             return self._begin(self._primary, self._call, context)
+        if self._current and self._replicas.usable_replicas(self._lag):
+            return self._begin_current(context, position)
         replica = self._replicas.choose(self._lag, position)
         if replica is not None:
             return self._begin_on(replica, context)
         if position and self._replicas.usable_replicas(self._lag):
             return self._wait(context, position)
         return self._begin(self._primary, self._call, context)
+
+    async def _begin_current(self, context: RequestContext, position: int) -> None:
+        """Run the call on a replica that has everything that is committed now, as `_wait` does. If the primary cannot
+        be asked what that is, `position` is enough, so that reads continue. Raises `Problem` if the call fails.
+        """
+        with contextlib.suppress(psycopg.Error):
+            position = max(position, await self._replicas.primary.position())
+        await self._wait(context, position)
 
     async def _wait(self, context: RequestContext, position: int) -> None:
         """Run the call on a replica once it has reached the WAL position; on the primary if none does so in time, or if

@@ -71,9 +71,11 @@ class Exports:
         steps = self._steps.get(media_type)
         if steps is None:
             services = self._services
+            camel = services.options.camel_case
+            exported = with_export_format(self._endpoint, name, media_type, camel=camel)
             if name in ("excel", "parquet"):
                 options = replace(services.options, tables=export_tables(name, services.options.tables))
                 services = replace(services, options=options)
-            steps = self._compile(with_export_format(self._endpoint, name, media_type), services)
+            steps = self._compile(exported, services)
             self._steps[media_type] = steps
         return steps

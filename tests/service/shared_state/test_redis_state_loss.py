@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from rowcall.core.cache.entry import Entry
+from rowcall.core.cache.options import HybridOptions
 from rowcall.core.cache.redis_address import parse_redis
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
-from rowcall.service.shared_state.redis_cache import RedisCache, RedisLease, stored_name
+from rowcall.service.shared_state.host_state import HostState
+from rowcall.service.shared_state.hybrid_cache import HybridCache
+from rowcall.service.shared_state.memory_cache import MemoryCache
+from rowcall.service.shared_state.redis_cache import COMPUTING, RedisCache, RedisLease, stored_name, tag_keys
 from rowcall.service.shared_state.redis_link import RedisLink, RedisUnavailableError
 from rowcall.service.shared_state.single_flight import RETRY_LOOKUP, SingleFlightWaiters
 from tests.ext.wire import run, until
@@ -84,6 +89,78 @@ def test_an_interrupted_tag_invalidation_is_completed_by_the_next(redis: RedisSe
     run(work())
 
 
+class Overtaken(RedisCache):
+    """Another request looks the response up just before an invalidation reaches Redis."""
+
+    copies: HybridCache | None = None
+
+    async def invalidate(self, key: bytes) -> bool:
+        await self._look_up()
+        return await super().invalidate(key)
+
+    async def invalidate_tag(self, tag: str) -> int:
+        await self._look_up()
+        return await super().invalidate_tag(tag)
+
+    async def _look_up(self) -> None:
+        assert self.copies is not None
+        assert isinstance(await self.copies.begin(KEY, 1.0), Entry)
+
+
+class Inspected(HybridCache):
+    """Records whether the host has a copy when the other hosts are informed of an invalidation."""
+
+    copied: Entry | None = None
+
+    async def _publish(self, word: bytes) -> None:
+        self.copied = self._get_copy(KEY)
+        await super()._publish(word)
+
+
+@pytest.mark.parametrize("by_tag", [False, True])
+def test_a_copy_made_while_an_invalidation_is_sent_does_not_outlive_it(
+    redis: RedisServer, tmp_path: Path, by_tag: bool
+) -> None:
+    async def work() -> None:
+        async with connected_cache(redis, Overtaken) as made:
+            assert isinstance(made, Overtaken)
+            host = HostState(tmp_path)
+            memory = MemoryCache(host.cached_responses("answers", 8_388_608), host.message_bus)
+            made.copies = hybrid = Inspected(made, memory, HybridOptions())
+            lease = await begin_lease(made)
+            assert await made.complete(stored_name(KEY), lease.number, Entry(b"old", 1, tags=(TAG,)), None)
+            while memory.count() == 0:  # no copies before it listens
+                assert isinstance(await hybrid.begin(KEY, 1.0), Entry)
+            assert await (hybrid.invalidate_tag(TAG) if by_tag else hybrid.invalidate(KEY))
+            assert hybrid.copied is None
+            memory.close()
+            host.close()
+
+    run(work())
+
+
+@pytest.mark.parametrize("stale", [0.0, 30.0])
+def test_copies_of_responses_with_the_default_lifetime_have_their_own(
+    redis: RedisServer, tmp_path: Path, stale: float
+) -> None:
+    async def work() -> None:
+        async with connected_cache(redis) as made:
+            host = HostState(tmp_path)
+            memory = MemoryCache(host.cached_responses("answers", 8_388_608), host.message_bus)
+            hybrid = HybridCache(made, memory, HybridOptions(seconds=60.0, local_seconds=5.0))
+            lease = await begin_lease(made)
+            entry = Entry(b"old", 1, ends=60.0 + stale)
+            assert await made.complete(stored_name(KEY), lease.number, entry, entry.ends)
+            while memory.count() == 0:  # no copies before it listens
+                assert isinstance(await hybrid.begin_stale(KEY, 1.0, Stale(stale, stale)), Entry)
+            copy = hybrid.begin_stale(KEY, 1.0, Stale(stale, stale))
+            assert copy.ends - copy.written <= 5.0
+            memory.close()
+            host.close()
+
+    run(work())
+
+
 def test_an_invalidated_tag_leaves_no_keys(redis: RedisServer) -> None:
     async def work() -> None:
         async with connected_cache(redis) as made:
@@ -91,6 +168,26 @@ def test_an_invalidated_tag_leaves_no_keys(redis: RedisServer) -> None:
             assert await made.invalidate_tag(TAG) == 1
             values = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
             assert [name for name in values if not name.endswith(b":turns")] == []
+
+    run(work())
+
+
+def test_a_tag_loses_the_names_of_expired_responses(redis: RedisServer) -> None:
+    async def work() -> None:
+        async with connected_cache(redis) as made:
+            moment = 0.005 - COMPUTING
+            assert await made.announce(b"unlimited", (TAG,), None)
+            for seconds in (moment, 60.0, moment):
+                assert await made.announce(b"announced again", (TAG,), seconds)
+            for number in range(500):
+                assert await made.announce(b"%d" % number, (TAG,), moment)
+            with redis.client() as client:
+                names, _, _, ends = tag_keys(TAG)
+                values = client.smembers(names)
+                assert isinstance(values, set)
+                assert {b"unlimited", b"announced again"} <= values
+                assert len(values) < 250
+                assert client.zcard(ends) == len(values) - 1
 
     run(work())
 
