@@ -73,6 +73,15 @@ class Job:
         return content if isinstance(content, Mapping) else {}
 
     @property
+    def argument_names(self) -> frozenset[str]:
+        """Names of the arguments of a job that was enqueued in SQL; empty if they are no JSON object."""
+        try:
+            content = orjson.loads(self.arguments)
+        except orjson.JSONDecodeError:
+            return frozenset()
+        return frozenset(content) if isinstance(content, Mapping) else frozenset()
+
+    @property
     def tenant(self) -> str | None:
         """Tenant of the request that enqueued it. None for jobs enqueued in SQL, which have claims only."""
         tenant = self.request.get("tenant")

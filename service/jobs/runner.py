@@ -90,8 +90,10 @@ class JobRunner:
         self._auth = auth
         self._start_steps = start
         self._wake = asyncio.Event()
-        self._jobs = RunnableJobs({}, lambda _endpoint: ())
-        self._schedules = Schedules(())
+        self._jobs = RunnableJobs({}, {}, lambda _endpoint: ())
+        self._names: list[str] = []
+        """The names of the endpoints whose jobs run here."""
+        self._schedules = Schedules({})
         self._running: dict[str, Job] = {}
         self._more = False
         """Further jobs may be due: there was no room for them when this worker looked last."""
@@ -106,9 +108,8 @@ class JobRunner:
     def serve(self, jobs: RunnableJobs) -> None:
         """Set the endpoints of the schema snapshot in use, whose jobs and schedules run from now on."""
         self._jobs = jobs
-        self._schedules = Schedules(
-            endpoint for endpoint in jobs.endpoints.values() if endpoint.options.schedule is not None
-        )
+        self._schedules = Schedules(jobs.schedules)
+        self._names = jobs.names
         self._due = 0.0
         self._wake.set()
 
@@ -178,7 +179,7 @@ class JobRunner:
         while True:
             self._wake.clear()
             self._queue.check()
-            if self._stopping or not self._jobs.endpoints:
+            if self._stopping or not self._names:
                 # While the worker stops, its jobs need the connection. The schema rowcall may be missing.
                 await self._wait(TIDY)
                 continue
@@ -247,12 +248,10 @@ class JobRunner:
         queues = list(self._options.queues) or None
         if limits := self._options.limits:
             names, numbers = zip(*limits.items(), strict=True)
-            return await self._queue.query(
-                _TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers)
-            )
+            return await self._queue.query(_TAKE_WITHIN, self._names, queues, most, list(names), list(numbers))
         if queues is not None:
-            return await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
-        return await self._queue.query(_TAKE_OF_ALL, list(self._jobs.endpoints), most)
+            return await self._queue.query(_TAKE, self._names, queues, most)
+        return await self._queue.query(_TAKE_OF_ALL, self._names, most)
 
     def _spawn(self, work: Any) -> None:
         """Run a coroutine in a task, which `finish` and `stop` wait for."""
@@ -282,9 +281,7 @@ class JobRunner:
     async def _next(self) -> float:
         """Return the seconds until the next job may run; `LONGEST_WAIT` if there is none. Raises `psycopg.Error`."""
         queues = list(self._options.queues) or None
-        ((seconds,),) = await self._queue.query(
-            "select rowcall.next_job(%s::text[], %s::text[])", list(self._jobs.endpoints), queues
-        )
+        ((seconds,),) = await self._queue.query("select rowcall.next_job(%s::text[], %s::text[])", self._names, queues)
         return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
@@ -334,7 +331,8 @@ class JobRunner:
         if job.cancelled.is_set():
             await self._fail(job, "it was cancelled", None, state="cancelled")
             return
-        options = jobs.endpoints[job.endpoint].options.job or JobSettings()
+        endpoint = jobs.find(job, self._auth.login)
+        options = (endpoint and endpoint.options.job) or JobSettings()
         more = attempt.retry and job.number <= options.retries
         delay = self._pause(job.number, options.backoff) if more else None
         log.warning(

@@ -151,6 +151,12 @@ create function enter(_name text) returns table (status int, user_id text, user_
 $$ select 200, _name, array[_name] $$;
 comment on function enter(text) is 'HTTP POST /enter
 login';
+create function export(_id int) returns text language sql as $$ select 'whole ' || _id $$;
+comment on function export(int) is 'HTTP POST /exports
+job unique by id retries 0';
+create function export(_id int, _format text) returns text language sql as $$ select _format || ' ' || _id $$;
+comment on function export(int, text) is 'HTTP POST /exports
+job unique by id retries 0';
 create procedure commits() language plpgsql as $$ begin commit; end $$;
 comment on procedure commits() is 'HTTP POST /commits
 job';
@@ -513,6 +519,13 @@ def test_hash_parameter_is_hashed_for_a_job_enqueued_in_sql(service: Service, da
 
 
 @pytest.mark.slow
+def test_jobs_of_overloads_run_their_own_routine(service: Service, database: Database) -> None:
+    locations = [enqueue(service, "/exports", id=1), enqueue(service, "/exports", id=1, format="csv")]
+    assert [ended(service, location)["result"] for location in locations] == ["whole 1", "csv 1"]
+    assert result_in_sql(database, "POST /exports", '{"id": 2}') == "whole 2"
+    assert result_in_sql(database, "POST /exports", '{"id": 2, "format": "csv"}') == "csv 2"
+
+
 def test_queue_limits_bound_concurrent_jobs(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(
