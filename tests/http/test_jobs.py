@@ -406,11 +406,14 @@ def test_jobs_enqueued_in_a_transaction_run_after_commit(service: Service, datab
     [
         ({"note": "claims"}, [["user_id", "41"]], "41"),
         ({"note": "both", "userId": "7"}, [["user_id", "41"]], "41"),
+        ({"note": "number"}, [["user_id", 123456789012345678901234567890]], "123456789012345678901234567890"),
+        ({"note": "boolean"}, [["user_id", True]], "true"),
+        ({"note": "null"}, [["user_id", None]], None),
         ({"note": "argument", "userId": "7"}, None, "7"),
     ],
 )
 def test_claims_of_a_job_enqueued_in_sql_fill_parameters(
-    service: Service, database: Database, arguments: dict[str, str], claims: Any, user: str
+    service: Service, database: Database, arguments: dict[str, str], claims: Any, user: str | None
 ) -> None:
     sql = "select rowcall.enqueue('POST /whose', $${}$$::jsonb, _claims => nullif($${}$$::jsonb, 'null'))::text"
     number = database.value(sql.format(json.dumps(arguments), json.dumps(claims)))
