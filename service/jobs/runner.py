@@ -44,6 +44,9 @@ GATHER = 0.002
 """Seconds for which the ends of jobs are gathered before new ones are taken."""
 TIDY = 5.0
 """Seconds between two searches for jobs of lost workers."""
+UNSERVED = 60.0
+"""Seconds between two searches for jobs that no service runs. The first one follows after `LONGEST_WAIT`, as other
+services may be starting, too."""
 MOST_MESSAGE = 4000
 """Maximum number of characters of a message that is stored with a job."""
 
@@ -175,7 +178,7 @@ class JobRunner:
     async def _work(self) -> None:
         """Take and run jobs, enqueue those of schedules, and tidy, forever. Raises `psycopg.Error`."""
         loop = asyncio.get_running_loop()
-        tidied = 0.0
+        tidied, searched = 0.0, loop.time() + LONGEST_WAIT - UNSERVED
         while True:
             self._wake.clear()
             self._queue.check()
@@ -186,6 +189,9 @@ class JobRunner:
             if loop.time() - tidied > TIDY:
                 tidied = loop.time()
                 await self._tidy()
+            if loop.time() - searched > UNSERVED:
+                searched = loop.time()
+                await self._warn_of_unserved_jobs()
             await self._removal.run_if_due()
             await self._schedules.enqueue_due(self._queue.query)
             if self._more and self._running:
@@ -292,6 +298,18 @@ class JobRunner:
         if self._counts:
             rows = await self._queue.query("select queue, state, jobs from rowcall.count_jobs()")
             self.gauges = [("rowcall_jobs", {"queue": queue, "state": state}, jobs) for queue, state, jobs in rows]
+
+    async def _warn_of_unserved_jobs(self) -> None:
+        """Log the endpoints and queues whose jobs wait because no service runs them. Of all workers, one logs each of
+        them, once an hour. Raises `psycopg.Error`."""
+        queues = list(self._options.queues) or None
+        sql = "select endpoint, queue, jobs from rowcall.report_unserved_jobs(%s::text[], %s::text[])"
+        for endpoint, queue, jobs in await self._queue.query(sql, self._names, queues):
+            log.warning(
+                "%d jobs of %.200r in the queue %.200r wait for more than a minute, and no service runs them: no "
+                "endpoint with `job` or `schedule` has this name, or no service takes jobs of this queue (Jobs:Queues)",
+                *(jobs, endpoint, queue),
+            )
 
     async def _remove(self, most: int) -> int:
         """Remove up to `most` old jobs, and return how many were removed. Raises `psycopg.Error`."""
