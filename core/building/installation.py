@@ -16,8 +16,8 @@ from rowcall.core.webhooks.signatures import SecretError, check_secrets
 NEEDED = {
     "idempotent": 1,
     "verify_webhook": 1,
-    "job": 22,
-    "schedule": 22,
+    "job": 28,
+    "schedule": 28,
     "publishes": 4,
     "issue_token": 8,
     "consume_token": 8,

@@ -21,7 +21,15 @@ RESTRICTED: Mapping[str, frozenset[str]] = {
                 "release_job",
                 "remove_finished_jobs",
             ),
-            *("report_job", "show_job", "schedules", "take_jobs", "take_jobs_within", "take_of_all_queues"),
+            *(
+                "report_job",
+                "report_unserved_jobs",
+                "show_job",
+                "schedules",
+                "take_jobs",
+                "take_jobs_within",
+                "take_of_all_queues",
+            ),
         }
     ),
     "Webhooks:Enabled": frozenset(

@@ -104,6 +104,8 @@ def read_notes(
     for line, comment in comment_lines(tuple(comments)):
         if comment.statement < count:
             _about_statement(line, comment, notes, several=count > 1)
+        elif count:
+            _about_no_statement(line, notes, several=count > 1)
     lines = [line for line, _ in comment_lines(tuple(annotating))]
     for line in lines:
         _about_parameters(line, notes)
@@ -132,6 +134,18 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
         notes.claimed.add(line)
     elif keyword in RETURNS.aliases and rest:
         _returns(line, " ".join(rest), comment, about)
+
+
+def _about_no_statement(line: str, notes: Notes, *, several: bool) -> None:
+    """Report an annotation of a statement that stands behind the last statement; only with `@`, as other lines may be
+    prose."""
+    about = {*SKIP.aliases, *RESULT.aliases, *RETURNS.aliases, *(_SINGLE if several else ())}
+    if line.startswith("@") and line[1:].split(None, 1)[:1] and line[1:].split(None, 1)[0].lower() in about:
+        notes.claimed.add(line)
+        notes.warnings.append(
+            f"{line!r} has no effect, as no statement follows: write it in front of its statement, or behind the "
+            "semicolon on the same line"
+        )
 
 
 def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes) -> None:

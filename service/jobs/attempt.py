@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.options import AuthOptions, LoginOptions
+from rowcall.core.auth.parameter_injection import overload_parameters
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.endpoint.capabilities import Job as JobSettings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
+from rowcall.core.http.overloads import Candidate, choose
 from rowcall.service.http_client.errors import OutboundError
-from rowcall.service.jobs.job import Job, bind_arguments
+from rowcall.service.jobs.job import Job, bind_arguments, parameter_signature
 from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import headers_of_tenant
@@ -30,14 +32,41 @@ Start = Callable[[RequestContext, tuple[Step, ...]], None]
 
 
 class RunnableJobs(NamedTuple):
-    """The endpoints whose jobs can run. endpoints: by name. steps: returns the compiled steps of an endpoint.
-    timestamps_utc: in arguments of jobs that were enqueued in SQL, timestamps without a zone are in UTC. strict: the
-    JSON types that such arguments must have, as in `Binder`."""
+    """The endpoints whose jobs can run. overloads: by method and path, in the order of discovery. schedules: by the
+    name of the schedule. steps: returns the compiled steps of an endpoint. timestamps_utc: in arguments of jobs that
+    were enqueued in SQL, timestamps without a zone are in UTC. strict: the JSON types that such arguments must have, as
+    in `Binder`."""
 
-    endpoints: Mapping[str, Endpoint]
+    overloads: Mapping[str, tuple[Endpoint, ...]]
+    schedules: Mapping[str, Endpoint]
     steps: Callable[[Endpoint], tuple[Step, ...]]
     timestamps_utc: bool = True
     strict: StrictTypes | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """All names that jobs may have as their endpoint."""
+        return list({**self.overloads, **self.schedules})
+
+    def find(self, job: Job, login: LoginOptions) -> Endpoint | None:
+        """Return the endpoint that runs a job; None: it is not served any more.
+
+        Of overloads, it is the one whose parameters are those of the request that has enqueued the job, or the one that
+        the names of the arguments select, as those of a request do (routing-16). login: which parameters are set from
+        claims.
+        """
+        if (endpoint := self.schedules.get(job.endpoint)) is not None:
+            return endpoint
+        # The last one takes precedence.
+        candidates = self.overloads.get(job.endpoint, ())[::-1]
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        if job.bound:
+            signature = job.request.get("signature")
+            fitting = (item for item in candidates if item.options.job and parameter_signature(item) == signature)
+            return next(fitting, candidates[0])
+        values = [Candidate.of(overload_parameters(endpoint, login)) for endpoint in candidates]
+        return candidates[choose(values, job.argument_names, 0)]
 
 
 class Attempt(NamedTuple):
@@ -70,7 +99,7 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
 
     start: begins to run the steps.
     """
-    endpoint = jobs.endpoints.get(job.endpoint)
+    endpoint = jobs.find(job, auth.login)
     if endpoint is None:
         job.interrupt("its endpoint is not served any more")
         return Attempt(503)

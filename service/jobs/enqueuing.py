@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import orjson
 
 from rowcall.core.auth.claims import owner_of
@@ -35,7 +37,9 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
     execution_header = services.options.events.execution_header
     chosen = None if job.unique_by is None else _indexes(endpoint, job.unique_by)
     serial = _indexes(endpoint, job.serial_by) if job.serial_by else ()
-    prefix = f"{endpoint.name} ".encode()
+    # Overloads have the same name, and keys of their own.
+    overload = hashlib.sha256(signed).hexdigest()[:16]
+    prefix = f"{endpoint.name} {overload} ".encode()
     limit = str(job.serial_limit).encode()
     fixed: Values = [endpoint.name.encode(), job.queue.encode(), str(job.priority).encode()]
 
@@ -50,7 +54,7 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         unique = None
         if chosen is not None:
             # The routine may depend on the claims of the caller, who alone may read the job.
-            key = b"%s %s" % (owner_of(user).encode(), _key(context, chosen))
+            key = b"%s %s %s" % (owner_of(user).encode(), overload.encode(), _key(context, chosen))
             unique = with_tenant(key, endpoint.options.tenant, context)
         limited = with_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
         trace = trace_of(context.protocol)

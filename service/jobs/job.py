@@ -18,6 +18,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import binding_parameters
 from rowcall.core.errors.binding_error import BindingError
+from rowcall.core.text import exact_json
 from rowcall.service.request_context.request_context import RequestContext
 
 Report = Callable[[str], None]
@@ -75,6 +76,15 @@ class Job:
         return content if isinstance(content, Mapping) else {}
 
     @property
+    def argument_names(self) -> frozenset[str]:
+        """Names of the arguments of a job that was enqueued in SQL; empty if they are no JSON object."""
+        try:
+            content = orjson.loads(self.arguments)
+        except orjson.JSONDecodeError:
+            return frozenset()
+        return frozenset(content) if isinstance(content, Mapping) else frozenset()
+
+    @property
     def tenant(self) -> str | None:
         """Tenant of the request that enqueued it. None for jobs enqueued in SQL, which have claims only."""
         tenant = self.request.get("tenant")
@@ -92,22 +102,29 @@ class Job:
             self.interruption = reason
 
     def user(self, options: AuthOptions) -> User | None:
-        """Return the caller who enqueued the job, with the claims of that time; None for an anonymous caller. Raises
-        `BindingError` for claims of another form."""
+        """Return the caller who enqueued the job, with the claims of that time; None for an anonymous caller. Numbers
+        are claims as they are written. Raises `BindingError` for claims of another form."""
         if self.claims is None:
             return None
         try:
-            claims = orjson.loads(self.claims)
-        except orjson.JSONDecodeError:
+            claims = exact_json.parse_with_number_texts(self.claims.encode())
+        except ValueError:
             claims = None
         if not isinstance(claims, list) or not all(map(_is_claim, claims)):
             raise BindingError(400, "the claims of the job are no array of pairs of type and value")
-        return User(tuple((str(kind), str(value)) for kind, value in claims), options.identity, "job")
+        return User(tuple((_text(kind), _text(value)) for kind, value in claims), options.identity, "job")
 
 
 def _is_claim(item: Any) -> bool:
     """Return whether a JSON value is an array of two texts, numbers or other single values."""
     return isinstance(item, list) and len(item) == 2 and not any(isinstance(part, list | dict) for part in item)
+
+
+def _text(value: str | bool | None) -> str:
+    """Return a part of a claim as text, as for a claim of a token: empty for null, else the text or JSON of a value."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else orjson.dumps(value).decode()
 
 
 def arguments_of(endpoint: Endpoint, context: RequestContext) -> bytes:

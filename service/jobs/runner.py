@@ -44,6 +44,9 @@ GATHER = 0.002
 """Seconds for which the ends of jobs are gathered before new ones are taken."""
 TIDY = 5.0
 """Seconds between two searches for jobs of lost workers."""
+UNSERVED = 60.0
+"""Seconds between two searches for jobs that no service runs. The first one follows after `LONGEST_WAIT`, as other
+services may be starting, too."""
 MOST_MESSAGE = 4000
 """Maximum number of characters of a message that is stored with a job."""
 
@@ -90,8 +93,10 @@ class JobRunner:
         self._auth = auth
         self._start_steps = start
         self._wake = asyncio.Event()
-        self._jobs = RunnableJobs({}, lambda _endpoint: ())
-        self._schedules = Schedules(())
+        self._jobs = RunnableJobs({}, {}, lambda _endpoint: ())
+        self._names: list[str] = []
+        """The names of the endpoints whose jobs run here."""
+        self._schedules = Schedules({})
         self._running: dict[str, Job] = {}
         self._more = False
         """Further jobs may be due: there was no room for them when this worker looked last."""
@@ -106,9 +111,8 @@ class JobRunner:
     def serve(self, jobs: RunnableJobs) -> None:
         """Set the endpoints of the schema snapshot in use, whose jobs and schedules run from now on."""
         self._jobs = jobs
-        self._schedules = Schedules(
-            endpoint for endpoint in jobs.endpoints.values() if endpoint.options.schedule is not None
-        )
+        self._schedules = Schedules(jobs.schedules)
+        self._names = jobs.names
         self._due = 0.0
         self._wake.set()
 
@@ -174,17 +178,20 @@ class JobRunner:
     async def _work(self) -> None:
         """Take and run jobs, enqueue those of schedules, and tidy, forever. Raises `psycopg.Error`."""
         loop = asyncio.get_running_loop()
-        tidied = 0.0
+        tidied, searched = 0.0, loop.time() + LONGEST_WAIT - UNSERVED
         while True:
             self._wake.clear()
             self._queue.check()
-            if self._stopping or not self._jobs.endpoints:
+            if self._stopping or not self._names:
                 # While the worker stops, its jobs need the connection. The schema rowcall may be missing.
                 await self._wait(TIDY)
                 continue
             if loop.time() - tidied > TIDY:
                 tidied = loop.time()
                 await self._tidy()
+            if loop.time() - searched > UNSERVED:
+                searched = loop.time()
+                await self._warn_of_unserved_jobs()
             await self._removal.run_if_due()
             await self._schedules.enqueue_due(self._queue.query)
             if self._more and self._running:
@@ -247,12 +254,10 @@ class JobRunner:
         queues = list(self._options.queues) or None
         if limits := self._options.limits:
             names, numbers = zip(*limits.items(), strict=True)
-            return await self._queue.query(
-                _TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers)
-            )
+            return await self._queue.query(_TAKE_WITHIN, self._names, queues, most, list(names), list(numbers))
         if queues is not None:
-            return await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
-        return await self._queue.query(_TAKE_OF_ALL, list(self._jobs.endpoints), most)
+            return await self._queue.query(_TAKE, self._names, queues, most)
+        return await self._queue.query(_TAKE_OF_ALL, self._names, most)
 
     def _spawn(self, work: Any) -> None:
         """Run a coroutine in a task, which `finish` and `stop` wait for."""
@@ -282,9 +287,7 @@ class JobRunner:
     async def _next(self) -> float:
         """Return the seconds until the next job may run; `LONGEST_WAIT` if there is none. Raises `psycopg.Error`."""
         queues = list(self._options.queues) or None
-        ((seconds,),) = await self._queue.query(
-            "select rowcall.next_job(%s::text[], %s::text[])", list(self._jobs.endpoints), queues
-        )
+        ((seconds,),) = await self._queue.query("select rowcall.next_job(%s::text[], %s::text[])", self._names, queues)
         return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
@@ -295,6 +298,18 @@ class JobRunner:
         if self._counts:
             rows = await self._queue.query("select queue, state, jobs from rowcall.count_jobs()")
             self.gauges = [("rowcall_jobs", {"queue": queue, "state": state}, jobs) for queue, state, jobs in rows]
+
+    async def _warn_of_unserved_jobs(self) -> None:
+        """Log the endpoints and queues whose jobs wait because no service runs them. Of all workers, one logs each of
+        them, once an hour. Raises `psycopg.Error`."""
+        queues = list(self._options.queues) or None
+        sql = "select endpoint, queue, jobs from rowcall.report_unserved_jobs(%s::text[], %s::text[])"
+        for endpoint, queue, jobs in await self._queue.query(sql, self._names, queues):
+            log.warning(
+                "%d jobs of %.200r in the queue %.200r wait for more than a minute, and no service runs them: no "
+                "endpoint with `job` or `schedule` has this name, or no service takes jobs of this queue (Jobs:Queues)",
+                *(jobs, endpoint, queue),
+            )
 
     async def _remove(self, most: int) -> int:
         """Remove up to `most` old jobs, and return how many were removed. Raises `psycopg.Error`."""
@@ -334,7 +349,8 @@ class JobRunner:
         if job.cancelled.is_set():
             await self._fail(job, "it was cancelled", None, state="cancelled")
             return
-        options = jobs.endpoints[job.endpoint].options.job or JobSettings()
+        endpoint = jobs.find(job, self._auth.login)
+        options = (endpoint and endpoint.options.job) or JobSettings()
         more = attempt.retry and job.number <= options.retries
         delay = self._pause(job.number, options.backoff) if more else None
         log.warning(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,15 +23,16 @@ Query = Callable[..., Awaitable[list[tuple[Any, ...]]]]
 
 
 class Schedules:
-    """The schedules of one schema snapshot. endpoints: those with a schedule. clock: returns the time, in UTC."""
+    """The schedules of one schema snapshot. endpoints: those with a schedule, by its name. clock: returns the time, in
+    UTC."""
 
     def __init__(
-        self, endpoints: Iterable[Endpoint], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self, endpoints: Mapping[str, Endpoint], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
-        self._endpoints = tuple(endpoints)
+        self._endpoints = endpoints
         self._clock = clock
         self._next: dict[str, datetime] = {}
-        """The next time of each endpoint; empty before the first look at the database."""
+        """The next time of each schedule; empty before the first look at the database."""
 
     def pause(self) -> float:
         """Return the seconds until a schedule is due, at most `LONGEST_PAUSE`."""
@@ -51,43 +52,43 @@ class Schedules:
         now = self._clock()
         if not self._next:
             await self._begin(query, now)
-        for endpoint in self._endpoints:
-            due = self._next[endpoint.name]
+        for name, endpoint in self._endpoints.items():
+            due = self._next[name]
             if due > now:
                 continue
             schedule = _schedule(endpoint)
             # After a long pause of this process, only the last time counts.
             due = due_before(schedule, now) or due
             if schedule.missed or now - due <= TOLERANCE:
-                await _enqueue(query, endpoint, due)
-            self._next[endpoint.name] = next(due_after(schedule, now))
+                await _enqueue(query, name, endpoint, due)
+            self._next[name] = next(due_after(schedule, now))
 
     async def _begin(self, query: Query, now: datetime) -> None:
         """Determine when each schedule is due next, and enqueue jobs that were due while no service ran: those of
         schedules with the option `missed`, and those that were due at most `TOLERANCE` ago. query: as for
         `enqueue_due`."""
-        former = {endpoint.name: due_before(_schedule(endpoint), now) for endpoint in self._endpoints}
+        former = {name: due_before(_schedule(endpoint), now) for name, endpoint in self._endpoints.items()}
         rows = await query(
             "select endpoint, due from rowcall.last_due(%s::text[], %s::timestamptz[])",
             list(former), list(former.values()),
         )  # fmt: skip
         last: dict[str, datetime] = dict(rows)
-        for endpoint in self._endpoints:
-            schedule, due = _schedule(endpoint), former[endpoint.name]
-            if due is not None and last[endpoint.name] < due and (schedule.missed or now - due <= TOLERANCE):
-                log.info("%s: the job that was due at %s is enqueued now", endpoint.name, due)
-                await _enqueue(query, endpoint, due)
-        self._next = {endpoint.name: next(due_after(_schedule(endpoint), now)) for endpoint in self._endpoints}
+        for name, endpoint in self._endpoints.items():
+            schedule, due = _schedule(endpoint), former[name]
+            if due is not None and last[name] < due and (schedule.missed or now - due <= TOLERANCE):
+                log.info("%s: the job that was due at %s is enqueued now", name, due)
+                await _enqueue(query, name, endpoint, due)
+        self._next = {name: next(due_after(_schedule(item), now)) for name, item in self._endpoints.items()}
 
 
-async def _enqueue(query: Query, endpoint: Endpoint, due: datetime) -> None:
+async def _enqueue(query: Query, name: str, endpoint: Endpoint, due: datetime) -> None:
     """Enqueue the job of a schedule for the time `due`, unless another worker has done so. query: as for
-    `Schedules.enqueue_due`.
+    `Schedules.enqueue_due`. name: of the schedule.
     """
     schedule, job = _schedule(endpoint), endpoint.options.job or Job()
     await query(
         "select rowcall.enqueue_due(%s, %s, %s, %s, %s)",
-        endpoint.name, due, job.queue, job.priority, schedule.overlap,
+        name, due, job.queue, job.priority, schedule.overlap,
     )  # fmt: skip
 
 

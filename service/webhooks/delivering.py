@@ -10,6 +10,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -37,7 +38,7 @@ log = logging.getLogger("rowcall.webhooks")
 
 CHANNEL = "rowcall_webhooks"
 """Notification channel on which new messages are announced."""
-NEEDED = 26
+NEEDED = 29
 """Least version of the schema `rowcall`."""
 GATHER = 0.005
 """Seconds for which ends of deliveries are gathered before new ones are taken."""
@@ -50,7 +51,7 @@ MOST_ERROR = 500
 
 _TAKE = (
     "select message::text, subscriber, attempt, extract(epoch from clock_timestamp() - since)::float8, url, secret, "
-    "body, {trace} from rowcall.take_webhooks(%s::text[], %s::text[], %s, %s::float8, %s::float8)"
+    "body, {trace} from rowcall.take_webhooks(%s::text[], %s::text[], %s, %s::float8, %s::float8, %s::text[])"
 )
 _NEXT = "select rowcall.next_webhook(%s::text[], %s::float8)"
 
@@ -125,6 +126,8 @@ class Deliveries:
         self._client: Client | None = None
         self._configured = {subscriber.name: subscriber for subscriber in options.subscribers}
         self._names = list(self._configured)
+        self._running: Counter[str] = Counter()
+        """Number of deliveries in progress by subscriber."""
         self._loop = DeliveryLoop(connector, self, _NEXT, (self._names, options.give_up), gather=GATHER)
         self._queue = self._loop.queue
         self._topics = [" ".join(subscriber.topics) for subscriber in options.subscribers]
@@ -163,10 +166,13 @@ class Deliveries:
     async def take(self, most: int) -> Sequence[Attempt]:
         """Take up to `most` deliveries, and return the attempts to run. Raises `psycopg.Error`."""
         options = self._options
+        running = list(self._running.elements())
         rows = await self._queue.query(
-            self._sql, self._names, self._topics, most, options.timeout + MARGIN, options.give_up
+            self._sql, self._names, self._topics, most, options.timeout + MARGIN, options.give_up, running
         )
-        return [self._deliver(_Delivery(*row)) for row in rows]
+        deliveries = [_Delivery(*row) for row in rows]
+        self._running.update(delivery.subscriber for delivery in deliveries)
+        return [self._deliver(delivery) for delivery in deliveries]
 
     def room(self, running: int) -> tuple[int, float]:
         """Return how many further deliveries may begin now, and the seconds after which the queue is read again at the
@@ -197,6 +203,9 @@ class Deliveries:
             )
         except Exception:
             log.exception("webhook %s to %s", delivery.message, delivery.subscriber)
+        finally:
+            self._running[delivery.subscriber] -= 1
+            self._running += Counter()  # without subscribers that have none
 
     async def _attempt(self, delivery: _Delivery) -> _Outcome:
         """Send a delivery once. Failures of the request are outcomes, and not raised."""

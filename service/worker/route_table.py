@@ -13,6 +13,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.router import REPLACED, Match, Route, Router
 from rowcall.core.http.routing import Routing
+from rowcall.core.jobs.names import overloads_by_name, schedules_by_name
 from rowcall.core.uploads.resumable import resumes
 from rowcall.service.events.stream import Stream
 from rowcall.service.handler.overloads import compile_route
@@ -37,22 +38,19 @@ def runnable(endpoints: Iterable[Endpoint], services: Services) -> RunnableJobs:
     as each attempt has to run its routine, and on the primary."""
     from rowcall.service.jobs.attempt import RunnableJobs
 
-    of_jobs = {
-        endpoint.name: endpoint
-        for endpoint in endpoints
-        if endpoint.options.job is not None or endpoint.options.schedule is not None
-    }
+    overloads = overloads_by_name(endpoints)
     uncached = replace(services.options, cache=replace(services.options.cache, enabled=False))
     services = replace(services, job_runs=True, limited=False, replicas=None, options=uncached)
-    steps: dict[str, tuple[Step, ...]] = {}
+    steps: dict[int, tuple[Step, ...]] = {}
 
     def steps_of(endpoint: Endpoint) -> tuple[Step, ...]:
-        compiled = steps.get(endpoint.name)
+        compiled = steps.get(id(endpoint))
         if compiled is None:
-            compiled = steps[endpoint.name] = compile_job(endpoint, services)
+            compiled = steps[id(endpoint)] = compile_job(endpoint, services)
         return compiled
 
-    return RunnableJobs(of_jobs, steps_of, services.options.timestamps_utc, services.options.strict_types)
+    schedules, options = schedules_by_name(overloads), services.options
+    return RunnableJobs(overloads, schedules, steps_of, options.timestamps_utc, options.strict_types)
 
 
 class CompiledRoutes(dict[int, tuple[Step, ...]]):

@@ -224,7 +224,7 @@ TEXTS: dict[str, Row] = {
 
 SEVERAL: dict[str, Row] = {
     "s_left_open": (
-        "-- raw\n-- @skip it\nbegin;\n-- @result\nupdate bed set kind = 'lost' where id = 1",
+        "-- raw\n-- @skip it\nbegin;\n-- @result\nupdate bed set kind = 'lost' where id = 1;\n-- @result lost",
         "POST /api/s-left-open {}",
         '200 {"result1":1}',
     ),
@@ -348,6 +348,7 @@ def test_duplicate_member_names_are_logged_at_the_start(service: Service) -> Non
         "the response of a file with several statements is one JSON object; raw has no effect",
         "'@skip it' skips nothing: skip stands alone in its comment line",
         "'@result' names no result: a name has to follow",
+        "'@result lost' has no effect, as no statement follows: write it in front of its statement",
     ],
 )
 def test_lines_without_effect_in_a_file_are_logged_at_the_start(service: Service, message: str) -> None:

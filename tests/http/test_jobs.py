@@ -165,6 +165,12 @@ create function enter(_name text) returns table (status int, user_id text, user_
 $$ select 200, _name, array[_name] $$;
 comment on function enter(text) is 'HTTP POST /enter
 login';
+create function export(_id int) returns text language sql as $$ select 'whole ' || _id $$;
+comment on function export(int) is 'HTTP POST /exports
+job unique by id retries 0';
+create function export(_id int, _format text) returns text language sql as $$ select _format || ' ' || _id $$;
+comment on function export(int, text) is 'HTTP POST /exports
+job unique by id retries 0';
 create procedure commits() language plpgsql as $$ begin commit; end $$;
 comment on procedure commits() is 'HTTP POST /commits
 job';
@@ -425,11 +431,14 @@ def test_jobs_enqueued_in_a_transaction_run_after_commit(service: Service, datab
     [
         ({"note": "claims"}, [["user_id", "41"]], "41"),
         ({"note": "both", "userId": "7"}, [["user_id", "41"]], "41"),
+        ({"note": "number"}, [["user_id", 123456789012345678901234567890]], "123456789012345678901234567890"),
+        ({"note": "boolean"}, [["user_id", True]], "true"),
+        ({"note": "null"}, [["user_id", None]], None),
         ({"note": "argument", "userId": "7"}, None, "7"),
     ],
 )
 def test_claims_of_a_job_enqueued_in_sql_fill_parameters(
-    service: Service, database: Database, arguments: dict[str, str], claims: Any, user: str
+    service: Service, database: Database, arguments: dict[str, str], claims: Any, user: str | None
 ) -> None:
     sql = "select rowcall.enqueue('POST /whose', $${}$$::jsonb, _claims => nullif($${}$$::jsonb, 'null'))::text"
     number = database.value(sql.format(json.dumps(arguments), json.dumps(claims)))
@@ -546,6 +555,13 @@ def test_hash_parameter_is_hashed_for_a_job_enqueued_in_sql(service: Service, da
 
 
 @pytest.mark.slow
+def test_jobs_of_overloads_run_their_own_routine(service: Service, database: Database) -> None:
+    locations = [enqueue(service, "/exports", id=1), enqueue(service, "/exports", id=1, format="csv")]
+    assert [ended(service, location)["result"] for location in locations] == ["whole 1", "csv 1"]
+    assert result_in_sql(database, "POST /exports", '{"id": 2}') == "whole 2"
+    assert result_in_sql(database, "POST /exports", '{"id": 2, "format": "csv"}') == "csv 2"
+
+
 def test_queue_limits_bound_concurrent_jobs(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute(

@@ -246,6 +246,43 @@ def test_metrics_count_finished_jobs(own_database: Database, serve_once: Serve) 
 
 
 @pytest.mark.slow
+def test_jobs_that_no_service_runs_are_reported(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    past = "_run_at => now() - interval '2 minutes'"
+    own_database.execute(
+        f"select rowcall.enqueue('POST /print', {past}); select rowcall.enqueue('POST /print', {past});"
+        f"select rowcall.enqueue('POST /bills', _queue => 'bils', {past}); select rowcall.enqueue('POST /soon')"
+    )
+    service = serve_once(own_database, SQL, SETTINGS | {"Jobs:Queues:0": "default"}, workers=2)
+    wait_until(lambda: "no service runs them" in service.log, "the jobs are reported", 30)
+    lines = sorted(line.split("WRN] ")[1] for line in service.log.splitlines() if "no service runs them" in line)
+    assert [line.partition(" wait")[0] for line in lines] == [
+        "1 jobs of 'POST /bills' in the queue 'bils'",
+        "2 jobs of 'POST /print' in the queue 'default'",
+    ]
+
+
+def test_jobs_of_endpoints_that_run_are_not_reported(own_database: Database) -> None:
+    """They belong to another service, which has many jobs."""
+    own_database.execute(install_sql())
+    past = "_run_at => now() - interval '2 minutes'"
+    names = ["POST /running", "POST /done", "POST /idle"]
+    for name in names:
+        own_database.execute(f"select rowcall.enqueue('{name}', {past}) from generate_series(1, 2)")
+    taken = own_database.fetch(f"select id, endpoint from rowcall.take_jobs(array{names[:2]}, null, 4)")
+    running = next(number for number, endpoint in taken if endpoint == "POST /running")
+    for number, endpoint in taken:
+        if endpoint == "POST /done":
+            own_database.execute(f"select rowcall.finish_job('{number}', 1, 'text/plain', null)")
+        elif number != running:
+            own_database.execute(f"select rowcall.release_job('{number}', 1, 'stopped')")
+    own_database.execute(f"select rowcall.enqueue('POST /done', {past})")
+    report = "select endpoint, jobs from rowcall.report_unserved_jobs(array['POST /own'], null)"
+    assert own_database.fetch(report) == [("POST /idle", 2)]
+    assert own_database.fetch(report) == []
+
+
+@pytest.mark.slow
 def test_a_job_continues_the_trace_of_its_request(own_database: Database, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     with collect_over_http() as collector:

@@ -76,7 +76,7 @@ def runs_job(service: Service) -> None:
 
 def missing_right(roles: Roles) -> str:
     return (
-        f"the role {roles.service} may not execute rowcall.add_job and 20 more: "
+        f"the role {roles.service} may not execute rowcall.add_job and 21 more: "
         f'grant execute on all functions in schema rowcall to "{roles.service}"'
     )
 
@@ -248,7 +248,8 @@ def test_an_update_keeps_services_with_grants_working(own_database: Database, ro
         ("list_jobs_of(text[], text, text, text, uuid, integer)", True),
         ("keep_jobs(uuid[], integer[])", True),
         ("cancelled_jobs(uuid[])", True),
-        ("take_webhooks(text[], text[], integer, double precision, double precision)", True),
+        ("report_unserved_jobs(text[], text[])", True),
+        ("take_webhooks(text[], text[], integer, double precision, double precision, text[])", True),
         ("next_webhook(text[], double precision)", True),
         ("count_deliveries()", True),
         ("count_mail()", False),

@@ -61,6 +61,16 @@ create table things (id int primary key);
 comment on table things is 'HTTP
 schedule @daily';
 """
+OVERLOADS = """
+create function totals() returns void language sql as $$ insert into ticks values ('totals') $$;
+comment on function totals() is 'HTTP POST /totals
+schedule "* * * * * *"';
+create function totals_since(_days int default 30) returns void language sql as
+$$ insert into ticks values ('totals since ' || _days) $$;
+comment on function totals_since(int) is 'HTTP POST /totals
+schedule "* * * * * *"';
+"""
+"""Endpoints with the same method and path."""
 DUE_LOG = """
 create table due_log (due timestamptz);
 create function log_due() returns trigger language plpgsql as
@@ -78,7 +88,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def hosts(database: Database, serve: Serve) -> list[Service]:
     database.execute(install_sql())
-    database.execute(SQL)
+    database.execute(SQL + OVERLOADS)
     return [serve(database, settings=SETTINGS, workers=2) for _ in range(2)]
 
 
@@ -136,6 +146,14 @@ def test_without_overlap_a_job_waits_for_the_previous_one(hosts: list[Service], 
         "select min(gap) from (select at - lag(at) over (order by at) as gap from ticks where name = 'slow') g"
     )
     assert gap >= timedelta(seconds=2)
+
+
+def test_schedules_of_overloads_all_run(hosts: list[Service], database: Database) -> None:
+    names = ["totals", "totals since 30"]
+    wait_until(lambda: all(count(database, name) for name in names), "each schedule has run", 20)
+    assert database.fetch("select endpoint from rowcall.schedule where endpoint like '%/totals%' order by 1") == [
+        ("POST /totals public.totals()",), ("POST /totals public.totals_since(integer)",)
+    ]  # fmt: skip
 
 
 def test_a_scheduled_routine_has_no_path(hosts: list[Service]) -> None:
@@ -357,7 +375,7 @@ async def _run_over(database: Database, schedule: Schedule, day: str) -> None:
             return await (await connection.execute(sql.encode(), values)).fetchall()
 
         endpoint: Any = SimpleNamespace(name="POST /e", options=SimpleNamespace(schedule=schedule, job=None))
-        schedules = [Schedules([endpoint], clock(lag)) for lag in (0, 7)]
+        schedules = [Schedules({"POST /e": endpoint}, clock(lag)) for lag in (0, 7)]
         while now < start + timedelta(days=1):
             for each in schedules:
                 await each.enqueue_due(query)

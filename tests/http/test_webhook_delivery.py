@@ -313,7 +313,7 @@ def test_deliveries_begin_after_the_schema_is_installed(
 ) -> None:
     upstream.on("*", answer({}))
     service = serve_once(own_database, settings=settings(upstream))
-    service.wait_for_log("Webhooks:Enabled needs version 26 of the schema rowcall: run rowcall --install")
+    service.wait_for_log("Webhooks:Enabled needs version 29 of the schema rowcall: run rowcall --install")
     own_database.execute(install_sql())
     own_database.execute("select rowcall.publish('order.paid', '{\"id\": 1}')")
     wait_until(lambda: ids(upstream.to("/shop")) == [1], "it is delivered after the installation", 30)

@@ -204,6 +204,29 @@ def test_a_delivery_is_left_to_services_that_know_its_subscriber(
     assert "to added is dead" not in former.log
 
 
+def test_a_slow_subscriber_leaves_places_to_others(start: Start, own_database: Database, upstream: Upstream) -> None:
+    places = threading.Semaphore(0)
+
+    def slow(_seen: Seen, _connection: socket.socket) -> bytes:
+        places.acquire(timeout=60)
+        return answer({})
+
+    upstream.on("/shop", slow)
+    quick = {"Url": upstream.url + "/quick", "Secret": SECRET, "Topics:0": "quick"}
+    start(
+        Concurrency="2", **{"Subscribers:shop:Topics:0": "slow"}, **{f"Subscribers:quick:{k}": quick[k] for k in quick}
+    )
+    own_database.execute("select rowcall.publish('slow', '1') from generate_series(1, 20)")
+    wait_until(lambda: len(upstream.to("/shop")) == 2, "the slow subscriber has all places", 30)
+    own_database.execute("select rowcall.publish('quick', '1') from generate_series(1, 3)")
+    places.release()
+    wait_until(lambda: len(upstream.to("/quick")) == 3, "the other subscriber has its messages", 30)
+    assert len(upstream.to("/shop")) <= 3
+    places.release(100)
+    done = "select count(*) from rowcall.webhook_delivery where state = 'done'"
+    wait_until(lambda: own_database.value(done) == 23, "all messages are delivered", 60)
+
+
 def test_deliveries_of_a_key_are_given_up_by_the_time_of_their_first_attempt(
     start: Start, own_database: Database, upstream: Upstream
 ) -> None:

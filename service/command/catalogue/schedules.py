@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import psycopg
 
+from rowcall.core.jobs.names import overloads_by_name, schedules_by_name
 from rowcall.core.jobs.schedule import due_after
 from rowcall.service.command.about import print_json
 from rowcall.service.command.catalogue.snapshot import endpoints_of
@@ -48,7 +49,7 @@ def show(arguments: Arguments) -> int:
 
 
 async def _last_runs(connector: Connector) -> dict[str, tuple[datetime, str | None]]:
-    """Return, by name of the endpoint, the last time of its schedule and the state of the job (None: it is unknown).
+    """Return, by name of the schedule, its last time and the state of the job (None: it is unknown).
     Raises `StartupError`.
     """
     try:
@@ -68,14 +69,14 @@ def _schedule_members(
     """Yield the schedule of each endpoint that has one, as members of a JSON object. last: as `_last_runs` returns
     it."""
     now = datetime.now(UTC)
-    for endpoint in snapshot.endpoints:
+    for name, endpoint in schedules_by_name(overloads_by_name(snapshot.endpoints)).items():
         schedule = endpoint.options.schedule
         if schedule is None:
             continue
         zone = ZoneInfo(schedule.time_zone)
-        due, state = last.get(endpoint.name, (None, None))
+        due, state = last.get(name, (None, None))
         yield {
-            "endpoint": endpoint.name,
+            "endpoint": name,
             "schedule": schedule.expression,
             "timezone": schedule.time_zone,
             "ifMissed": "run" if schedule.missed else "skip",

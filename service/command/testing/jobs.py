@@ -51,7 +51,8 @@ async def run_due_jobs(session: Session, jobs: RunnableJobs, auth: AuthOptions, 
         if attempt.settled:
             continue
         log.info("job of %s: attempt %d failed: %s", job.endpoint, job.attempt, attempt.reason)
-        options = jobs.endpoints[job.endpoint].options.job or JobSettings()
+        endpoint = jobs.find(job, auth.login)
+        options = (endpoint and endpoint.options.job) or JobSettings()
         more = attempt.retry and job.attempt <= options.retries
         delay = sql.Literal(options.backoff if more else None)
         await session.command(
@@ -67,7 +68,7 @@ async def run_due_jobs(session: Session, jobs: RunnableJobs, auth: AuthOptions, 
 async def _due(session: Session, jobs: RunnableJobs) -> AsyncIterator[tuple[Job, list[str]]]:
     """Take one job after another until none is due. Yield each with a list that is empty at first; while the job runs,
     the messages that it reports are appended. Raises `psycopg.Error`."""
-    take = _TAKE.format(endpoints=sql.Literal(list(jobs.endpoints)))
+    take = _TAKE.format(endpoints=sql.Literal(jobs.names))
     while rows := await session.fetch(take):
         number, endpoint, attempt, arguments, bound, claims = cast(_Taken, rows[0])
         messages: list[str] = []
