@@ -33,7 +33,8 @@ _DEFINITIONS = frozenset({"create", "alter", "drop"})
 _OF_CLUSTER = frozenset({"database", "tablespace", "subscription", "system"})
 """Objects outside of a database, whose definitions PostgreSQL refuses to change in a transaction block."""
 _PROCEDURE = re.compile(r'\s*call\s+(?:[\w$"]+\s*\.\s*)*"?([\w$]+)"?\s*\(', re.IGNORECASE)
-_ENDS_TRANSACTION = re.compile(r"\b(?:commit|rollback|call)\b", re.IGNORECASE)
+_ENDS_TRANSACTION = re.compile(r"(?:commit|rollback|call)\b", re.IGNORECASE)
+"""Words of PL/pgSQL, PL/Python and PL/Tcl, and the end of those of PL/Perl (`spi_commit`)."""
 
 
 class Effect(enum.Enum):

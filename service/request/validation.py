@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.source import Transport
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall")
 
-TextOf = Callable[[RequestContext], str | None]
 _UNCHANGED = (ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER)
 """Kinds of values whose bound text is the one that was sent."""
 
@@ -39,7 +38,7 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
     if endpoint.transport is not Transport.BODY and not raw:
         return None
     read = any(
-        _reads_request(endpoint.parameters[check.index], rule)
+        _reads_request(endpoint, check.index, rule)
         for check in checks(endpoint, services.options.rules)
         for rule in check.rules
     )
@@ -67,6 +66,7 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
     ]
     if not rule_checks:
         return None
+    in_body = endpoint.transport is Transport.BODY
 
     def check_values(context: RequestContext) -> Waiting:
         if context.body is not None and len(context.body) > LARGE_BODY:
@@ -76,8 +76,9 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
 
     def check(context: RequestContext) -> None:
         broken: dict[int, _RuleCheck] = {}
+        sent = _SentValues(context, in_body)
         for item in rule_checks:
-            if context.mask & item.bit and item.bit not in broken and not item.holds(context):
+            if context.mask & item.bit and item.bit not in broken and not item.holds(context, sent):
                 broken[item.bit] = item
         if broken:
             first = next(iter(broken.values()))
@@ -100,10 +101,10 @@ class _RuleCheck:
         self._text = _text_of(endpoint, index, rule)
         self._items = _items_of(endpoint, index) if rule.counts_items else None
 
-    def holds(self, context: RequestContext) -> bool:
-        """Return whether the value of a request keeps the rule."""
+    def holds(self, context: RequestContext, sent: _SentValues) -> bool:
+        """Return whether the value of a request keeps the rule. sent: the values of the request as they were sent."""
         if self._items is None:
-            return self.rule.accepts(self._text(context))
+            return self.rule.accepts(self._text(context, sent))
         items = self._items(context)
         return items is None or self.rule.accepts_count(items)
 
@@ -132,10 +133,14 @@ def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int 
     return items
 
 
-def _reads_request(parameter: EndpointParameter, rule: Rule) -> bool:
+def _reads_request(endpoint: Endpoint, index: int, rule: Rule) -> bool:
     """Return whether a rule needs the text of the request, because the bound one differs from it: an array is a literal
-    of PostgreSQL, and numbers, times and others have one spelling."""
-    if rule.counts_items:
+    of PostgreSQL, and numbers, times and others have one spelling. If the endpoint is lenient, only arrays outside of
+    the path are read, because the value of another place, or a default, may replace an invalid one. index: of the
+    parameter.
+    """
+    parameter = endpoint.parameters[index]
+    if rule.counts_items or (endpoint.options.lenient and (parameter.path or not parameter.array)):
         return False
     return parameter.array or (rule.reads_text and parameter.kind not in _UNCHANGED)
 
@@ -145,54 +150,77 @@ def _text_of(endpoint: Endpoint, index: int, rule: Rule) -> TextOf:
     difference; None: NULL. A value that was not sent is the bound one. index: of the parameter.
     """
     parameter = endpoint.parameters[index]
-    in_body = endpoint.transport is Transport.BODY
 
-    def text_of_argument(context: RequestContext) -> str | None:
+    def text_of_argument(context: RequestContext, _sent: _SentValues) -> str | None:
         return argument_text(context, index)
 
-    def text_of_request(context: RequestContext) -> str | None:
-        text = text_of_argument(context)
+    def text_of_request(context: RequestContext, sent: _SentValues) -> str | None:
+        text = argument_text(context, index)
         if text is None:
             return None
-        if parameter.path and context.values and (segment := context.values.get(parameter.segment or "")) is not None:
-            return segment
-        submitted = _text_in_body(context, parameter) if in_body else _text_in_query(context, parameter)
+        submitted = sent.text_of(parameter)
         return text if submitted is None else submitted
 
-    return text_of_request if _reads_request(parameter, rule) else text_of_argument
+    return text_of_request if _reads_request(endpoint, index, rule) else text_of_argument
 
 
-def _text_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    """Return a value of the body as text: a JSON string as its characters, another JSON value, or an array, as its
-    JSON; of a form, as `_text_among`. None: it was not sent."""
-    body = context.body or b""
-    pairs = form_pairs(context.scope, body)
-    if pairs is not None:
-        return _text_among(pairs, parameter)
-    try:
-        members = dict(json_text.body_members(body))
-    except json_text.JsonTextError:
-        return None  # a body without fields, which is forwarded to another service
-    raw = members.get(parameter.api_name)
-    return (
-        _text_of_json(raw, parameter) if raw is not None else _text_in_object(members.get(_group(parameter)), parameter)
-    )
+class _SentValues:
+    """The values of one request as they were sent. The query string or body is parsed once, when a rule needs it."""
+
+    __slots__ = ("_context", "_in_body", "_members", "_pairs")
+
+    def __init__(self, context: RequestContext, in_body: bool) -> None:
+        """in_body: the values are in the body, JSON or a form; otherwise in the query string."""
+        self._context = context
+        self._in_body = in_body
+        self._pairs: list[tuple[str, str]] | None = None
+        self._members: dict[str, bytes] | None = None
+
+    def text_of(self, parameter: EndpointParameter) -> str | None:
+        """Return the value of a parameter as text: a JSON string as its characters, another JSON value, or an array, as
+        its JSON; of a query string or form, as `_text_among`. None: it was not sent."""
+        values = self._context.values
+        if parameter.path and values and (segment := values.get(parameter.segment or "")) is not None:
+            return segment
+        if self._pairs is None and self._members is None:
+            self._parse()
+        if self._members is None:
+            return _text_among(self._pairs or [], parameter)
+        raw = self._members.get(parameter.api_name)
+        if raw is not None:
+            return _text_of_json(raw, parameter)
+        return None if parameter.group is None else _text_in_object(self._members.get(parameter.group), parameter)
+
+    def _parse(self) -> None:
+        """Parse the query string or body. A body without fields, which is forwarded to another service, has none."""
+        context = self._context
+        if not self._in_body:
+            self._pairs = query_text.pairs(context.scope.query_string)
+            return
+        body = context.body or b""
+        pairs = form_pairs(context.scope, body)
+        if pairs is not None:
+            self._pairs = list(pairs)
+            return
+        try:
+            self._members = dict(json_text.body_members(body))
+        except json_text.JsonTextError:
+            self._members = {}
 
 
-def _text_in_query(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    return _text_among(query_text.pairs(context.scope.query_string), parameter)
+TextOf = Callable[[RequestContext, _SentValues], str | None]
 
 
-def _text_among(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
+def _text_among(pairs: Sequence[tuple[str, str]], parameter: EndpointParameter) -> str | None:
     """Return the value of the parameter among `pairs` (names and values of a query string or form); for an array, its
     elements joined with commas. None: there is none.
     """
-    pairs = list(pairs)
     elements = [text for key, text in pairs if key == parameter.api_name]
     if elements:
         return ",".join(elements)
-    group = _group(parameter)
-    whole = "".join(text for key, text in pairs if key == group)
+    if parameter.group is None:
+        return None
+    whole = "".join(text for key, text in pairs if key == parameter.group)
     return _text_in_object(whole.strip().encode(), parameter)
 
 
@@ -201,15 +229,13 @@ def _text_in_object(raw: bytes | None, parameter: EndpointParameter) -> str | No
     was not sent."""
     if raw is None or raw[:1] != b"{":
         return None
-    members = dict(json_text.object_members(raw))
+    try:
+        members = dict(json_text.members(raw))
+    except json_text.JsonTextError:
+        return None  # a text for a parameter with the name of the composite
     names = (parameter.member, parameter.attribute)
     own = next((members[name] for name in names if name is not None and name in members), None)
     return None if own is None else _text_of_json(own, parameter)
-
-
-def _group(parameter: EndpointParameter) -> str:
-    """Return the name of the composite of a field in requests; empty if the parameter is no such field."""
-    return parameter.group or ""
 
 
 def _text_of_json(raw: bytes, parameter: EndpointParameter) -> str:

@@ -56,6 +56,12 @@ create function days_body(_s span) returns text language sql as $$ select 'days'
 comment on function days_body is 'HTTP POST /days
 validate sDay using day
 validate sTags using json';
+create function amount(_n int, _tags text[]) returns text language sql stable as $$ select 'counted ' || _n $$;
+comment on function amount is 'HTTP GET /count
+param _n default 5
+param _tags default {a,b}
+validate _n using short
+validate _tags using short';
 """
 RULES = "ValidationOptions:Rules:"
 SETTINGS = {
@@ -214,6 +220,16 @@ def test_rules_for_texts_check_fields_of_composites_as_they_were_sent(service: S
     assert service.post("/days", json={"sDay": "03/01/2026", "s": {"tags": ["a"]}}).status_code == 200
     problem(service.post("/days", json={"s": {**sent, "day": "2026-03-01"}}), 400)
     problem(service.post("/days", json={"s": {**sent, "tags": []}}), 400)
+
+
+@pytest.mark.usefixtures("service")
+def test_rules_check_the_value_that_replaces_an_invalid_or_unknown_one(database: Database, serve_once: Serve) -> None:
+    keys = {"Service:UnusableValues": "Established", "Service:UnknownQueryParameters": "Ignore"}
+    service = serve_once(database, "", SETTINGS | keys)
+    problem(service.get(f"/stamp/{'-' * 36}?id={UPPER.lower()}"), 400)
+    assert service.get(f"/stamp/{'-' * 36}?id={UPPER}").status_code == 400
+    assert answer(service.get("/count?n=none")) == (200, TEXT, "counted 5")
+    assert answer(service.get("/count?={")) == (200, TEXT, "counted 5")
 
 
 def test_replaced_built_in_rules_are_unknown(database: Database, serve_once: Serve) -> None:

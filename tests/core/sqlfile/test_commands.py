@@ -75,6 +75,7 @@ def test_the_statement_with_the_strongest_effect_selects_the_method(sql: str, me
         ("discard all", Effect.ALONE),
         ("do $$ begin insert into t values (1); COMMIT; end $$", Effect.ALONE),
         ("do 'begin call p(); end'", Effect.ALONE),
+        ("do $$ spi_commit(); $$ language plperl", Effect.ALONE),
         ("do $$ begin insert into t values (1); end $$", Effect.WRITE),
         ("discard plans", Effect.WRITE),
         ("create table t (a int)", Effect.WRITE),
