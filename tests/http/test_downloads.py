@@ -491,7 +491,7 @@ def test_objects_of_an_s3_store_are_sent(
     problem(service.get("/object?key=missing"), 404)
 
 
-def test_s3_store_that_ignores_ranges_is_supported(
+def test_s3_stores_that_ignore_ranges_or_stall_are_supported(
     database: Database, serve_once: Serve, folder: Path, store: ObjectStore
 ) -> None:
     upstream = Upstream()
@@ -504,7 +504,12 @@ def test_s3_store_that_ignores_ranges_is_supported(
         "/main/other", lambda request, _: sent[: sent.index(b"\r\n\r\n") + 4] if request.method == "HEAD" else other
     )
     upstream.on("/main/unknown", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-    of_upstream = {**store_settings(store), HANDLERS + "S3Endpoint": upstream.url}
+    upstream.on("/main/stalls", lambda request, _: sent[: sent.index(b"\r\n\r\n") + 4 + 5 * (request.method == "GET")])
+    of_upstream = {
+        **store_settings(store),
+        HANDLERS + "S3Endpoint": upstream.url,
+        HANDLERS + "S3Timeout": "1s",
+    }
     service = serve_once(database, "", settings(folder, **of_upstream))
     assert service.get("/object?key=whole").content == b"0123456789"
     begin = service.get("/object?key=whole", headers={"range": "bytes=0-2"})
@@ -512,6 +517,9 @@ def test_s3_store_that_ignores_ranges_is_supported(
     for key in ("whole", "other"):
         problem(service.get(f"/object?key={key}", headers={"range": "bytes=2-4"}), 502)
     problem(service.get("/object?key=unknown"), 502)
+    with pytest.raises(httpx.RemoteProtocolError):
+        service.get("/object?key=stalls")
+    service.wait_for_log("the object main/stalls is cut off: 0 no data within 1 s")
     upstream.close()
 
 
