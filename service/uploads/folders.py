@@ -167,8 +167,8 @@ class _HiddenFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._placed: list[tuple[Path, str | None]] = []
-        """Target paths of the files, each with the name of the retained previous file in this folder."""
+        self._placed: list[tuple[Path, str | None, int]] = []
+        """Target paths of the files, each with the name of the retained previous file in this folder, and its inode."""
         self._count = 0
         while True:
             self._path = folder / f"{RESERVED}{uuid.uuid4().hex}"
@@ -194,6 +194,7 @@ class _HiddenFolder:
         system has no hard links. path: the file in this folder. Raises `OSError`."""
         final = self._folder / name
         before = path.with_suffix(_BEFORE)
+        inode = path.stat().st_ino
         try:
             os.link(path, final, follow_symlinks=False)
         except FileExistsError:
@@ -201,15 +202,15 @@ class _HiddenFolder:
             # With a third name, because replacing is atomic, and the first name is still needed to undo it.
             os.link(path, path.with_suffix(_NEW), follow_symlinks=False)
             os.replace(path.with_suffix(_NEW), final)
-            self._placed.append((final, before.name))
+            self._placed.append((final, before.name, inode))
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
             # The file system has no hard links: a replaced file cannot be retained.
             os.replace(path, final)
-            self._placed.append((final, None))
+            self._placed.append((final, None, inode))
         else:
-            self._placed.append((final, None))
+            self._placed.append((final, None, inode))
 
     def settle(self) -> None:
         """Make the files permanent in one step. They can still be removed, and the replaced ones restored, until the
@@ -229,11 +230,14 @@ class _HiddenFolder:
 
     def undo(self) -> None:
         """Remove the placed files, restore the replaced ones, and remove this folder. Raises nothing. A replaced file
-        is lost if the file system has no hard links."""
-        for final, before in reversed(self._placed):
+        is lost if the file system has no hard links. A file that another request has stored under the name meanwhile
+        stays."""
+        for final, before, inode in reversed(self._placed):
             with contextlib.suppress(OSError):
+                if final.lstat().st_ino != inode:
+                    continue
                 if before is None:
-                    final.unlink(missing_ok=True)
+                    final.unlink()
                 else:
                     os.replace(self._path / before, final)
         self._remove()

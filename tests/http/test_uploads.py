@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import concurrent.futures
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 File = tuple[str, bytes, str]
@@ -75,6 +77,20 @@ param _meta is upload metadata
 path = {_path}
 unique_name = false
 row_command = select keep_line($1, $2, $3, $4)';
+create function up_late_refused(_path text, _meta json) returns json language plpgsql as
+    $$ begin perform pg_advisory_xact_lock_shared(77); raise exception 'not these'; end $$;
+comment on function up_late_refused(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+path = {_path}
+unique_name = false';
+create function up_instead(_path text, _meta json) returns json language sql as 'select _meta';
+comment on function up_instead(text, json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+fallback_handler = file_system
+file_system_path = {_path}
+row_command = select 1';
 create function up_checked(_meta json) returns json language sql as 'select _meta';
 comment on function up_checked(json) is 'HTTP POST
 upload for file_system
@@ -380,6 +396,38 @@ def test_file_names_of_clients_cannot_leave_the_folder(
 def test_a_path_with_parent_segments_is_refused(service: Service, tmp_path: Path) -> None:
     problem(send(service, f"up-kept?path={tmp_path}/../up", [("x", b"1", "text/plain")]), 400)
     assert not (tmp_path.parent / "up").exists()
+
+
+def test_a_fallback_handler_refuses_a_path_with_parent_segments(service: Service, tmp_path: Path) -> None:
+    problem(send(service, f"up-instead?path={tmp_path}/../up", [("x", b"\0", "text/plain")]), 400)
+    assert not (tmp_path.parent / "up").exists()
+
+
+@pytest.mark.parametrize("name", [".rowcall-mine", ".rowcall-mine/in", "in/.rowcall-mine"])
+def test_a_path_with_the_name_of_a_hidden_folder_is_refused(service: Service, tmp_path: Path, name: str) -> None:
+    problem(
+        send(
+            service,
+            f"up-named?path={tmp_path}/{name}&file=x&uniqueName=false&createPath=true",
+            [("x", b"1", "text/plain")],
+        ),
+        400,
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("before", [None, "before"])
+def test_a_failed_upload_leaves_the_file_that_another_one_has_stored(
+    service: Service, database: Database, tmp_path: Path, before: str | None
+) -> None:
+    if before is not None:
+        (tmp_path / "x.txt").write_text(before)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads, database.locked(77):
+        first = threads.submit(send, service, f"up-late-refused?path={tmp_path}", [("x.txt", b"first", "text/plain")])
+        wait_until(database.waiting, "the first routine to wait")
+        upload(service, f"up-kept?path={tmp_path}", ("x.txt", b"second", "text/plain"))
+    problem(first.result(), 400)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x.txt", "second")]
 
 
 def test_a_link_in_the_folder_is_replaced_and_not_followed(service: Service, tmp_path: Path) -> None:
