@@ -36,7 +36,7 @@ from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import ProgressReporter, progress_of_body, with_progress
 from rowcall.service.uploads.row_commands.tolerant import refuse_rows
 from rowcall.service.uploads.spool import set_aside
-from rowcall.service.uploads.storing import handler_factories
+from rowcall.service.uploads.storing import HandlerFactory, handler_factories
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -175,10 +175,7 @@ class UploadStep:
         missing = next((key for key in self._keys if key not in self._factories), None)
         if missing is not None:
             raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
-        try:
-            handlers = [self._factories[key](turn) for key in self._keys]
-        except ClimbingPathError:
-            raise Problem(400, "a value of the request would lead out of the folder for uploaded files") from None
+        handlers = [_new_handler(self._factories[key], turn) for key in self._keys]
         if self._options.log_parameters:
             log.log(VERBOSE, "%s: upload by %s", self._endpoint.name, ", ".join(self._keys))
         return handlers
@@ -216,7 +213,7 @@ class UploadStep:
         fallback = self._by_name.get((handler.common.fallback or "").strip().lower())
         if status is not Status.OK and fallback is not None:
             # One level only: the other handler has the same settings, and with them the same fallback.
-            handler = fallback(turn)
+            handler = _new_handler(fallback, turn)
             status, file, entries = await self._try(handler, file)
         if status is not Status.OK:
             return await self._refuse(handler, file, status)
@@ -266,6 +263,16 @@ class UploadStep:
             file.size,
             status.value,
         )
+
+
+def _new_handler(factory: HandlerFactory, turn: Turn) -> Handler:
+    """Return a handler for a request. Raises `Problem` 400 if a value of the request would lead out of the folder of
+    uploads.
+    """
+    try:
+        return factory(turn)
+    except ClimbingPathError:
+        raise Problem(400, "a value of the request would lead out of the folder for uploaded files") from None
 
 
 async def _settle(turn: Turn) -> None:
