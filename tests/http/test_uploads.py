@@ -3,9 +3,9 @@ uploads-25)."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import gzip
 import json
-import concurrent.futures
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
