@@ -131,6 +131,13 @@ class Folders:
         self._open.clear()
         self._created.clear()
 
+    def leave(self) -> None:
+        """Leave the files although it is not known whether the transaction took effect, and log them: a surplus file is
+        better than a row without its file."""
+        for hidden in self._open.values():
+            hidden.log("the outcome of an upload is not known, because its commit was not confirmed")
+        self.finish()
+
     def undo(self) -> None:
         """Remove the files after an error, also after one that follows `settle`; restore the files that they replaced,
         and remove the folders that the request has created, if they are empty."""
@@ -228,6 +235,11 @@ class _HiddenFolder:
     def finish(self) -> None:
         self._remove()
 
+    def log(self, why: str) -> None:
+        """Log the files that stay, as `_log_files` does. Raises nothing."""
+        with contextlib.suppress(OSError):
+            _log_files(self._folder, self._path, why)
+
     def undo(self) -> None:
         """Remove the placed files, restore the replaced ones, and remove this folder. Raises nothing. A replaced file
         is lost if the file system has no hard links. A file that another request has stored under the name meanwhile
@@ -264,7 +276,7 @@ def remove_orphaned_files(folder: str) -> bool:
                 continue
             try:
                 if path.suffix == _SETTLED:
-                    _log_settled(Path(folder), path)
+                    _log_files(Path(folder), path, "a worker was ended while it committed an upload")
                     _remove_folder(path)
                 else:
                     _undo_killed(Path(folder), path)
@@ -276,9 +288,9 @@ def remove_orphaned_files(folder: str) -> bool:
     return not held
 
 
-def _log_settled(folder: Path, hidden: Path) -> None:
-    """Log the files of a request that has settled, and whose process was killed around its commit. hidden: its hidden
-    folder, which the caller has locked. Raises `OSError`.
+def _log_files(folder: Path, hidden: Path, why: str) -> None:
+    """Log the files of a request that stay although it is not known whether its transaction took effect. hidden: its
+    hidden folder, which the caller has locked. why: its outcome is not known. Raises `OSError`.
     """
     own = {path.stat().st_ino for path in hidden.iterdir() if path.suffix == ""}
     with os.scandir(folder) as entries:
@@ -286,9 +298,8 @@ def _log_settled(folder: Path, hidden: Path) -> None:
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         log.warning(
-            "%s: a worker was ended while it committed an upload; its files stay, although it may have been rolled "
-            "back: %s%s",
-            *(folder, ", ".join(names[:MOST_NAMED]), more),
+            "%s: %s; its files stay, although it may have been rolled back: %s%s",
+            *(folder, why, ", ".join(names[:MOST_NAMED]), more),
         )
 
 

@@ -79,7 +79,7 @@ class UploadStep:
         files: if they have arrived already; None: they are read from the form in the request.
 
         Raises (the files are undone, and so is the routine, except what a procedure without a shared transaction has
-        committed):
+        committed; if the connection was lost during the commit, the files stay):
             Problem: the files cannot be read or stored, or the routine fails.
             OSError: the stored files cannot be made permanent.
             ClientDisconnectedError: the client has disconnected.
@@ -107,8 +107,8 @@ class UploadStep:
             if turn.dry_run:
                 await _undo(turn)
         except BaseException as error:
-            # For cancelled requests too: the files are removed in any case.
-            await asyncio.shield(_undo(turn))
+            # For cancelled requests too: the files are removed unless their rows may exist.
+            await asyncio.shield(_leave(turn) if transaction.in_doubt else _undo(turn))
             if isinstance(error, Problem) and not turn.body_read:
                 error.headers = (*(item for item in error.headers if item[0] != "connection"), ("connection", "close"))
             raise
@@ -289,6 +289,13 @@ async def _undo(turn: Turn) -> None:
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.undo)
     for item in turn.pending:
         await item.undo()
+
+
+async def _leave(turn: Turn) -> None:
+    """Leave and log what handlers have stored outside the database, because the transaction may have taken effect."""
+    await asyncio.get_running_loop().run_in_executor(None, turn.folders.leave)
+    for item in turn.pending:
+        item.leave()
 
 
 def _form(context: RequestContext) -> Form | None:
