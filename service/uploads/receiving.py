@@ -35,7 +35,7 @@ from rowcall.service.uploads.incoming_files import File
 from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import ProgressReporter, progress_of_body, with_progress
 from rowcall.service.uploads.row_commands.tolerant import refuse_rows
-from rowcall.service.uploads.spool import set_aside
+from rowcall.service.uploads.spool import set_aside, wait_for_thread
 from rowcall.service.uploads.storing import HandlerFactory, handler_factories
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ class UploadStep:
             raise
         finally:
             cleanup.close()
-        await loop.run_in_executor(None, folders.finish)
+        # Also for a request that is cancelled now: it is committed.
+        await asyncio.shield(loop.run_in_executor(None, folders.finish))
 
     async def _run(self, context: RequestContext, turn: Turn, metadata_json: bytes) -> None:
         """Run the routine with the metadata, and make its effects and the files permanent, in one transaction if there
@@ -279,7 +280,7 @@ async def _settle(turn: Turn) -> None:
     """Make permanent what handlers have stored outside the database: files, and objects of a store. Raises `OSError`,
     and `Problem` if a store fails.
     """
-    await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
+    await wait_for_thread(asyncio.get_running_loop().run_in_executor(None, turn.folders.settle))
     for item in turn.pending:
         await item.settle()
 

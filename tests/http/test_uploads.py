@@ -84,6 +84,12 @@ upload for file_system
 param _meta is upload metadata
 path = {_path}
 unique_name = false';
+create table kept (at timestamptz default now());
+create function up_recorded(_path text, _meta json) returns void language sql as 'insert into kept default values';
+comment on function up_recorded(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+path = {_path}';
 create function up_instead(_path text, _meta json) returns json language sql as 'select _meta';
 comment on function up_instead(text, json) is 'HTTP POST
 upload for csv
@@ -252,6 +258,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         "Service:UploadOptions:UseDefaultUploadMetadataParameter": "true",
         "Service:UploadOptions:UseDefaultUploadMetadataContextKey": "true",
         "Service:UploadOptions:UploadHandlers:FileSystemPath": str(folder),
+        "Service:Deadlines:RequestHeaders:0": "grpc-timeout",
     }
     return serve(database, SCHEMA, settings, workers=2)
 
@@ -428,6 +435,22 @@ def test_a_failed_upload_leaves_the_file_that_another_one_has_stored(
         upload(service, f"up-kept?path={tmp_path}", ("x.txt", b"second", "text/plain"))
     problem(first.result(), 400)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("x.txt", "second")]
+
+
+def test_an_upload_that_ends_at_its_deadline_leaves_all_files_or_none(
+    service: Service, database: Database, tmp_path: Path
+) -> None:
+    files = [("file", ("x.txt", b"text", "text/plain"))] * 5
+
+    def run(number: int) -> None:
+        headers = {"grpc-timeout": f"{10 + number % 30}m"}
+        response = service.post(f"/api/up-recorded?path={tmp_path}/{number % 3}", files=files, headers=headers)
+        assert response.status_code in (204, 504)
+
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        list(threads.map(run, range(240)))
+    wait_until(lambda: not list(tmp_path.rglob(".rowcall-*")), "the hidden folders are removed")
+    assert len(list(tmp_path.rglob("*.txt"))) == 5 * database.value("select count(*) from kept")
 
 
 def test_a_link_in_the_folder_is_replaced_and_not_followed(service: Service, tmp_path: Path) -> None:
