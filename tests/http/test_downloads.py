@@ -35,7 +35,8 @@ insert into stored_file values
   (6, '41', 'nothing', null, null, null, null),
   (7, '41', 'wrong', 'no type', '\\x00', null, null),
   (8, '41', 'evil"
-name', null, '\\x00', null, null);
+name', null, '\\x00', null, null),
+  (9, '41', 'lines', E'text/plain;\\n charset=utf-8', '\\x00', null, null);
 create function content(_id int) returns table (content bytea, name text, type text, modified timestamptz, etag text)
 language sql stable as 'select bytes, name, kind, at, tag from stored_file where id = _id';
 comment on function content(int) is 'HTTP GET /content/{_id}
@@ -265,6 +266,8 @@ def test_invalid_column_values_are_reported_only_in_the_log(service: Service) ->
     response = problem(service.get("/content/7"), 500)
     assert "no type" not in str(response)
     service.wait_for_log("GET /content/{_id}: the file cannot be sent: type 'no type' is no media type")
+    problem(service.get("/content/9"), 500)
+    service.wait_for_log(r"the file cannot be sent: type 'text/plain;\n charset=utf-8' is no media type")
 
 
 def test_file_names_cannot_inject_headers(service: Service) -> None:
